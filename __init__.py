@@ -1,0 +1,1 @@
+"""cutproof proves a stream processor's exactly-once claims, or breaks them."""

@@ -1,0 +1,204 @@
+"""Faults as data: what is hit, and what sets it off.
+
+A plan is a tuple of faults.  Each names its kind, its target by a stable name,
+and one trigger.  A fault has *fired* only when it changed something live: a
+message held or lost, a running attempt killed, a write damaged; an injector
+reports that, the plan cannot.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of the frozen, keyword-only values of a plan."""
+
+
+class Trigger(Value, tag_field="when"):
+    """Base of what can set a fault or a command off."""
+
+
+class AtTime(Trigger, tag="time"):
+    """At a time after the run began, in µs."""
+
+    at_us: int
+
+
+class AtPoint(Trigger, tag="point"):
+    """At the n-th occurrence (from 1) of a protocol point, optionally of one task.
+
+    `task` is a task's name ("count-1"), or None for any; `side` is `before` or
+    `after` the point.  Occurrences are counted over all attempts.
+    """
+
+    point: str
+    occurrence: int = 1
+    task: str | None = None
+    side: str = "after"
+
+
+class InPhase(Trigger, tag="phase"):
+    """The n-th time (from 1) that the job enters a phase, and `after_us` later."""
+
+    phase: str
+    occurrence: int = 1
+    after_us: int = 0
+
+
+AnyTrigger = AtTime | AtPoint | InPhase
+
+
+class Fault(Value, tag_field="kind"):
+    """Base of the faults."""
+
+    trigger: AnyTrigger
+
+
+class KillTask(Fault, tag="kill-task"):
+    """The running attempt of a task dies at once."""
+
+    task: str
+
+
+class KillNode(Fault, tag="kill-node"):
+    """Every task on a node dies at once, and what it had not synced is lost."""
+
+    node: int
+
+
+class KillCoordinator(Fault, tag="kill-coordinator"):
+    """The coordinator dies and another takes over `down_us` later, knowing only what is durable."""
+
+    down_us: int = 5_000
+
+
+class PauseTask(Fault, tag="pause-task"):
+    """A task's attempt stops for `for_us`, is given up for dead, and comes back as a zombie."""
+
+    task: str
+    for_us: int
+
+
+class ChannelFault(Fault):
+    """Base of the faults on one data channel, sender to receiver (task names)."""
+
+    sender: str
+    receiver: str
+
+
+class DelayChannel(ChannelFault, tag="delay-channel"):
+    """Each message entering the channel within `for_us` takes `by_us` longer."""
+
+    by_us: int
+    for_us: int
+
+
+class StallChannel(ChannelFault, tag="stall-channel"):
+    """Nothing leaves the channel for `for_us`; then all of it does, nothing lost."""
+
+    for_us: int
+
+
+class CutChannel(ChannelFault, tag="cut-channel"):
+    """The connection breaks: what is in it is lost, and its receiver notices and fails."""
+
+
+class MessageFault(Fault):
+    """Base of the faults on one control message: the next of its kind once set off.
+
+    `message` is one of `points.CONTROL_MESSAGES`; `task` the task it comes from
+    or goes to, None for any.
+    """
+
+    message: str
+    task: str | None = None
+
+
+class LoseMessage(MessageFault, tag="lose-message"):
+    """It never arrives."""
+
+
+class LateMessage(MessageFault, tag="late-message"):
+    """It arrives `by_us` late, after what was sent behind it."""
+
+    by_us: int
+
+
+class RepeatMessage(MessageFault, tag="repeat-message"):
+    """It arrives again `after_us` later."""
+
+    after_us: int = 1_000
+
+
+class FailWrite(Fault, tag="fail-write"):
+    """The next snapshot write of a task (None: of the coordinator's record) ends in an error."""
+
+    task: str | None
+
+
+class FailRead(Fault, tag="fail-read"):
+    """The next read of a snapshot by a task (None: of the coordinator's records) fails, once."""
+
+    task: str | None
+
+
+class TearWrite(Fault, tag="tear-write"):
+    """The next snapshot write of a task leaves half a file, and the task dies (None: the coordinator)."""
+
+    task: str | None
+
+
+class LoseUnsynced(Fault, tag="lose-unsynced"):
+    """A node loses power: its tasks die and every write it had not synced is gone."""
+
+    node: int
+
+
+class FailCommit(Fault, tag="fail-commit"):
+    """The next commit request of a task goes wrong.
+
+    `how` is `refused` (an error, nothing done), `unavailable` (no answer,
+    nothing done) or `lost-response` (done, but no answer comes); it does so
+    `times` times in a row.
+    """
+
+    task: str | None = None
+    how: str = "refused"
+    times: int = 1
+
+
+class RaiseInOperator(Fault, tag="raise-in-operator"):
+    """A user function raises on the next record of a task, or with `always` on that
+    record whenever it comes (a poison record)."""
+
+    task: str
+    always: bool = False
+
+
+AnyFault = (
+    KillTask
+    | KillNode
+    | KillCoordinator
+    | PauseTask
+    | DelayChannel
+    | StallChannel
+    | CutChannel
+    | LoseMessage
+    | LateMessage
+    | RepeatMessage
+    | FailWrite
+    | FailRead
+    | TearWrite
+    | LoseUnsynced
+    | FailCommit
+    | RaiseInOperator
+)
+
+KINDS: dict[str, type[Fault]] = {str(kind.__struct_config__.tag): kind for kind in AnyFault.__args__}
+"""Every fault kind by its name."""
+
+
+def kind_of(fault: Fault) -> str:
+    """The fault's kind by name, as in a scenario file."""
+    return str(type(fault).__struct_config__.tag)

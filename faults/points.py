@@ -1,0 +1,66 @@
+"""The named protocol points that a fault or a command can aim at.
+
+A point is addressed by a stable name, never by a global step number: "the
+second ack of task count-1", so that shrinking one part of a scenario does not
+move all others, and one file steers the simulator and real processes alike.
+Around each point a trigger can fire `before` or `after` it.
+"""
+
+from __future__ import annotations
+
+POINTS: dict[str, str] = {
+    # sources and operators
+    "record-read": "a source reads its next record",
+    "record-applied": "an operator or sink takes a record from a channel",
+    "barrier-sent": "a task puts a barrier into one of its channels",
+    "barrier-received": "a task takes a barrier from a channel",
+    "snapshot-taken": "a task has recorded its state and hands it to the store",
+    "snapshot-persisted": "the store reports a task's snapshot durable",
+    "ack-sent": "a task acknowledges a checkpoint",
+    "end-of-data-sent": "a task tells a channel that its input has ended",
+    # the coordinator
+    "checkpoint-triggered": "the coordinator starts a checkpoint",
+    "ack-received": "the coordinator takes an acknowledgement",
+    "checkpoint-acknowledged": "the last acknowledgement is in, nothing is stored yet",
+    "checkpoint-completed": "the coordinator's record of the checkpoint is durable",
+    "checkpoint-aborted": "the coordinator gives a checkpoint up",
+    "completion-notified": "a task takes the news that a checkpoint is complete",
+    # recovery
+    "task-deployed": "a task of a new attempt comes up",
+    "state-loaded": "a task has read the snapshot it restores",
+    "task-running": "a task reports that it is restored and running",
+    # transactions and rows
+    "transaction-begun": "a sink opens a transaction",
+    "transaction-written": "a sink writes a row into its transaction",
+    "transaction-pre-committed": "a sink seals a transaction for a checkpoint",
+    "commit-requested": "a sink asks for the commit of a transaction",
+    "commit-answered": "a sink gets the answer to a commit",
+    "row-written": "a plain or idempotent sink writes a row",
+    # commands
+    "savepoint-requested": "a user asks for a savepoint or a stop",
+}
+
+PHASES: dict[str, str] = {
+    "deploying": "the first attempt is coming up",
+    "running": "no checkpoint is under way",
+    "aligning": "some task has one barrier and waits for another",
+    "checkpointing": "a checkpoint is under way and no task aligns",
+    "committing": "a checkpoint is complete and its commits are not all answered",
+    "recovering": "a later attempt is coming up",
+    "finishing": "all input has ended, the final checkpoint or a stop is under way",
+}
+"""What the job is doing; a fired fault is counted under the phase it fired in."""
+
+CONTROL_MESSAGES: tuple[str, ...] = (
+    "deploy",
+    "running",
+    "trigger",
+    "ack",
+    "decline",
+    "complete",
+    "abort",
+    "cancel",
+    "terminate",
+    "finished",
+)
+"""The control messages that lose-, late- and repeat-message can hit."""

@@ -1,0 +1,115 @@
+"""A scenario: one serialisable value that a run is a function of."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..faults.plan import AnyFault, AnyTrigger
+from ..properties.workload import Topology, Workload
+
+FORMAT = "cutproof-scenario/1"
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the frozen, keyword-only values of a scenario file."""
+
+
+class Engine(Value, omit_defaults=True):
+    """How the engine is set up; times in µs of its (virtual) clock."""
+
+    guarantee: str = "exactly-once"
+    """exactly-once, at-least-once or at-most-once"""
+    sink: str = "transactional"
+    """transactional, idempotent or plain"""
+    snapshot_mode: str = "asynchronous"
+    """asynchronous, or synchronous: the task stands still while its state is written"""
+    snapshot_store: str = "files"
+    """files, or memory: the coordinator's, lost with it"""
+    checkpoint_interval_us: int = 10_000
+    minimum_pause_us: int = 0
+    checkpoint_timeout_us: int = 40_000
+    concurrent_checkpoints: int = 1
+    tolerated_failures: int = 8
+    """checkpoint failures in a row before the job fails"""
+    retained_checkpoints: int = 1
+    restart_attempts: int = 8
+    restart_delay_us: int = 1_000
+    channel_capacity: int = 16
+    """messages a channel holds before its sender waits"""
+    nodes: int = 2
+    read_interval_us: int = 200
+    """a source reads one record this often"""
+    apply_cost_us: int = 20
+    channel_latency_us: int = 100
+    control_latency_us: int = 200
+    snapshot_write_us: int = 800
+    transaction_us: int = 150
+
+
+class Command(Value, tag_field="command"):
+    """Base of what a user asks of a job while it runs."""
+
+    trigger: AnyTrigger
+
+
+class Savepoint(Command, tag="savepoint"):
+    """Take a snapshot that the user owns."""
+
+
+class StopWithSavepoint(Command, tag="stop-with-savepoint"):
+    """Take a savepoint, then stop; with `drain`, end all input first."""
+
+    drain: bool = False
+
+
+class Cancel(Command, tag="cancel"):
+    """Stop at once."""
+
+
+class Resume(Command, tag="resume"):
+    """Start the job again once it has ended: from its last savepoint, or else from
+    its newest completed checkpoint.  The trigger counts from the job's end when it
+    is a time."""
+
+
+AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume
+
+
+class Deviation(Value):
+    """One departure from the default schedule: who is late, and by how much.
+
+    `what` addresses a happening by a stable name:
+    `message CHANNEL` (the n-th message through a data channel),
+    `control KIND TASK` (the n-th control message of a kind from or to a task),
+    `write TASK` (the n-th snapshot write), `step TASK` (the n-th step of a task),
+    `transaction TASK` (the n-th transaction request of a sink);
+    occurrences count from 1, over all attempts.
+    """
+
+    what: str
+    occurrence: int
+    by_us: int
+
+
+class Scenario(Value):
+    """What is run: the workload, its layout, the engine, and everything that goes wrong."""
+
+    format: str = FORMAT
+    name: str = ""
+    workload: Workload
+    topology: Topology
+    engine: Engine = Engine()
+    faults: tuple[AnyFault, ...] = ()
+    commands: tuple[AnyCommand, ...] = ()
+    deviations: tuple[Deviation, ...] = ()
+    defect: str = ""
+    """the planted defect it was found with, if any"""
+    seed: str = ""
+    """where it was drawn from, if it was"""
+    expects: str = ""
+    """`holds`, or the name of the invariant that its defect violates: set in corpus files"""
+
+
+def kind_of(command: Command) -> str:
+    """The command's kind by name, as in a scenario file."""
+    return str(type(command).__struct_config__.tag)

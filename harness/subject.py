@@ -1,0 +1,42 @@
+"""The port that an engine is driven through."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from ..properties.history import History
+from .scenario import Scenario
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a subject can do; what it cannot is not asked of it and shown as not tried."""
+
+    faults: frozenset[str] = frozenset()
+    commands: frozenset[str] = frozenset()
+    operators: frozenset[str] = frozenset()
+    guarantees: frozenset[str] = frozenset({"exactly-once"})
+    sinks: frozenset[str] = frozenset({"transactional"})
+    deviations: bool = False
+
+
+class Subject(Protocol):
+    """An engine that can be made to run a scenario and tell what happened.
+
+    `run` returns whatever happened as a history; it raises `SubjectFailed` only
+    when the engine could not be driven at all (never for what goes wrong inside
+    it: that is a failure in the history).
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History: ...
+
+
+class SubjectFailed(Exception):
+    """The subject could not be driven; its text is one line for a person."""

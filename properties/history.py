@@ -1,0 +1,363 @@
+"""What a run let us see: the checkers' contract, version 1.
+
+A history is recorded by the world that drove an engine, never by the engine's
+protocol code, and has independent witnesses: each task's own program order
+(`TaskRun`), the network's log (`Channel`), the stores' logs (`Stored`,
+`Completed`, `Transaction`) and a reader of the sink (`committed`, `reads`).
+Invariants compare the witnesses with each other and with what the workload
+owes; nothing here is taken from the engine's internals.
+
+`order` numbers every entry of one history in one sequence that is consistent
+with causality; `at_us` is the (virtual or wall) time of it in µs.  Per-record
+events are kept as integers: the n-th record sent into a channel is the n-th
+taken out of it, so an event needs no message of its own.
+
+Nothing of a history file is executed; it is JSON, read with a schema.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .workload import Row
+
+FORMAT = "cutproof-history/1"
+
+
+class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Base of the entries of a history."""
+
+
+class Mark(Entry):
+    """Where in its program order a task took its snapshot of a checkpoint.
+
+    Counts of what came before: records read (a source), records applied in all
+    and by input channel, records sent by output channel (both in the order of
+    `TaskRun.inputs` and `TaskRun.outputs`).
+    """
+
+    checkpoint: int
+    order: int
+    at_us: int
+    reads: int
+    applies: int
+    received: list[int]
+    sent: list[int]
+
+
+class Loaded(Entry):
+    """What an attempt loaded before it took any input.
+
+    `state` is the text of the snapshot (see `StoredState`), as the task decoded
+    and re-encoded it: the task's own witness of what it now holds.
+    """
+
+    checkpoint: int
+    order: int
+    applies_before: int = 0
+    """records that it had already taken by then: 0 in a correct engine"""
+    state: str = ""
+
+
+class TaskRun(Entry):
+    """One attempt of one task: its program order."""
+
+    task: str
+    operator: str
+    subtask: int
+    attempt: int
+    job: int
+    started: int
+    """order"""
+    inputs: list[str]
+    """names of the input channels ("source-0>count-1"), in the task's numbering"""
+    outputs: list[str]
+    reads: list[tuple[int, int]] = []
+    """(split, offset) of each record read, sources only"""
+    applies: list[tuple[int, int]] = []
+    """(input channel index, origin) of each record taken, in order; the origin as in
+    `workload.origin_of`"""
+    marks: list[Mark] = []
+    loaded: Loaded | None = None
+    end_of_data: bool = False
+    """a source of it was told, or an operator saw, that its input ended"""
+    ended: int | None = None
+    """order; None when it was alive at the end"""
+    how: str = "alive"
+    """alive, finished, cancelled, failed, killed"""
+
+
+class Channel(Entry):
+    """The network's log of one channel of one attempt: the origins of the records
+    put into it, in order, and for each barrier how many records stood before it."""
+
+    name: str
+    attempt: int
+    sent: list[int] = []
+    barriers: list[tuple[int, int]] = []
+    """(checkpoint, number of records before it)"""
+
+
+class Stored(Entry):
+    """The snapshot store's log: one task's snapshot became durable."""
+
+    checkpoint: int
+    task: str
+    attempt: int
+    order: int
+    at_us: int
+    handle: str
+    """its name in the store"""
+    state: str
+    """its bytes, as UTF-8 JSON; the layout is `StoredState`"""
+
+
+class Completed(Entry):
+    """The snapshot store's log: the record that makes a checkpoint complete is durable."""
+
+    checkpoint: int
+    job: int
+    attempt: int
+    order: int
+    at_us: int
+    handles: dict[str, str]
+    """task: handle of its snapshot"""
+    savepoint: bool = False
+
+
+class StoredState(msgspec.Struct, kw_only=True):
+    """The neutral layout of a task's snapshot.
+
+    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), sum (0,
+    key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0,
+    0), join (0 left or 1 right, key, value, tag).  `transactions` are (name,
+    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
+    not listed here belong to the engine and are not judged.
+    """
+
+    positions: dict[int, int] = {}
+    """split: next offset to read"""
+    entries: list[tuple[int, int | None, int | None, int]] = []
+    transactions: list[tuple[str, int]] = []
+
+
+class Transaction(Entry):
+    """The external store's account of one transaction.
+
+    `rows[i]` was written when its writer had taken `applied[i]` records.
+    """
+
+    name: str
+    task: str
+    attempt: int
+    begun: int
+    """order"""
+    rows: list[Row] = []
+    applied: list[int] = []
+    checkpoint: int | None = None
+    """what it was sealed for"""
+    prepared: int | None = None
+    """order"""
+    commit_requested: int | None = None
+    """order of the first request"""
+    committed: int | None = None
+    aborted: int | None = None
+    status: str = "open"
+    """open, prepared, committed, aborted"""
+
+
+class Written(Entry):
+    """A row that a plain or idempotent sink wrote: visible at once."""
+
+    task: str
+    attempt: int
+    order: int
+    applied: int
+    row: Row
+
+
+class Read(Entry):
+    """A read-committed reader looked at the sink: it saw the first `rows` of `committed`."""
+
+    began: int
+    """order"""
+    ended: int
+    rows: int
+
+
+class JournalEntry(Entry, tag_field="event"):
+    """Base of the rare, ordered events of a run."""
+
+    order: int
+    at_us: int
+
+
+class AttemptStarted(JournalEntry, tag="attempt-started"):
+    """The coordinator deploys the dataflow; `restores` is the checkpoint it chose."""
+
+    attempt: int
+    job: int
+    restores: int | None = None
+    cause: str = ""
+
+
+class AttemptRunning(JournalEntry, tag="attempt-running"):
+    """Every task of it is restored and running."""
+
+    attempt: int
+
+
+class TaskFailed(JournalEntry, tag="task-failed"):
+    """An attempt of a task ended badly; `fault` is the index of the injected fault
+    that explains it, None when nothing injected does."""
+
+    task: str
+    attempt: int
+    reason: str
+    fault: int | None = None
+
+
+class CoordinatorDown(JournalEntry, tag="coordinator-down"):
+    fault: int | None = None
+
+
+class CoordinatorUp(JournalEntry, tag="coordinator-up"):
+    pass
+
+
+class CheckpointTriggered(JournalEntry, tag="checkpoint-triggered"):
+    checkpoint: int
+    job: int
+    attempt: int
+    savepoint: bool = False
+
+
+class CheckpointAborted(JournalEntry, tag="checkpoint-aborted"):
+    checkpoint: int
+    reason: str
+
+
+class SnapshotDeleted(JournalEntry, tag="snapshot-deleted"):
+    """Files of a subsumed or aborted checkpoint are gone."""
+
+    checkpoint: int
+    handles: list[str]
+
+
+class FaultFired(JournalEntry, tag="fault-fired"):
+    """A fault of the plan changed something live."""
+
+    fault: int
+    kind: str
+    phase: str
+    detail: str = ""
+    attempt: int | None = None
+
+
+class CommandIssued(JournalEntry, tag="command-issued"):
+    command: int
+    kind: str
+    drain: bool = False
+
+
+class CommandReturned(JournalEntry, tag="command-returned"):
+    """`checkpoint` is the snapshot it made; `error` is empty when it succeeded."""
+
+    command: int
+    checkpoint: int | None = None
+    error: str = ""
+
+
+class JobEnded(JournalEntry, tag="job-ended"):
+    """`status`: finished (all input ended), drained, stopped, cancelled, failed.
+
+    `checkpoint` is the last snapshot that it rests on, `reason` why it failed.
+    """
+
+    job: int
+    status: str
+    checkpoint: int | None = None
+    reason: str = ""
+
+
+AnyJournalEntry = (
+    AttemptStarted
+    | AttemptRunning
+    | TaskFailed
+    | CoordinatorDown
+    | CoordinatorUp
+    | CheckpointTriggered
+    | CheckpointAborted
+    | SnapshotDeleted
+    | FaultFired
+    | CommandIssued
+    | CommandReturned
+    | JobEnded
+)
+
+
+class Residue(Entry):
+    """What is there at rest: listings of the stores after everything has settled."""
+
+    open_transactions: list[str] = []
+    prepared_transactions: list[str] = []
+    files: list[str] = []
+    """handles in the snapshot store"""
+    retained: list[int] = []
+    """checkpoints that the job, or its user, still holds"""
+    live_sinks: int = 0
+    """sink subtasks alive at the end"""
+
+
+class Timed(Entry):
+    """One event of the time line, kept on request for stories and diagrams.
+
+    `what` is a protocol point's name, or `record-sent`, `record-applied`,
+    `barrier-sent`, `barrier-received`, `killed`, `ended`; `peer` the other task
+    or "coordinator".
+    """
+
+    order: int
+    at_us: int
+    what: str
+    task: str
+    attempt: int = 0
+    peer: str = ""
+    detail: str = ""
+    channel: str = ""
+    position: int = -1
+    """the number of the message in its channel, barriers counted"""
+    checkpoint: int | None = None
+    origin: int | None = None
+
+
+class History(Entry):
+    """Everything that a run let us see."""
+
+    format: str = FORMAT
+    subject: str
+    guarantee: str
+    """exactly-once, at-least-once or at-most-once: what the engine promised"""
+    sink: str
+    """transactional, idempotent or plain"""
+    runs: list[TaskRun] = []
+    channels: list[Channel] = []
+    stored: list[Stored] = []
+    completed: list[Completed] = []
+    transactions: list[Transaction] = []
+    written: list[Written] = []
+    committed: list[Row] = []
+    """what an independent reader sees at the end: for a transactional or plain
+    sink the rows in the order they became visible, for an idempotent one the table"""
+    reads: list[Read] = []
+    journal: list[AnyJournalEntry] = []
+    residue: Residue = msgspec.field(default_factory=Residue)
+    healed: int | None = None
+    """order at which the last fault had undone itself"""
+    quiet: bool = True
+    """the run came to rest by itself within its bound of (virtual) time"""
+    unapplied: list[str] = []
+    """faults, commands and deviations that never applied, in words"""
+    defect_reached: bool = False
+    """the planted wrong code itself ran"""
+    timeline: list[Timed] = []

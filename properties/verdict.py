@@ -1,0 +1,72 @@
+"""What an invariant says of a history: it holds, it is violated, or nobody can know.
+
+Three values, never two: an invariant that was not exercised, not promised or
+whose checker failed is *unknown*, and unknown is no pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Holds(msgspec.Struct, frozen=True, kw_only=True, tag_field="verdict", tag="holds"):
+    """`exercised` counts the effects that could have shown a violation and did not."""
+
+    exercised: int
+
+
+class Violated(msgspec.Struct, frozen=True, kw_only=True, tag_field="verdict", tag="violated"):
+    """A violation with its witness.
+
+    `difference` is the kind of difference in a word or two ("repeated row",
+    "lost row", "state differs", "sent after, applied before"), stable under
+    shrinking.  `records` are the rows or tags it shows on, `checkpoint` the cut
+    it shows at, `events` the events that led there, in words and in order.
+    """
+
+    difference: str
+    message: str
+    records: tuple[str, ...] = ()
+    checkpoint: int | None = None
+    tasks: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True, tag_field="verdict", tag="unknown"):
+    """`reason` is one of: not promised, not exercised, not observable, assumption
+    broken, checker failed; `detail` says more."""
+
+    reason: str
+    detail: str = ""
+
+
+Verdict = Holds | Violated | Unknown
+
+INVARIANTS = (
+    "exactly-once",
+    "no-data-loss",
+    "consistent-cut",
+    "at-least-once",
+    "at-most-once",
+    "order",
+    "restored-state",
+    "visibility",
+    "progress",
+    "no-leaks",
+)
+
+
+def merge(verdicts: Iterable[Verdict]) -> Verdict:
+    """One verdict for many: violated wins, then holds (its exercise summed), then unknown."""
+    held: Holds | None = None
+    unknown: Unknown | None = None
+    for verdict in verdicts:
+        if isinstance(verdict, Violated):
+            return verdict
+        if isinstance(verdict, Holds):
+            held = Holds(exercised=verdict.exercised + (held.exercised if held else 0))
+        else:
+            unknown = unknown or verdict
+    return held or unknown or Unknown(reason="not exercised", detail="nothing was judged")

@@ -1,0 +1,279 @@
+"""What is to be computed, as engine-neutral data.
+
+A workload is a tree of operators over inputs; a topology says how it is laid
+out in parallel.  Both are plain values: the engine under test, the quick
+checker and PySpark each interpret them with code of their own, and this
+description is all that they share.
+
+A row is `(key, value, tag, tag2)`: 64-bit integers, `key` and `value` may be
+NULL (None).  `tag` is a random 40-bit integer that names one input record of a
+scenario; `tag2` is 0 but in the rows of a join.  Every operator's meaning is
+stated in its docstring, in SQL's terms where NULLs are concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+Row = tuple[int | None, int | None, int, int]
+InputRecord = tuple[int | None, int | None, int]
+"""(key, value, tag) of one record; its offset is its index in its split."""
+
+COPY_BITS = 8
+OFFSET_BITS = 32
+
+
+def origin_of(split: int, offset: int, copy: int = 0) -> int:
+    """The lineage of a row as one integer: split, offset and flat-map copy.
+
+    A flat map sets the copy (0 … 255); every other operator hands its input's
+    origin on, and a join hands on that of the record which completed the pair.
+    """
+    return (split << OFFSET_BITS | offset) << COPY_BITS | copy
+
+
+def split_of(origin: int) -> int:
+    return origin >> (OFFSET_BITS + COPY_BITS)
+
+
+def offset_of(origin: int) -> int:
+    return origin >> COPY_BITS & ((1 << OFFSET_BITS) - 1)
+
+
+def copy_of(origin: int) -> int:
+    return origin & ((1 << COPY_BITS) - 1)
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the frozen, keyword-only values of a scenario file."""
+
+
+class Operator(Value, tag_field="kind"):
+    """Base of the operators; `kind` tells them apart in a scenario file."""
+
+
+class Map(Operator, tag="map"):
+    """value * multiply + add, and key modulo `rekey` where that is given (floor-mod); NULL stays NULL."""
+
+    multiply: int = 1
+    add: int = 0
+    rekey: int | None = None
+
+
+class Filter(Operator, tag="filter"):
+    """Keep a row where value floor-mod `modulus` is not `drop`; a NULL value is dropped."""
+
+    modulus: int = 2
+    drop: int = 0
+
+
+class FlatMap(Operator, tag="flat-map"):
+    """value floor-mod (fan + 1) copies of the row, the i-th with value + i; none for a NULL value."""
+
+    fan: int = 2
+
+
+class Count(Operator, tag="count"):
+    """A running count a key: (key, n, tag, tag2) for every row; with `tagged` false, (key, n, 0, 0).
+
+    NULL is a key like any other (as GROUP BY has it).
+    """
+
+    tagged: bool = False
+
+
+class Sum(Operator, tag="sum"):
+    """A running sum a key: (key, sum of values so far, sum of tags so far, 0).
+
+    NULL values add nothing; the sum is NULL until the first that is not.
+    """
+
+
+class Greater(Operator, tag="greater"):
+    """Emit a row whose value is greater than the value before it of the same key.
+
+    The first row of a key is emitted, so is a row after a NULL value; a NULL
+    value after one that is not NULL compares as unknown and is not emitted.
+    """
+
+
+class Dedup(Operator, tag="dedup"):
+    """The first row of each key: the row itself, or with `keys_only` (key, 0, 0, 0)."""
+
+    keys_only: bool = True
+
+
+class Union(Operator, tag="union"):
+    """All rows of two or more inputs."""
+
+
+class Join(Operator, tag="join"):
+    """Inner join on the key of two inputs, the first being left, each pair once.
+
+    The pair is (key, left value, left tag, right tag); NULL keys match nothing
+    and are not kept in state.
+    """
+
+
+AnyOperator = Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join
+
+KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join)
+"""Operators that hold state by key, so that each of their inputs is hashed."""
+
+ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
+"""Operators whose rows depend on the order of one key's input (judging: S); so
+do `Count(tagged=True)` and `Dedup(keys_only=False)`, see `is_ordered`."""
+
+
+def is_ordered(operator: Operator) -> bool:
+    if isinstance(operator, Count):
+        return operator.tagged
+    if isinstance(operator, Dedup):
+        return not operator.keys_only
+    return isinstance(operator, ORDERED)
+
+
+class Input(Value):
+    """A named input: its splits, each the tuple of its records in order.
+
+    `bounded` inputs end after their last record; an unbounded one stays open
+    and merely has nothing more to offer.  Splits are numbered through all
+    inputs of the workload in order (`Workload.splits`).
+    """
+
+    name: str
+    splits: tuple[tuple[InputRecord, ...], ...]
+    bounded: bool = True
+
+
+class Node(Value):
+    """One operator of the tree and the names of the inputs or nodes that feed it."""
+
+    name: str
+    operator: AnyOperator
+    inputs: tuple[str, ...]
+
+
+class Workload(Value):
+    """Inputs and operators, in topological order; the last node (or, without
+    nodes, the only input) feeds the sink.  Each input or node feeds one reader."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...] = ()
+
+    def splits(self) -> Iterator[tuple[int, Input, tuple[InputRecord, ...]]]:
+        """(split number, input, records) of every split, numbered through all inputs."""
+        number = 0
+        for source in self.inputs:
+            for records in source.splits:
+                yield number, source, records
+                number += 1
+
+    def splits_of(self, name: str) -> tuple[int, ...]:
+        return tuple(number for number, source, _ in self.splits() if source.name == name)
+
+    @property
+    def output(self) -> str:
+        """The name of what feeds the sink."""
+        return self.nodes[-1].name if self.nodes else self.inputs[-1].name
+
+    def node(self, name: str) -> Node:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+    def records(self) -> int:
+        return sum(len(records) for _, _, records in self.splits())
+
+
+SINK = "sink"
+"""The name of the one sink, in topologies, task names and histories."""
+
+
+class Edge(Value):
+    """How rows go from one operator to the next.
+
+    `forward` joins equal subtasks of equal parallelism, `hash` sends a key to
+    the owner of its key group, `rebalance` goes round the receivers.
+    """
+
+    sender: str
+    receiver: str
+    partitioning: str
+    """forward, hash or rebalance"""
+
+
+class Topology(Value):
+    """The workload laid out: parallelism by operator (inputs, nodes, "sink") and edges.
+
+    Split i of an input is read by its source subtask i modulo the parallelism,
+    counting the input's own splits from 0.
+    """
+
+    parallelism: dict[str, int]
+    edges: tuple[Edge, ...]
+    key_groups: int = 16
+
+    def edge(self, sender: str, receiver: str) -> Edge:
+        for edge in self.edges:
+            if edge.sender == sender and edge.receiver == receiver:
+                return edge
+        raise KeyError((sender, receiver))
+
+
+def problems(workload: Workload, topology: Topology) -> list[str]:
+    """What is wrong with the pair, in words; empty when it can be run."""
+    found: list[str] = []
+    names = [source.name for source in workload.inputs] + [node.name for node in workload.nodes]
+    if not workload.inputs:
+        found.append("the workload has no input")
+        return found
+    for name in names:
+        if names.count(name) > 1 or name == SINK:
+            found.append(f"the name {name!r} is used twice or reserved")
+    readers: dict[str, list[str]] = {name: [] for name in names}
+    seen = {source.name for source in workload.inputs}
+    for node in workload.nodes:
+        wanted = 2 if isinstance(node.operator, (Union, Join)) else 1
+        if len(node.inputs) < wanted or (len(node.inputs) > wanted and not isinstance(node.operator, Union)):
+            found.append(f"{node.name} has {len(node.inputs)} inputs, its kind takes {wanted}")
+        for name in node.inputs:
+            if name not in seen:
+                found.append(f"{node.name} reads {name!r}, which does not stand before it")
+            else:
+                readers[name].append(node.name)
+        seen.add(node.name)
+    readers[workload.output].append(SINK)
+    for name in names:
+        if len(readers[name]) != 1:
+            found.append(f"{name} feeds {len(readers[name])} readers; each feeds exactly one")
+    if sum(isinstance(node.operator, Join) for node in workload.nodes) > 1:
+        found.append("more than one join")
+    if not found:
+        found.extend(_layout_problems(workload, topology, readers))
+    return found
+
+
+def _layout_problems(workload: Workload, topology: Topology, readers: dict[str, list[str]]) -> Iterator[str]:
+    for name in [*readers, SINK]:
+        if topology.parallelism.get(name, 0) < 1:
+            yield f"{name} has no parallelism"
+            return
+    for sender, (receiver,) in readers.items():
+        edges = [edge for edge in topology.edges if (edge.sender, edge.receiver) == (sender, receiver)]
+        if len(edges) != 1:
+            yield f"{len(edges)} edges from {sender} to {receiver}; one is wanted"
+            continue
+        how = edges[0].partitioning
+        if how not in ("forward", "hash", "rebalance"):
+            yield f"unknown partitioning {how!r} from {sender} to {receiver}"
+        if how == "forward" and topology.parallelism[sender] != topology.parallelism[receiver]:
+            yield f"a forward edge from {sender} to {receiver} of another parallelism"
+        if receiver != SINK and isinstance(workload.node(receiver).operator, KEYED) and how != "hash":
+            yield f"the edge into the keyed operator {receiver} is not hashed"
+    if len(topology.edges) != len(readers):
+        yield "an edge that joins nothing of the workload"
