@@ -15,17 +15,17 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Base of the frozen, keyword-only values of a plan."""
 
 
-class Trigger(Value, tag_field="when"):
+class Trigger(Value, kw_only=True, tag_field="when"):
     """Base of what can set a fault or a command off."""
 
 
-class AtTime(Trigger, tag="time"):
+class AtTime(Trigger, kw_only=True, tag="time"):
     """At a time after the run began, in µs."""
 
     at_us: int
 
 
-class AtPoint(Trigger, tag="point"):
+class AtPoint(Trigger, kw_only=True, tag="point"):
     """At the n-th occurrence (from 1) of a protocol point, optionally of one task.
 
     `task` is a task's name ("count-1"), or None for any; `side` is `before` or
@@ -38,7 +38,7 @@ class AtPoint(Trigger, tag="point"):
     side: str = "after"
 
 
-class InPhase(Trigger, tag="phase"):
+class InPhase(Trigger, kw_only=True, tag="phase"):
     """The n-th time (from 1) that the job enters a phase, and `after_us` later."""
 
     phase: str
@@ -49,62 +49,62 @@ class InPhase(Trigger, tag="phase"):
 AnyTrigger = AtTime | AtPoint | InPhase
 
 
-class Fault(Value, tag_field="kind"):
+class Fault(Value, kw_only=True, tag_field="kind"):
     """Base of the faults."""
 
     trigger: AnyTrigger
 
 
-class KillTask(Fault, tag="kill-task"):
+class KillTask(Fault, kw_only=True, tag="kill-task"):
     """The running attempt of a task dies at once."""
 
     task: str
 
 
-class KillNode(Fault, tag="kill-node"):
+class KillNode(Fault, kw_only=True, tag="kill-node"):
     """Every task on a node dies at once, and what it had not synced is lost."""
 
     node: int
 
 
-class KillCoordinator(Fault, tag="kill-coordinator"):
+class KillCoordinator(Fault, kw_only=True, tag="kill-coordinator"):
     """The coordinator dies and another takes over `down_us` later, knowing only what is durable."""
 
     down_us: int = 5_000
 
 
-class PauseTask(Fault, tag="pause-task"):
+class PauseTask(Fault, kw_only=True, tag="pause-task"):
     """A task's attempt stops for `for_us`, is given up for dead, and comes back as a zombie."""
 
     task: str
     for_us: int
 
 
-class ChannelFault(Fault):
+class ChannelFault(Fault, kw_only=True):
     """Base of the faults on one data channel, sender to receiver (task names)."""
 
     sender: str
     receiver: str
 
 
-class DelayChannel(ChannelFault, tag="delay-channel"):
+class DelayChannel(ChannelFault, kw_only=True, tag="delay-channel"):
     """Each message entering the channel within `for_us` takes `by_us` longer."""
 
     by_us: int
     for_us: int
 
 
-class StallChannel(ChannelFault, tag="stall-channel"):
+class StallChannel(ChannelFault, kw_only=True, tag="stall-channel"):
     """Nothing leaves the channel for `for_us`; then all of it does, nothing lost."""
 
     for_us: int
 
 
-class CutChannel(ChannelFault, tag="cut-channel"):
+class CutChannel(ChannelFault, kw_only=True, tag="cut-channel"):
     """The connection breaks: what is in it is lost, and its receiver notices and fails."""
 
 
-class MessageFault(Fault):
+class MessageFault(Fault, kw_only=True):
     """Base of the faults on one control message: the next of its kind once set off.
 
     `message` is one of `points.CONTROL_MESSAGES`; `task` the task it comes from
@@ -115,47 +115,47 @@ class MessageFault(Fault):
     task: str | None = None
 
 
-class LoseMessage(MessageFault, tag="lose-message"):
+class LoseMessage(MessageFault, kw_only=True, tag="lose-message"):
     """It never arrives."""
 
 
-class LateMessage(MessageFault, tag="late-message"):
+class LateMessage(MessageFault, kw_only=True, tag="late-message"):
     """It arrives `by_us` late, after what was sent behind it."""
 
     by_us: int
 
 
-class RepeatMessage(MessageFault, tag="repeat-message"):
+class RepeatMessage(MessageFault, kw_only=True, tag="repeat-message"):
     """It arrives again `after_us` later."""
 
     after_us: int = 1_000
 
 
-class FailWrite(Fault, tag="fail-write"):
+class FailWrite(Fault, kw_only=True, tag="fail-write"):
     """The next snapshot write of a task (None: of the coordinator's record) ends in an error."""
 
     task: str | None
 
 
-class FailRead(Fault, tag="fail-read"):
+class FailRead(Fault, kw_only=True, tag="fail-read"):
     """The next read of a snapshot by a task (None: of the coordinator's records) fails, once."""
 
     task: str | None
 
 
-class TearWrite(Fault, tag="tear-write"):
+class TearWrite(Fault, kw_only=True, tag="tear-write"):
     """The next snapshot write of a task leaves half a file, and the task dies (None: the coordinator)."""
 
     task: str | None
 
 
-class LoseUnsynced(Fault, tag="lose-unsynced"):
+class LoseUnsynced(Fault, kw_only=True, tag="lose-unsynced"):
     """A node loses power: its tasks die and every write it had not synced is gone."""
 
     node: int
 
 
-class FailCommit(Fault, tag="fail-commit"):
+class FailCommit(Fault, kw_only=True, tag="fail-commit"):
     """The next commit request of a task goes wrong.
 
     `how` is `refused` (an error, nothing done), `unavailable` (no answer,
@@ -168,7 +168,7 @@ class FailCommit(Fault, tag="fail-commit"):
     times: int = 1
 
 
-class RaiseInOperator(Fault, tag="raise-in-operator"):
+class RaiseInOperator(Fault, kw_only=True, tag="raise-in-operator"):
     """A user function raises on the next record of a task, or with `always` on that
     record whenever it comes (a poison record)."""
 

@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Base of the entries of a history."""
 
 
-class Mark(Entry):
+class Mark(Entry, kw_only=True):
     """Where in its program order a task took its snapshot of a checkpoint.
 
     Counts of what came before: records read (a source), records applied in all
@@ -45,7 +45,7 @@ class Mark(Entry):
     sent: list[int]
 
 
-class Loaded(Entry):
+class Loaded(Entry, kw_only=True):
     """What an attempt loaded before it took any input.
 
     `state` is the text of the snapshot (see `StoredState`), as the task decoded
@@ -59,7 +59,7 @@ class Loaded(Entry):
     state: str = ""
 
 
-class TaskRun(Entry):
+class TaskRun(Entry, kw_only=True):
     """One attempt of one task: its program order."""
 
     task: str
@@ -87,7 +87,7 @@ class TaskRun(Entry):
     """alive, finished, cancelled, failed, killed"""
 
 
-class Channel(Entry):
+class Channel(Entry, kw_only=True):
     """The network's log of one channel of one attempt: the origins of the records
     put into it, in order, and for each barrier how many records stood before it."""
 
@@ -98,7 +98,7 @@ class Channel(Entry):
     """(checkpoint, number of records before it)"""
 
 
-class Stored(Entry):
+class Stored(Entry, kw_only=True):
     """The snapshot store's log: one task's snapshot became durable."""
 
     checkpoint: int
@@ -112,7 +112,7 @@ class Stored(Entry):
     """its bytes, as UTF-8 JSON; the layout is `StoredState`"""
 
 
-class Completed(Entry):
+class Completed(Entry, kw_only=True):
     """The snapshot store's log: the record that makes a checkpoint complete is durable."""
 
     checkpoint: int
@@ -141,7 +141,7 @@ class StoredState(msgspec.Struct, kw_only=True):
     transactions: list[tuple[str, int]] = []
 
 
-class Transaction(Entry):
+class Transaction(Entry, kw_only=True):
     """The external store's account of one transaction.
 
     `rows[i]` was written when its writer had taken `applied[i]` records.
@@ -166,7 +166,7 @@ class Transaction(Entry):
     """open, prepared, committed, aborted"""
 
 
-class Written(Entry):
+class Written(Entry, kw_only=True):
     """A row that a plain or idempotent sink wrote: visible at once."""
 
     task: str
@@ -176,7 +176,7 @@ class Written(Entry):
     row: Row
 
 
-class Read(Entry):
+class Read(Entry, kw_only=True):
     """A read-committed reader looked at the sink: it saw the first `rows` of `committed`."""
 
     began: int
@@ -185,14 +185,14 @@ class Read(Entry):
     rows: int
 
 
-class JournalEntry(Entry, tag_field="event"):
+class JournalEntry(Entry, kw_only=True, tag_field="event"):
     """Base of the rare, ordered events of a run."""
 
     order: int
     at_us: int
 
 
-class AttemptStarted(JournalEntry, tag="attempt-started"):
+class AttemptStarted(JournalEntry, kw_only=True, tag="attempt-started"):
     """The coordinator deploys the dataflow; `restores` is the checkpoint it chose."""
 
     attempt: int
@@ -201,13 +201,13 @@ class AttemptStarted(JournalEntry, tag="attempt-started"):
     cause: str = ""
 
 
-class AttemptRunning(JournalEntry, tag="attempt-running"):
+class AttemptRunning(JournalEntry, kw_only=True, tag="attempt-running"):
     """Every task of it is restored and running."""
 
     attempt: int
 
 
-class TaskFailed(JournalEntry, tag="task-failed"):
+class TaskFailed(JournalEntry, kw_only=True, tag="task-failed"):
     """An attempt of a task ended badly; `fault` is the index of the injected fault
     that explains it, None when nothing injected does."""
 
@@ -217,34 +217,34 @@ class TaskFailed(JournalEntry, tag="task-failed"):
     fault: int | None = None
 
 
-class CoordinatorDown(JournalEntry, tag="coordinator-down"):
+class CoordinatorDown(JournalEntry, kw_only=True, tag="coordinator-down"):
     fault: int | None = None
 
 
-class CoordinatorUp(JournalEntry, tag="coordinator-up"):
+class CoordinatorUp(JournalEntry, kw_only=True, tag="coordinator-up"):
     pass
 
 
-class CheckpointTriggered(JournalEntry, tag="checkpoint-triggered"):
+class CheckpointTriggered(JournalEntry, kw_only=True, tag="checkpoint-triggered"):
     checkpoint: int
     job: int
     attempt: int
     savepoint: bool = False
 
 
-class CheckpointAborted(JournalEntry, tag="checkpoint-aborted"):
+class CheckpointAborted(JournalEntry, kw_only=True, tag="checkpoint-aborted"):
     checkpoint: int
     reason: str
 
 
-class SnapshotDeleted(JournalEntry, tag="snapshot-deleted"):
+class SnapshotDeleted(JournalEntry, kw_only=True, tag="snapshot-deleted"):
     """Files of a subsumed or aborted checkpoint are gone."""
 
     checkpoint: int
     handles: list[str]
 
 
-class FaultFired(JournalEntry, tag="fault-fired"):
+class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
     """A fault of the plan changed something live."""
 
     fault: int
@@ -254,13 +254,13 @@ class FaultFired(JournalEntry, tag="fault-fired"):
     attempt: int | None = None
 
 
-class CommandIssued(JournalEntry, tag="command-issued"):
+class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     command: int
     kind: str
     drain: bool = False
 
 
-class CommandReturned(JournalEntry, tag="command-returned"):
+class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):
     """`checkpoint` is the snapshot it made; `error` is empty when it succeeded."""
 
     command: int
@@ -268,7 +268,7 @@ class CommandReturned(JournalEntry, tag="command-returned"):
     error: str = ""
 
 
-class JobEnded(JournalEntry, tag="job-ended"):
+class JobEnded(JournalEntry, kw_only=True, tag="job-ended"):
     """`status`: finished (all input ended), drained, stopped, cancelled, failed.
 
     `checkpoint` is the last snapshot that it rests on, `reason` why it failed.
@@ -296,7 +296,7 @@ AnyJournalEntry = (
 )
 
 
-class Residue(Entry):
+class Residue(Entry, kw_only=True):
     """What is there at rest: listings of the stores after everything has settled."""
 
     open_transactions: list[str] = []
@@ -309,7 +309,7 @@ class Residue(Entry):
     """sink subtasks alive at the end"""
 
 
-class Timed(Entry):
+class Timed(Entry, kw_only=True):
     """One event of the time line, kept on request for stories and diagrams.
 
     `what` is a protocol point's name, or `record-sent`, `record-applied`,
@@ -331,7 +331,7 @@ class Timed(Entry):
     origin: int | None = None
 
 
-class History(Entry):
+class History(Entry, kw_only=True):
     """Everything that a run let us see."""
 
     format: str = FORMAT
