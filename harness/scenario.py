@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
 from ..faults.plan import AnyFault, AnyTrigger
@@ -10,11 +12,12 @@ from ..properties.workload import Topology, Workload
 FORMAT = "cutproof-scenario/1"
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the frozen, keyword-only values of a scenario file."""
 
 
-class Engine(Value, omit_defaults=True):
+class Engine(Value, kw_only=True, omit_defaults=True):
     """How the engine is set up; times in µs of its (virtual) clock."""
 
     guarantee: str = "exactly-once"
@@ -46,27 +49,27 @@ class Engine(Value, omit_defaults=True):
     transaction_us: int = 150
 
 
-class Command(Value, tag_field="command"):
+class Command(Value, kw_only=True, tag_field="command"):
     """Base of what a user asks of a job while it runs."""
 
     trigger: AnyTrigger
 
 
-class Savepoint(Command, tag="savepoint"):
+class Savepoint(Command, kw_only=True, tag="savepoint"):
     """Take a snapshot that the user owns."""
 
 
-class StopWithSavepoint(Command, tag="stop-with-savepoint"):
+class StopWithSavepoint(Command, kw_only=True, tag="stop-with-savepoint"):
     """Take a savepoint, then stop; with `drain`, end all input first."""
 
     drain: bool = False
 
 
-class Cancel(Command, tag="cancel"):
+class Cancel(Command, kw_only=True, tag="cancel"):
     """Stop at once."""
 
 
-class Resume(Command, tag="resume"):
+class Resume(Command, kw_only=True, tag="resume"):
     """Start the job again once it has ended: from its last savepoint, or else from
     its newest completed checkpoint.  The trigger counts from the job's end when it
     is a time."""
@@ -75,7 +78,7 @@ class Resume(Command, tag="resume"):
 AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume
 
 
-class Deviation(Value):
+class Deviation(Value, kw_only=True):
     """One departure from the default schedule: who is late, and by how much.
 
     `what` addresses a happening by a stable name:
@@ -91,7 +94,7 @@ class Deviation(Value):
     by_us: int
 
 
-class Scenario(Value):
+class Scenario(Value, kw_only=True):
     """What is run: the workload, its layout, the engine, and everything that goes wrong."""
 
     format: str = FORMAT

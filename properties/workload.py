@@ -14,6 +14,7 @@ stated in its docstring, in SQL's terms where NULLs are concerned.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import dataclass_transform
 
 import msgspec
 
@@ -46,15 +47,16 @@ def copy_of(origin: int) -> int:
     return origin & ((1 << COPY_BITS) - 1)
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the frozen, keyword-only values of a scenario file."""
 
 
-class Operator(Value, tag_field="kind"):
+class Operator(Value, kw_only=True, tag_field="kind"):
     """Base of the operators; `kind` tells them apart in a scenario file."""
 
 
-class Map(Operator, tag="map"):
+class Map(Operator, kw_only=True, tag="map"):
     """value * multiply + add, and key modulo `rekey` where that is given (floor-mod); NULL stays NULL."""
 
     multiply: int = 1
@@ -62,20 +64,20 @@ class Map(Operator, tag="map"):
     rekey: int | None = None
 
 
-class Filter(Operator, tag="filter"):
+class Filter(Operator, kw_only=True, tag="filter"):
     """Keep a row where value floor-mod `modulus` is not `drop`; a NULL value is dropped."""
 
     modulus: int = 2
     drop: int = 0
 
 
-class FlatMap(Operator, tag="flat-map"):
+class FlatMap(Operator, kw_only=True, tag="flat-map"):
     """value floor-mod (fan + 1) copies of the row, the i-th with value + i; none for a NULL value."""
 
     fan: int = 2
 
 
-class Count(Operator, tag="count"):
+class Count(Operator, kw_only=True, tag="count"):
     """A running count a key: (key, n, tag, tag2) for every row; with `tagged` false, (key, n, 0, 0).
 
     NULL is a key like any other (as GROUP BY has it).
@@ -84,14 +86,14 @@ class Count(Operator, tag="count"):
     tagged: bool = False
 
 
-class Sum(Operator, tag="sum"):
+class Sum(Operator, kw_only=True, tag="sum"):
     """A running sum a key: (key, sum of values so far, sum of tags so far, 0).
 
     NULL values add nothing; the sum is NULL until the first that is not.
     """
 
 
-class Greater(Operator, tag="greater"):
+class Greater(Operator, kw_only=True, tag="greater"):
     """Emit a row whose value is greater than the value before it of the same key.
 
     The first row of a key is emitted, so is a row after a NULL value; a NULL
@@ -99,17 +101,17 @@ class Greater(Operator, tag="greater"):
     """
 
 
-class Dedup(Operator, tag="dedup"):
+class Dedup(Operator, kw_only=True, tag="dedup"):
     """The first row of each key: the row itself, or with `keys_only` (key, 0, 0, 0)."""
 
     keys_only: bool = True
 
 
-class Union(Operator, tag="union"):
+class Union(Operator, kw_only=True, tag="union"):
     """All rows of two or more inputs."""
 
 
-class Join(Operator, tag="join"):
+class Join(Operator, kw_only=True, tag="join"):
     """Inner join on the key of two inputs, the first being left, each pair once.
 
     The pair is (key, left value, left tag, right tag); NULL keys match nothing
@@ -135,7 +137,7 @@ def is_ordered(operator: Operator) -> bool:
     return isinstance(operator, ORDERED)
 
 
-class Input(Value):
+class Input(Value, kw_only=True):
     """A named input: its splits, each the tuple of its records in order.
 
     `bounded` inputs end after their last record; an unbounded one stays open
@@ -148,7 +150,7 @@ class Input(Value):
     bounded: bool = True
 
 
-class Node(Value):
+class Node(Value, kw_only=True):
     """One operator of the tree and the names of the inputs or nodes that feed it."""
 
     name: str
@@ -156,7 +158,7 @@ class Node(Value):
     inputs: tuple[str, ...]
 
 
-class Workload(Value):
+class Workload(Value, kw_only=True):
     """Inputs and operators, in topological order; the last node (or, without
     nodes, the only input) feeds the sink.  Each input or node feeds one reader."""
 
@@ -194,7 +196,7 @@ SINK = "sink"
 """The name of the one sink, in topologies, task names and histories."""
 
 
-class Edge(Value):
+class Edge(Value, kw_only=True):
     """How rows go from one operator to the next.
 
     `forward` joins equal subtasks of equal parallelism, `hash` sends a key to
@@ -207,7 +209,7 @@ class Edge(Value):
     """forward, hash or rebalance"""
 
 
-class Topology(Value):
+class Topology(Value, kw_only=True):
     """The workload laid out: parallelism by operator (inputs, nodes, "sink") and edges.
 
     Split i of an input is read by its source subtask i modulo the parallelism,
