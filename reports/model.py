@@ -1,0 +1,207 @@
+"""What a report is made of: the summary of a run, and the views that are drawn.
+
+`Summary` is the file summary.json and what `verify --json` prints, a stable
+format that other programs read: its fields may gain neighbours, never another
+meaning.  The views hold what a reader sees of one counterexample; they are
+values, so that the same run writes the same report, byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, dataclass_transform
+
+import msgspec
+
+from ..properties.history import History
+from ..properties.workload import Row
+
+SUMMARY_FORMAT = "cutproof-summary/1"
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the frozen, keyword-only values of a report."""
+
+
+class ScenarioCounts(Value, kw_only=True):
+    """A scenario held when nothing in it is violated and at least one invariant holds."""
+
+    run: int = 0
+    held: int = 0
+    violated: int = 0
+    unknown: int = 0
+
+
+class InvariantCounts(Value, kw_only=True):
+    """Scenarios by what an invariant said of them."""
+
+    can_show: int = 0
+    """scenarios that could exercise it, decided before they ran"""
+    holds: int = 0
+    violated: int = 0
+    unknown: int = 0
+    reasons: dict[str, int] = {}
+    """why it was unknown: reason and number of scenarios"""
+
+
+class FaultCounts(Value, kw_only=True):
+    """Faults of one kind; one that fired changed something live."""
+
+    planned: int = 0
+    fired: int = 0
+    phases: dict[str, int] = {}
+    """what the job was doing when they fired"""
+
+
+class CommandCounts(Value, kw_only=True):
+    """Commands of one kind; `drain` counts those that ended all input first."""
+
+    planned: int = 0
+    finished: int = 0
+    drain: int = 0
+
+
+class CheckpointCounts(Value, kw_only=True):
+    completed: int = 0
+    aborted: int = 0
+
+
+class RecordCounts(Value, kw_only=True):
+    read: int = 0
+    committed: int = 0
+
+
+class OracleCounts(Value, kw_only=True):
+    """The expected results: who computed them, and how often the quick checker said otherwise."""
+
+    engine: str = ""
+    workloads: int = 0
+    expected_rows: int = 0
+    queries: int = 0
+    disagreements: int = 0
+
+
+class Seconds(Value, kw_only=True):
+    """Where the time went; `start` is the interpreter's and Spark's."""
+
+    total: float = 0.0
+    start: float = 0.0
+    draw: float = 0.0
+    run: float = 0.0
+    oracle: float = 0.0
+    judge: float = 0.0
+    report: float = 0.0
+
+
+class Size(Value, kw_only=True):
+    """How much a scenario has in it."""
+
+    tasks: int = 0
+    records: int = 0
+    faults: int = 0
+
+
+class Counterexample(Value, kw_only=True):
+    """One violated invariant, shrunk, and the way back to it."""
+
+    id: str
+    invariant: str
+    scenario: str
+    """its scenario file, relative to the run folder"""
+    story: str
+    """one sentence"""
+    replay: str
+    """the command that runs it again"""
+    size: Size = Size()
+    seconds_to_find: float = 0.0
+    seconds_to_shrink: float = 0.0
+    difference: str = ""
+    """the kind of difference, as in `Violated`"""
+    scenarios: int = 1
+    """how many scenarios of the run failed for the same cause"""
+    known: str = ""
+    """why it is expected, when it is a known failure that has not expired"""
+
+
+class Summary(Value, kw_only=True):
+    """A run in numbers."""
+
+    format: str = SUMMARY_FORMAT
+    version: str = ""
+    subject: str = ""
+    profile: str = ""
+    seed: int | None = None
+    scenarios: ScenarioCounts = ScenarioCounts()
+    invariants: dict[str, InvariantCounts] = {}
+    faults: dict[str, FaultCounts] = {}
+    commands: dict[str, CommandCounts] = {}
+    checkpoints: CheckpointCounts = CheckpointCounts()
+    recoveries: int = 0
+    records: RecordCounts = RecordCounts()
+    oracle: OracleCounts = OracleCounts()
+    seconds: Seconds = Seconds()
+    scenarios_per_second: float = 0.0
+    """everything counted but the start of the interpreter and of Spark"""
+    counterexamples: list[Counterexample] = []
+    shortfalls: list[str] = []
+    """what the run had to show and did not, each in one sentence"""
+    interrupted: bool = False
+    not_tried: list[str] = []
+    """what the subject cannot do, so that it was not asked of it"""
+    unapplied: dict[str, int] = {}
+    """faults, commands and deviations that were planned and never applied, by kind"""
+    failures: list[str] = []
+    """what went wrong in the harness or its environment, each in one sentence"""
+
+
+RowStatus = Literal["ok", "lost", "repeated", "unexpected"]
+
+
+class RowPair(Value, kw_only=True):
+    """An expected row beside the committed one; the side that is missing is None."""
+
+    status: RowStatus
+    expected: Row | None = None
+    committed: Row | None = None
+
+
+class CounterexampleView(Value, kw_only=True):
+    """Everything that is shown of one counterexample."""
+
+    id: str
+    invariant: str
+    difference: str
+    story: str
+    """one sentence"""
+    paragraphs: tuple[str, ...] = ()
+    """the story in full: what ran, what was hit, where the cut lay, what came out"""
+    witness: str = ""
+    """what the invariant's checker points at; may have several lines"""
+    neighbour: str = ""
+    """the nearest scenario that passes, in one sentence ("holds if this ack comes first")"""
+    scenario: str = ""
+    """the text of the scenario file"""
+    replay: str = ""
+    rows: tuple[RowPair, ...] = ()
+    history: History | None = None
+    """with its time line for the diagram; without one a coarse diagram is drawn"""
+    checkpoint: int | None = None
+    """the cut that the diagram draws; None draws the last one there is"""
+    size: Size = Size()
+    scenarios: int = 1
+    known: str = ""
+
+
+class Samples(Value, kw_only=True):
+    """What was measured once a scenario or more often, for the plots; µs of the run's clock."""
+
+    checkpoint_durations_us: list[int] = []
+    recovery_times_us: list[int] = []
+
+
+class ReportView(Value, kw_only=True):
+    """A whole report: one HTML file."""
+
+    summary: Summary
+    counterexamples: tuple[CounterexampleView, ...] = ()
+    samples: Samples = Samples()
