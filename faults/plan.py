@@ -8,9 +8,12 @@ reports that, the plan cannot.
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Base of the frozen, keyword-only values of a plan."""
 

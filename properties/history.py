@@ -17,6 +17,8 @@ Nothing of a history file is executed; it is JSON, read with a schema.
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
 from .workload import Row
@@ -24,6 +26,7 @@ from .workload import Row
 FORMAT = "cutproof-history/1"
 
 
+@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Base of the entries of a history."""
 
