@@ -1,0 +1,205 @@
+"""The rules of the house, each a function from (path, source) to the lines that break it.
+
+Kept apart from the tests so that each rule can be shown a planted offence as
+well as the real sources.  Paths are relative to the repository, with slashes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+ROOMS = ("reference_impl", "faults", "properties", "reports", "harness")
+
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "reference_impl": (),
+    "faults": (),
+    "properties": (),
+    "reports": ("properties", "faults.plan"),
+    "harness": ("reference_impl", "faults", "properties", "reports"),
+}
+"""Room: what it may import of the package besides itself."""
+
+HYPOTHESIS_MAY_LIVE_IN = ("harness/strategies", "harness/search", "harness/decorator")
+WORLDLY = frozenset(
+    {"asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"}
+    | {"shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid"}
+)
+"""Modules through which a clock, a die, a disk or another thread gets in."""
+UNSTABLE_CALLS = frozenset({"hash", "id", "open", "print", "input", "eval", "exec"})
+ORDER_BLIND = frozenset({"sorted", "set", "frozenset", "any", "all", "sum", "min", "max", "len"})
+"""Callables whose result does not depend on the order in which they are fed."""
+LONGEST_FILE = 400
+
+Rule = Callable[[str, str], list[str]]
+
+
+def imported(path: str, source: str) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of everything a file imports; names inside the package as `cutproof.room.module`."""
+    folder = ["cutproof", *path.split("/")[:-1]]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = folder[: len(folder) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield node.lineno, f"{stem}.{alias.name}"
+
+
+def _within(name: str, stem: str) -> bool:
+    return name == stem or name.startswith(stem + ".")
+
+
+def rooms_import_only_what_they_may(path: str, source: str) -> list[str]:
+    room = path.split("/")[0]
+    if room not in ROOMS:
+        return []
+    allowed = [f"cutproof.{name}" for name in (room, *MAY_IMPORT[room], "__version__")]
+    return [
+        f"{path}:{line} imports {name}"
+        for line, name in imported(path, source)
+        if _within(name, "cutproof") and not any(_within(name, stem) for stem in allowed)
+    ]
+
+
+def rooms_import_each_other_relatively(path: str, source: str) -> list[str]:
+    if path.split("/")[0] not in ROOMS:
+        return []
+    return [
+        f"{path}:{node.lineno} names the package absolutely"
+        for node in ast.walk(ast.parse(source))
+        if (isinstance(node, ast.Import) and any(_within(alias.name, "cutproof") for alias in node.names))
+        or (isinstance(node, ast.ImportFrom) and not node.level and _within(node.module or "", "cutproof"))
+    ]
+
+
+def nobody_imports_tests_or_everything(path: str, source: str) -> list[str]:
+    return [
+        f"{path}:{line} imports {name}"
+        for line, name in imported(path, source)
+        if name.endswith(".*") or (path.split("/")[0] in ROOMS and name.removeprefix("cutproof.").startswith("tests"))
+    ]
+
+
+def only_the_spark_room_imports_pyspark(path: str, source: str) -> list[str]:
+    if path.startswith("properties/spark/") or path.split("/")[0] not in (*ROOMS, "__init__.py"):
+        return []
+    return [
+        f"{path}:{line} imports {name}"
+        for line, name in imported(path, source)
+        if _within(name, "pyspark")
+        or _within(name, "py4j")
+        or (path.startswith("properties/") and _within(name, "cutproof.properties.spark"))
+    ]
+
+
+def only_the_search_imports_hypothesis(path: str, source: str) -> list[str]:
+    if path.startswith(HYPOTHESIS_MAY_LIVE_IN) or path.split("/")[0] not in (*ROOMS, "__init__.py"):
+        return []
+    return [f"{path}:{line} imports {name}" for line, name in imported(path, source) if _within(name, "hypothesis")]
+
+
+def _is_pure(path: str) -> bool:
+    return path.startswith(("reference_impl/core/", "reference_impl/simulated/", "reference_impl/defects/"))
+
+
+def pure_code_imports_nothing_worldly(path: str, source: str) -> list[str]:
+    if not _is_pure(path):
+        return []
+    # Seeded choices need a generator; that one file is the port through which every choice passes.
+    allowed = {"random"} if path == "reference_impl/simulated/decisions.py" else set()
+    return [
+        f"{path}:{line} imports {name}"
+        for line, name in imported(path, source)
+        if name.split(".")[0] in WORLDLY - allowed
+    ]
+
+
+def pure_code_calls_nothing_unstable(path: str, source: str) -> list[str]:
+    if not _is_pure(path):
+        return []
+    return [
+        f"{path}:{node.lineno} calls {node.func.id}()"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in UNSTABLE_CALLS
+    ]
+
+
+def _names_set(annotation: ast.expr | None) -> bool:
+    if isinstance(annotation, ast.Subscript):
+        annotation = annotation.value
+    return isinstance(annotation, ast.Name) and annotation.id in ("set", "frozenset", "Set", "AbstractSet")
+
+
+def _makes_set(node: ast.AST, known: set[str]) -> bool:
+    if isinstance(node, (ast.Set, ast.SetComp)):
+        return True
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("set", "frozenset")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)):
+        return _makes_set(node.left, known) or _makes_set(node.right, known)
+    return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in known
+
+
+def _known_sets(tree: ast.Module) -> set[str]:
+    """Names and attributes that are annotated as sets or assigned one, anywhere in the file."""
+    known: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and _names_set(node.annotation):
+            known.add(node.arg)
+        elif isinstance(node, ast.AnnAssign) and _names_set(node.annotation):
+            known.update({ast.unparse(node.target), f"self.{ast.unparse(node.target)}"})
+        elif isinstance(node, ast.Assign) and _makes_set(node.value, set()):
+            known.update(ast.unparse(target) for target in node.targets)
+    return known
+
+
+def pure_code_iterates_no_set(path: str, source: str) -> list[str]:
+    """A heuristic: loops, comprehensions, list(), tuple(), iter(), * and pop() over what is known to be a set."""
+    if not _is_pure(path):
+        return []
+    tree = ast.parse(source)
+    known = _known_sets(tree)
+    blind = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ORDER_BLIND
+        for argument in node.args
+    }
+    found = []
+    for node in ast.walk(tree):
+        fed: list[ast.expr] = []
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            fed = [node.iter]
+        elif isinstance(node, (ast.ListComp, ast.DictComp, ast.GeneratorExp)) and id(node) not in blind:
+            fed = [generator.iter for generator in node.generators]
+        elif isinstance(node, ast.Starred):
+            fed = [node.value]
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "iter")
+        ):
+            fed = list(node.args)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "pop":
+            fed = [node.func.value]
+        found += [f"{path}:{each.lineno} iterates a set" for each in fed if _makes_set(each, known)]
+    return found
+
+
+def no_file_is_too_long(path: str, source: str) -> list[str]:
+    lines = source.count("\n")
+    return [f"{path} has {lines} lines"] if lines > LONGEST_FILE else []
+
+
+RULES: tuple[Rule, ...] = (
+    rooms_import_only_what_they_may,
+    rooms_import_each_other_relatively,
+    nobody_imports_tests_or_everything,
+    only_the_spark_room_imports_pyspark,
+    only_the_search_imports_hypothesis,
+    pure_code_imports_nothing_worldly,
+    pure_code_calls_nothing_unstable,
+    pure_code_iterates_no_set,
+    no_file_is_too_long,
+)

@@ -1,0 +1,106 @@
+"""The rules of docs/architecture.md, held against every source file, and each shown that it can fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unit import layering
+from unit.layering import RULES, Rule
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for top in [ROOT / "__init__.py", *(ROOT / folder for folder in (*layering.ROOMS, "benchmarks", "tests"))]
+    for path in ([top] if top.is_file() else top.rglob("*.py"))
+)
+
+
+def test_all_rooms_are_looked_at() -> None:
+    assert {path.split("/")[0] for path in SOURCES} >= {*layering.ROOMS, "__init__.py", "tests"}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_sources_keep(rule: Rule) -> None:
+    offences = [line for path in SOURCES for line in rule(path, (ROOT / path).read_text(encoding="utf-8"))]
+    assert offences == []
+
+
+OFFENCES: list[tuple[Rule, str, str]] = [
+    (layering.rooms_import_only_what_they_may, "properties/order.py", "from ..harness import scenario"),
+    (layering.rooms_import_only_what_they_may, "properties/order.py", "from .. import faults"),
+    (
+        layering.rooms_import_only_what_they_may,
+        "faults/injectors/simulated.py",
+        "from ...reference_impl.core import ids",
+    ),
+    (layering.rooms_import_only_what_they_may, "reports/model.py", "from ..faults.points import POINTS"),
+    (layering.rooms_import_only_what_they_may, "reports/model.py", "def f():\n    from ..harness.run import run"),
+    (layering.rooms_import_only_what_they_may, "reference_impl/core/task.py", "from ...properties.workload import Row"),
+    (layering.rooms_import_each_other_relatively, "harness/run.py", "import cutproof.properties"),
+    (layering.rooms_import_each_other_relatively, "harness/run.py", "from cutproof.properties import history"),
+    (layering.nobody_imports_tests_or_everything, "harness/run.py", "from ..tests.unit import layering"),
+    (layering.nobody_imports_tests_or_everything, "harness/run.py", "import tests.support"),
+    (layering.nobody_imports_tests_or_everything, "tests/unit/test_x.py", "from cutproof.properties import *"),
+    (layering.only_the_spark_room_imports_pyspark, "harness/judge.py", "from pyspark.sql import SparkSession"),
+    (layering.only_the_spark_room_imports_pyspark, "properties/order.py", "import pyspark"),
+    (layering.only_the_spark_room_imports_pyspark, "properties/order.py", "from .spark import session"),
+    (layering.only_the_search_imports_hypothesis, "harness/run.py", "from hypothesis import strategies"),
+    (layering.only_the_search_imports_hypothesis, "properties/order.py", "import hypothesis"),
+    (layering.pure_code_imports_nothing_worldly, "reference_impl/core/task.py", "import time"),
+    (layering.pure_code_imports_nothing_worldly, "reference_impl/core/task.py", "from os import path"),
+    (layering.pure_code_imports_nothing_worldly, "reference_impl/core/decisions.py", "import random"),
+    (layering.pure_code_imports_nothing_worldly, "reference_impl/simulated/world.py", "import random"),
+    (layering.pure_code_calls_nothing_unstable, "reference_impl/core/operators.py", "group = hash(key) % 16"),
+    (layering.pure_code_calls_nothing_unstable, "reference_impl/simulated/world.py", "print(1)"),
+    (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "for x in {1, 2}: f(x)"),
+    (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "waiting = set()\nfor x in waiting: f(x)"),
+    (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "def f(s: frozenset[int]): return [x for x in s]"),
+    (
+        layering.pure_code_iterates_no_set,
+        "reference_impl/core/a.py",
+        "class A:\n s: set[int]\n def f(self): return list(self.s)",
+    ),
+    (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\nprint(*s)"),
+    (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\ns.pop()"),
+    (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\nfor x in s - t: f(x)"),
+    (layering.no_file_is_too_long, "harness/run.py", "pass\n" * 401),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "source"), OFFENCES)
+def test_a_planted_offence_is_found(rule: Rule, path: str, source: str) -> None:
+    assert len(rule(path, source)) == 1
+
+
+def test_every_rule_has_a_planted_offence() -> None:
+    assert {rule for rule, _, _ in OFFENCES} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("reports/model.py", "from ..faults.plan import Fault\nfrom ..properties import history\nfrom . import svg"),
+        ("harness/cli/main.py", "from ...reference_impl.core import ids\nfrom ..run import run"),
+        ("harness/search.py", "import hypothesis"),
+        ("properties/spark/session.py", "from pyspark.sql import SparkSession\nfrom ..workload import Row"),
+        ("reference_impl/simulated/decisions.py", "import random"),
+        ("reference_impl/core/a.py", "s = {1}\nfor x in sorted(s): f(x)\nok = any(x > 1 for x in s)\nd = {}\nd.pop(1)"),
+        ("harness/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),
+    ],
+)
+def test_what_is_allowed_is_not_accused(path: str, source: str) -> None:
+    assert [line for rule in RULES for line in rule(path, source)] == []
+
+
+HEAVY = ("pyspark", "hypothesis", "pandas", "pyarrow", "jinja2", "pytest")
+
+
+@pytest.mark.parametrize(("module", "heavy"), [("cutproof", HEAVY), ("cutproof.harness.plugin", HEAVY[:-1])])
+def test_import_is_light(module: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print(*[name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,81 @@
+"""What pyproject.toml lists by hand is what the folders hold."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import cutproof
+from unit.layering import ROOMS, imported
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SETUPTOOLS = PROJECT["tool"]["setuptools"]
+FILES = sorted(
+    path.relative_to(ROOT)
+    for room in ROOMS
+    for path in (ROOT / room).rglob("*")
+    if path.is_file() and "__pycache__" not in path.parts
+)
+
+
+def test_every_folder_is_a_listed_package() -> None:
+    folders = {path.parent for path in FILES if path.suffix == ".py"}
+    assert SETUPTOOLS["packages"] == ["cutproof", *sorted(".".join(["cutproof", *folder.parts]) for folder in folders)]
+    assert [folder for folder in folders if not (ROOT / folder / "__init__.py").is_file()] == []
+
+
+def test_every_data_file_is_package_data() -> None:
+    globs = SETUPTOOLS["package-data"]["cutproof"]
+    data = [path.as_posix() for path in FILES if path.suffix != ".py"]
+    assert data, "the sample of flights at least"
+    assert [name for name in data if not any(fnmatch(name, glob) for glob in globs)] == []
+
+
+def test_only_the_public_face_stands_at_the_root() -> None:
+    assert [path.name for path in ROOT.glob("*.py")] == ["__init__.py"]
+
+
+def test_everything_imported_is_declared() -> None:
+    declared = {
+        requirement.split(">")[0].split(";")[0].strip().lower() for requirement in PROJECT["project"]["dependencies"]
+    }
+    wanted = {
+        name.split(".")[0]
+        for path in FILES
+        if path.suffix == ".py"
+        for _, name in imported(path.as_posix(), (ROOT / path).read_text(encoding="utf-8"))
+    } - {*sys.stdlib_module_names, "cutproof"}
+    # py4j is pyspark's own, and its errors are part of pyspark's face; delta is optional by contract.
+    assert wanted - {"py4j", "delta"} <= declared
+
+
+def test_every_dependency_has_its_reason() -> None:
+    reasons = (ROOT / "docs/decisions/0002-dependencies.md").read_text(encoding="utf-8")
+    names = [requirement.split(">")[0] for requirement in PROJECT["project"]["dependencies"]]
+    assert [name for name in names if f"**{name}**" not in reasons] == []
+
+
+@pytest.mark.parametrize(
+    "target", [PROJECT["project"]["scripts"]["cutproof"], PROJECT["project"]["entry-points"]["pytest11"]["cutproof"]]
+)
+def test_entry_points_resolve(target: str) -> None:
+    module, _, name = target.partition(":")
+    loaded = import_module(module)
+    assert not name or callable(getattr(loaded, name))
+
+
+def test_one_version() -> None:
+    assert cutproof.__version__ == PROJECT["project"]["version"]
+
+
+def test_public_names_are_there() -> None:
+    face = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    assert ast.get_docstring(face)
+    assert [name for name in cutproof.__all__ if not hasattr(cutproof, name)] == []
