@@ -1,0 +1,101 @@
+"""Histories for the tests of the checkers: a few workloads, and random correct runs of them.
+
+A test that wants a run of its own making drives a `Toy` itself.
+"""
+
+from __future__ import annotations
+
+import random
+
+from toy import Case, Toy
+
+from cutproof.properties.history import (
+    History,
+)
+from cutproof.properties.workload import (
+    SINK,
+    Count,
+    Edge,
+    FlatMap,
+    Input,
+    InputRecord,
+    Join,
+    Node,
+    Topology,
+    Workload,
+)
+
+
+def records(count: int, keys: int = 2, seed: int = 1) -> tuple[InputRecord, ...]:
+    """`count` records with small keys and values and random, distinct tags."""
+    draw = random.Random(seed)
+    return tuple((draw.randrange(keys), draw.randrange(5), draw.getrandbits(40) | 1) for _ in range(count))
+
+
+def counting(per_split: int = 6, splits: int = 2, parallelism: int = 2, *, bounded: bool = True) -> Case:
+    """numbers -> count -> sink, hashed into the count and forwarded to the sink."""
+    source = Input(
+        name="numbers", splits=tuple(records(per_split, seed=split) for split in range(splits)), bounded=bounded
+    )
+    workload = Workload(
+        name="counting", inputs=(source,), nodes=(Node(name="count", operator=Count(), inputs=("numbers",)),)
+    )
+    return workload, Topology(
+        parallelism={"numbers": splits, "count": parallelism, SINK: parallelism},
+        edges=(
+            Edge(sender="numbers", receiver="count", partitioning="hash"),
+            Edge(sender="count", receiver=SINK, partitioning="forward"),
+        ),
+    )
+
+
+def joining(per_split: int = 5, parallelism: int = 2) -> Case:
+    """left and right -> join -> sink."""
+    inputs = tuple(Input(name=name, splits=(records(per_split, seed=at),)) for at, name in enumerate(("left", "right")))
+    workload = Workload(
+        name="joining", inputs=inputs, nodes=(Node(name="join", operator=Join(), inputs=("left", "right")),)
+    )
+    return workload, Topology(
+        parallelism={"left": 1, "right": 1, "join": parallelism, SINK: 1},
+        edges=(
+            Edge(sender="left", receiver="join", partitioning="hash"),
+            Edge(sender="right", receiver="join", partitioning="hash"),
+            Edge(sender="join", receiver=SINK, partitioning="rebalance"),
+        ),
+    )
+
+
+def copying(per_split: int = 6) -> Case:
+    """numbers -> copy (a flat map) -> sink, rebalanced into two copies."""
+    source = Input(name="numbers", splits=(records(per_split),))
+    workload = Workload(
+        name="copying", inputs=(source,), nodes=(Node(name="copy", operator=FlatMap(), inputs=("numbers",)),)
+    )
+    return workload, Topology(
+        parallelism={"numbers": 1, "copy": 2, SINK: 1},
+        edges=(
+            Edge(sender="numbers", receiver="copy", partitioning="rebalance"),
+            Edge(sender="copy", receiver=SINK, partitioning="rebalance"),
+        ),
+    )
+
+
+def run(
+    case: Case,
+    *,
+    seed: int = 0,
+    steps: int = 60,
+    kills: int = 1,
+    sink: str = "transactional",
+    guarantee: str = "exactly-once",
+) -> History:
+    """A whole random run to its natural end, or at rest where an input is unbounded."""
+    toy = Toy(case, seed=seed, sink=sink, guarantee=guarantee)
+    toy.start()
+    toy.wander(steps, kills)
+    if all(source.bounded for source in case[0].inputs):
+        toy.finish()
+    else:
+        toy.read_all()
+        toy.checkpoint_now()
+    return toy.history()
