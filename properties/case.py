@@ -1,0 +1,140 @@
+"""One case to judge: a workload, its layout, a history, and what follows from them.
+
+Everything here is computed when a checker first asks for it, and only once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+import msgspec
+
+from .classes import class_of, classes, promised
+from .history import Channel, History, JobEnded, StoredState, TaskRun, Transaction
+from .line import INFINITE, Line, Lines
+from .workload import Row, Topology, Workload
+
+
+class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to where a run has to answer for its output.
+
+    `kind` is "end" (all input ended: every split's end as the workload has it),
+    "drain", "stop" (the savepoint's positions) or "newest" (the newest completed
+    checkpoint).  `checkpoint` is the snapshot it rests on, None when there is
+    none; `epoch` is the last epoch within it, so that an event counts when its
+    epoch is not greater.
+    """
+
+    kind: str
+    checkpoint: int | None
+    positions: dict[int, int]
+    epoch: int
+
+
+class Case:
+    """What a checker is given.
+
+    `line` is that of the run's end; `expected` (see `expected.Expected`) tells
+    the rows and states that are owed.
+    """
+
+    def __init__(self, workload: Workload, topology: Topology, history: History) -> None:
+        self.workload = workload
+        self.topology = topology
+        self.history = history
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.history)
+
+    @property
+    def line(self) -> Line:
+        return self.lines.end
+
+    @property
+    def runs(self) -> dict[tuple[str, int], TaskRun]:
+        """By task and attempt."""
+        return self.lines.runs
+
+    @cached_property
+    def channels(self) -> dict[tuple[str, int], Channel]:
+        """The network's logs by channel name and attempt."""
+        return {(channel.name, channel.attempt): channel for channel in self.history.channels}
+
+    @cached_property
+    def classes(self) -> dict[str, str]:
+        """The class of each input and node."""
+        return classes(self.workload, self.topology)
+
+    @cached_property
+    def class_(self) -> str:
+        """The class of the rows that reach the sink."""
+        return class_of(self.workload, self.topology)
+
+    @cached_property
+    def promised(self) -> frozenset[str]:
+        """The names of the invariants that hold of a correct engine here."""
+        return promised(self.history.guarantee, self.history.sink)
+
+    @cached_property
+    def ended(self) -> JobEnded | None:
+        """How the last job ended, None while it lives."""
+        start = self.lines.starts.get(self.lines.last_attempt)
+        job = start.job if start else max((run.job for run in self.history.runs), default=0)
+        found = None
+        for entry in self.history.journal:
+            if isinstance(entry, JobEnded) and entry.job == job:
+                found = entry
+        return found
+
+    def states(self, checkpoint: int) -> dict[str, StoredState]:
+        """The decoded snapshots of a completed checkpoint, by task."""
+        return self.lines.states(checkpoint)
+
+    def positions(self, checkpoint: int | None) -> dict[int, int]:
+        """The next offset of every split at a completed checkpoint; 0 where it says nothing."""
+        stored = {} if checkpoint is None else self.lines.positions(checkpoint)
+        return {split: stored.get(split, 0) for split, _, _ in self.workload.splits()}
+
+    @cached_property
+    def closing(self) -> ClosingCut:
+        """The cut that the whole run is judged at."""
+        newest = self.line.checkpoints[-1] if self.line.checkpoints else None
+        ended = self.ended
+        status = ended.status if ended else ""
+        if status == "finished":
+            ends = {split: len(records) for split, _, records in self.workload.splits()}
+            return ClosingCut(kind="end", checkpoint=newest, positions=ends, epoch=INFINITE)
+        kind = {"drained": "drain", "stopped": "stop"}.get(status, "newest")
+        cut = newest
+        if kind != "newest" and ended is not None and ended.checkpoint in self.line.checkpoints:
+            cut = ended.checkpoint
+        return ClosingCut(kind=kind, checkpoint=cut, positions=self.positions(cut), epoch=-1 if cut is None else cut)
+
+    @cached_property
+    def committed(self) -> Counter[Row]:
+        """K: the rows that an independent reader sees at the end."""
+        return Counter(self.history.committed)
+
+    @cached_property
+    def pending_transactions(self) -> tuple[Transaction, ...]:
+        """The transactions prepared for a completed checkpoint of the closing cut, neither
+        committed nor aborted: named in one's snapshot, they are bound to be committed."""
+        promised_names = {
+            name
+            for checkpoint in self.line.checkpoints
+            if checkpoint <= self.closing.epoch
+            for state in self.states(checkpoint).values()
+            for name, _ in state.transactions
+        }
+        return tuple(
+            transaction
+            for transaction in self.history.transactions
+            if transaction.status == "prepared" and transaction.name in promised_names
+        )
+
+    @cached_property
+    def pending(self) -> Counter[Row]:
+        """P: the rows of the pending transactions."""
+        return Counter(row for transaction in self.pending_transactions for row in transaction.rows)

@@ -1,0 +1,274 @@
+"""The line of a snapshot or of a run's end: which events led there, and the epoch of each.
+
+A failed attempt's work is undone when the next attempt restores a checkpoint,
+so what an exactly-once engine did is not all that happened but one *line*
+through it: for each task the events of the attempts that led to the end, each
+cut at the mark of the snapshot which the next one restored (through resumed
+jobs too).  Attempts that nobody built on are off the line.
+
+The *epoch* of an event on a line is the first completed checkpoint on the line
+that its task marked after it, `INFINITE` when there is none.  A checkpoint that
+was taken and then aborted bounds no epoch: its events count with the next one
+that completed.
+
+Chandy and Lamport, "Distributed Snapshots" (1985), is the theory: a cut is
+consistent when no event in it depends on one outside.  Lines are chained task
+by task, so that a recovery which restarts only a part of the tasks needs no
+other code; with whole redeploys all tasks share one chain of attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from .history import AttemptStarted, Completed, History, Mark, Stored, StoredState, TaskRun
+
+INFINITE = 1 << 62
+"""The epoch of an event that no completed checkpoint of its line covers."""
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of one attempt of a task that lies on a line.
+
+    `reads`, `applies` and `sent` (by output channel) say how many of the run's
+    events are on it; `cut` is the checkpoint whose mark ends it (None: all of
+    the run is on the line); `marks` are those of the line's completed
+    checkpoints, in program order.
+    """
+
+    run: TaskRun
+    reads: int
+    applies: int
+    sent: tuple[int, ...]
+    cut: int | None
+    marks: tuple[Mark, ...]
+
+    def read_epochs(self) -> list[int]:
+        """The epoch of each read on the line, in program order."""
+        return _epochs(((mark.checkpoint, mark.reads) for mark in self.marks), self.reads)
+
+    def apply_epochs(self) -> list[int]:
+        """The epoch of each applied record on the line, in program order."""
+        return _epochs(((mark.checkpoint, mark.applies) for mark in self.marks), self.applies)
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """One record taken by an operator on a line.
+
+    `segment` is the attempt, `sequence` the record's number (from 0) among those
+    that this attempt of the subtask took.
+    """
+
+    operator: str
+    subtask: int
+    segment: int
+    sequence: int
+    origin: int
+    epoch: int
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that ends with attempt `tip`; `attempts` and `checkpoints` oldest first,
+    `segments` by task, oldest first."""
+
+    tip: int
+    attempts: tuple[int, ...]
+    checkpoints: tuple[int, ...]
+    segments: dict[str, tuple[Segment, ...]]
+
+    def of_operator(self, operator: str) -> Iterator[Segment]:
+        """The segments of all subtasks of an input, node or sink."""
+        for segments in self.segments.values():
+            for segment in segments:
+                if segment.run.operator == operator:
+                    yield segment
+
+    def applied(self, operator: str) -> Iterator[Applied]:
+        """What the operator took on the line, by subtask and in program order."""
+        for segment in self.of_operator(operator):
+            run = segment.run
+            for sequence, epoch in enumerate(segment.apply_epochs()):
+                yield Applied(
+                    operator=operator,
+                    subtask=run.subtask,
+                    segment=run.attempt,
+                    sequence=sequence,
+                    origin=run.applies[sequence][1],
+                    epoch=epoch,
+                )
+
+    def segment(self, task: str, attempt: int) -> Segment | None:
+        """The segment of a task's attempt, None when it is off the line."""
+        for segment in self.segments.get(task, ()):
+            if segment.run.attempt == attempt:
+                return segment
+        return None
+
+    def epoch_of_apply(self, task: str, attempt: int, taken: int) -> int | None:
+        """The epoch of the `taken`-th record (from 1) of a task's attempt, None when off the line."""
+        segment = self.segment(task, attempt)
+        if segment is None or taken > segment.applies:
+            return None
+        for mark in segment.marks:
+            if taken <= mark.applies:
+                return mark.checkpoint
+        return INFINITE
+
+
+class Lines:
+    """A history's attempts, snapshots and lines by name; each line is computed once."""
+
+    def __init__(self, history: History) -> None:
+        self.runs: dict[tuple[str, int], TaskRun] = {(run.task, run.attempt): run for run in history.runs}
+        self.tasks: tuple[str, ...] = tuple(dict.fromkeys(run.task for run in history.runs))
+        self.completed: dict[int, Completed] = {entry.checkpoint: entry for entry in history.completed}
+        self.handles: dict[str, Stored] = {entry.handle: entry for entry in history.stored}
+        self.starts: dict[int, AttemptStarted] = {
+            entry.attempt: entry for entry in history.journal if isinstance(entry, AttemptStarted)
+        }
+        self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
+        self._lines: dict[int, Line] = {}
+        self._states: dict[int, dict[str, StoredState]] = {}
+
+    @property
+    def end(self) -> Line:
+        """The line of the run's end."""
+        return self.of_attempt(self.last_attempt)
+
+    def of_attempt(self, attempt: int) -> Line:
+        """The line that ends with all of an attempt."""
+        if attempt not in self._lines:
+            self._lines[attempt] = self._draw(attempt)
+        return self._lines[attempt]
+
+    def of_checkpoint(self, checkpoint: int) -> Line:
+        """A line that a completed checkpoint lies on: that of the run's end if it can be, else
+        that of the attempt which took it."""
+        if checkpoint in self.end.checkpoints:
+            return self.end
+        return self.of_attempt(self.completed[checkpoint].attempt)
+
+    def stored(self, checkpoint: int) -> dict[str, Stored]:
+        """The store's entries of a completed checkpoint, by task; a pointer to nothing has none."""
+        found = {}
+        for task, handle in self.completed[checkpoint].handles.items():
+            entry = self.handles.get(handle)
+            if entry is not None:
+                found[task] = entry
+        return found
+
+    def states(self, checkpoint: int) -> dict[str, StoredState]:
+        """The decoded snapshots of a completed checkpoint, by task; those that no JSON can be
+        read from are left out."""
+        if checkpoint not in self._states:
+            decoded = {task: decode_state(entry.state) for task, entry in self.stored(checkpoint).items()}
+            self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
+        return self._states[checkpoint]
+
+    def positions(self, checkpoint: int) -> dict[int, int]:
+        """The next offset of each split as the snapshots of a completed checkpoint say it."""
+        merged: dict[int, int] = {}
+        for state in self.states(checkpoint).values():
+            merged.update(state.positions)
+        return merged
+
+    def restored(self, task: str, attempt: int) -> int | None:
+        """The checkpoint that an attempt of a task began from: what it loaded, else what the
+        coordinator had chosen for it."""
+        run = self.runs.get((task, attempt))
+        if run is not None and run.loaded is not None:
+            return run.loaded.checkpoint
+        return self.starts[attempt].restores if attempt in self.starts else None
+
+    def _draw(self, tip: int) -> Line:
+        pieces = {task: list(self._chain(task, tip)) for task in self.tasks}
+        kept = {
+            (task, run.attempt, mark.checkpoint)
+            for task, chain in pieces.items()
+            for run, cut in chain
+            for mark in _marks_up_to(run, cut)
+        }
+        checkpoints = tuple(
+            number
+            for number in sorted(self.completed)
+            if all((task, entry.attempt, number) in kept for task, entry in self.stored(number).items())
+        )
+        wanted = frozenset(checkpoints)
+        segments = {task: tuple(_segment(run, cut, wanted) for run, cut in chain) for task, chain in pieces.items()}
+        attempts = sorted({run.attempt for chain in pieces.values() for run, _ in chain} | {tip})
+        return Line(tip=tip, attempts=tuple(attempts), checkpoints=checkpoints, segments=segments)
+
+    def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
+        """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""
+        chain: list[tuple[TaskRun, int | None]] = []
+        attempt, cut = tip, None
+        while True:
+            run = self.runs.get((task, attempt))
+            if run is not None:
+                chain.append((run, cut))
+            cut = self.restored(task, attempt)
+            if cut is None or cut not in self.completed:
+                break
+            snapshot = self.stored(cut).get(task)
+            earlier = self.completed[cut].attempt if snapshot is None else snapshot.attempt
+            if earlier >= attempt:
+                break
+            attempt = earlier
+        chain.reverse()
+        return chain
+
+
+_state_decoder = msgspec.json.Decoder(StoredState)
+
+
+def decode_state(text: str) -> StoredState | None:
+    """A snapshot's neutral part; None when the text is no snapshot."""
+    if not text:
+        return StoredState()
+    try:
+        return _state_decoder.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
+    """Where a run took its snapshot of a checkpoint, None when it took none."""
+    for mark in run.marks:
+        if mark.checkpoint == checkpoint:
+            return mark
+    return None
+
+
+def _marks_up_to(run: TaskRun, cut: int | None) -> list[Mark]:
+    if cut is None:
+        return run.marks
+    for index, mark in enumerate(run.marks):
+        if mark.checkpoint == cut:
+            return run.marks[: index + 1]
+    return []
+
+
+def _segment(run: TaskRun, cut: int | None, completed: frozenset[int]) -> Segment:
+    marks = tuple(mark for mark in _marks_up_to(run, cut) if mark.checkpoint in completed)
+    if cut is None:
+        return Segment(
+            run=run, reads=len(run.reads), applies=len(run.applies), sent=_ALL * len(run.outputs), cut=None, marks=marks
+        )
+    end = mark_of(run, cut)
+    if end is None:
+        return Segment(run=run, reads=0, applies=0, sent=(0,) * len(run.outputs), cut=cut, marks=marks)
+    return Segment(run=run, reads=end.reads, applies=end.applies, sent=tuple(end.sent), cut=cut, marks=marks)
+
+
+_ALL = (INFINITE,)
+"""How many sends of an uncut segment are on its line, for one channel."""
+
+
+def _epochs(bounds: Iterator[tuple[int, int]], total: int) -> list[int]:
+    epochs: list[int] = []
+    for checkpoint, before in bounds:
+        epochs.extend([checkpoint] * (min(before, total) - len(epochs)))
+    epochs.extend([INFINITE] * (total - len(epochs)))
+    return epochs
