@@ -1,1 +1,80 @@
-"""cutproof proves a stream processor's exactly-once claims, or breaks them."""
+"""cutproof proves a stream processor's exactly-once claims, or breaks them.
+
+The public names load when they are first used, so that `import cutproof`
+costs nothing: no Spark, no Hypothesis, no pandas.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .harness import strategies
+    from .harness.decorator import scenario
+    from .harness.scenario import Scenario
+    from .harness.subject import Capabilities, Subject, SubjectFailed
+    from .harness.verification import verify
+    from .properties.history import History
+    from .properties.verdict import Holds, Unknown, Violated
+    from .properties.workload import Topology, Workload
+
+    __version__: str
+
+__all__ = [
+    "Capabilities",
+    "History",
+    "Holds",
+    "Scenario",
+    "Subject",
+    "SubjectFailed",
+    "Topology",
+    "Unknown",
+    "Violated",
+    "Workload",
+    "__version__",
+    "scenario",
+    "strategies",
+    "verify",
+]
+
+_HOMES = {
+    "Capabilities": "harness.subject",
+    "History": "properties.history",
+    "Holds": "properties.verdict",
+    "Scenario": "harness.scenario",
+    "Subject": "harness.subject",
+    "SubjectFailed": "harness.subject",
+    "Topology": "properties.workload",
+    "Unknown": "properties.verdict",
+    "Violated": "properties.verdict",
+    "Workload": "properties.workload",
+    "scenario": "harness.decorator",
+    "verify": "harness.verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = _version()
+    elif name == "strategies":
+        value = importlib.import_module(".harness.strategies", __name__)
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("cutproof")
+    except PackageNotFoundError:
+        return "unknown (not installed)"

@@ -1,0 +1,5 @@
+"""The command line: one module a verb, each thin over the harness."""
+
+from .entry import main
+
+__all__ = ["main"]

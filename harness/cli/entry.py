@@ -1,0 +1,152 @@
+"""The entry point: parse, dispatch, and turn every ending into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import NoReturn
+
+from ..config import load, nearest
+from ..exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
+from .options import Parser, add_common, apply_settings
+from .output import Output
+
+VERBS: dict[str, str] = {
+    "verify": "draw scenarios, run them, judge them against PySpark, write the report",
+    "replay": "run one scenario file again and tell its story",
+    "judge": "judge a recorded history again, without running anything; also one recorded elsewhere",
+    "check": "judge two tables, expected against committed: any pipeline's output",
+    "report": "write a run folder's report again",
+    "defects": "list the planted defects; run them and say which are caught",
+    "doctor": "what this machine has, what it lacks and how to get it",
+}
+"""Each is a module of this package, imported when it is used, with `configure(parser)`
+and `run(options, output)`."""
+
+EPILOG = """\
+examples:
+  cutproof verify                          a minute of drawn scenarios on the reference engine
+  cutproof verify --subject my.engine:Engine --scenarios 200
+  cutproof replay out/latest/counterexamples/ID.json
+  cutproof check --expected expected.parquet --actual committed/
+
+exit codes:
+  0 all that was judged held    1 an invariant was violated    2 bad input or usage
+  3 nothing violated, but not all was shown that had to be     4 the harness or its environment failed
+  130 interrupted; what was done so far is kept
+
+Settings come from [tool.cutproof] in pyproject.toml or from cutproof.toml, then from
+CUTPROOF_... environment variables, then from options. CUTPROOF_DEBUG=1 shows tracebacks."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code; every error is one line on standard error."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    output = Output(json="--json" in words)
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return int(_dispatch(words))
+    except CutproofError as error:
+        _debug()
+        return output.error(error)
+    except KeyboardInterrupt:
+        return output.error(_Interrupted("interrupted"))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.HARNESS_FAILED
+    except Exception as error:
+        _debug()
+        return output.error(explain(error))
+
+
+class _Interrupted(CutproofError):
+    exit_code = ExitCode.INTERRUPTED
+
+
+def _dispatch(words: list[str]) -> ExitCode:
+    if not words or words[0].startswith("-"):
+        _root_parser().parse_args(words or ["--help"])
+    verb, rest = words[0], words[1:]
+    if verb not in VERBS:
+        raise UsageError(f"there is no verb {verb!r}{nearest(verb, VERBS)}")
+    module = importlib.import_module(f".{verb}", __package__)
+    parser = _verb_parser(verb, module)
+    if "-h" not in rest and "--help" not in rest:
+        apply_settings(parser, load(Path.cwd()))
+    options = parser.parse_args(rest)
+    code: ExitCode = module.run(options, Output(json=options.json, quiet=options.quiet))
+    return code
+
+
+def _root_parser() -> argparse.ArgumentParser:
+    verbs = "\n".join(f"  {name:<10} {what}" for name, what in VERBS.items())
+    parser = Parser(
+        prog="cutproof",
+        usage="cutproof [-h] [--version] VERB ...",
+        description="Proves a stream processor's exactly-once claims, or breaks them.\n\nverbs:\n"
+        f"{verbs}\n\n`cutproof VERB --help` says more of each.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    return parser
+
+
+def _verb_parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
+    parser = Parser(prog=f"cutproof {verb}", description=module.DESCRIPTION, epilog=module.EXAMPLES)
+    module.configure(parser)
+    add_common(parser)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from ... import __version__
+
+        print(f"cutproof {__version__}")
+        parser.exit()
+
+
+def _terminated(number: int, frame: FrameType | None) -> NoReturn:
+    """A polite kill is an interruption: what was done so far is kept."""
+    raise KeyboardInterrupt
+
+
+def explain(error: Exception) -> CutproofError:
+    """Any exception as an error of one line with its exit code."""
+    if isinstance(error, OSError):
+        return _from_os(error)
+    from ...properties.spark.errors import CheckInputError, SparkUnavailable
+    from ..files import ScenarioFileError
+    from ..subject import SubjectFailed
+
+    if isinstance(error, (ScenarioFileError, CheckInputError)):
+        return UsageError(str(error))
+    if isinstance(error, (SparkUnavailable, SubjectFailed)):
+        return HarnessFailed(str(error))
+    return HarnessFailed(f"the harness failed: {one_line(error)} (CUTPROOF_DEBUG=1 shows where)")
+
+
+def _debug() -> None:
+    if os.environ.get("CUTPROOF_DEBUG", "") not in ("", "0"):
+        import traceback
+
+        traceback.print_exc()
+
+
+def _from_os(error: OSError) -> CutproofError:
+    """What the operating system refused, as the user's error or the environment's."""
+    where = f" {error.filename}" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return HarnessFailed(f"the disk is full:{where}; make room, or name another folder with --out")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return UsageError(f"no permission for{where}; name a folder that can be written with --out")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):
+        return UsageError(f"cannot open{where}: {error.strerror}")
+    return HarnessFailed(f"{error.strerror or error}{where}")

@@ -1,0 +1,106 @@
+"""The options that verbs share, and how settings become their defaults."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, NoReturn
+
+from ..config import Setting, Settings
+from ..exit_codes import UsageError
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off", ""})
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are UsageErrors: one line, exit code 2."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def duration(text: str) -> float:
+    """Seconds: `90`, `60s`, `5m`, `1.5h`, `500ms`."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or (seconds := float(match[1]) * _SECONDS[match[2] or "s"]) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 60s, 5m or 1h")
+    return seconds
+
+
+def count(text: str) -> int:
+    """A whole number, 1 or more."""
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """A whole number, 0 or more."""
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return int(text)
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """`--json` and `--quiet`, which every verb takes."""
+    group = parser.add_argument_group("what is printed")
+    group.add_argument(
+        "--json",
+        action="store_true",
+        help="one JSON object on standard output and nothing else there; text for people goes to standard error",
+    )
+    group.add_argument("--quiet", action="store_true", help="no text for people but errors; no progress")
+
+
+def add_subject(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--subject",
+        metavar="NAME",
+        default="simulated",
+        help="the engine: `simulated` (the reference engine in virtual time), or package.module:NAME of your own, "
+        "a Subject or something that makes one when called (default: simulated)",
+    )
+    parser.add_argument(
+        "--defect", metavar="ID", help="plant a known defect in the engine first; `cutproof defects list` names them"
+    )
+
+
+def apply_settings(parser: argparse.ArgumentParser, settings: Settings) -> None:
+    """Make settings the defaults of a verb's options; a setting of another verb is not its business."""
+    by_name = {option.removeprefix("--"): action for action in parser._actions for option in action.option_strings}
+    for name, setting in settings.items():
+        if name in by_name:
+            action = by_name[name]
+            parser.set_defaults(**{action.dest: _converted(name, action, setting)})
+
+
+def _converted(name: str, action: argparse.Action, setting: Setting) -> object:
+    value = setting.value
+    try:
+        if action.nargs == 0:
+            return _truth(value)
+        if isinstance(value, bool):
+            raise argparse.ArgumentTypeError("it takes a value, not true or false")
+        converted = action.type(str(value)) if callable(action.type) else str(value)
+    except (argparse.ArgumentTypeError, ValueError) as error:
+        raise UsageError(f"{setting.source}: {name}: {error}") from error
+    if action.choices is not None and converted not in action.choices:
+        raise UsageError(f"{setting.source}: {name}: {value!r} is none of {', '.join(map(str, action.choices))}")
+    return [converted] if isinstance(action, argparse._AppendAction) else converted
+
+
+def _truth(value: object) -> bool:
+    text = str(value).lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise argparse.ArgumentTypeError(f"{value!r} is neither true nor false")

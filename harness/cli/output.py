@@ -1,0 +1,54 @@
+"""Where the words go.
+
+People's text goes to standard output; with `--json` that carries exactly one
+JSON object, and people's text goes to standard error.  Errors always go there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+import msgspec
+
+from ..exit_codes import CutproofError, ExitCode, one_line
+
+ERROR_FORMAT = "cutproof-error/1"
+
+
+class Output:
+    """What a verb says, to a person or to a program."""
+
+    def __init__(
+        self, *, json: bool = False, quiet: bool = False, stdout: TextIO | None = None, stderr: TextIO | None = None
+    ) -> None:
+        self.json = json
+        self.quiet = quiet
+        self._stdout = stdout or sys.stdout
+        self._stderr = stderr or sys.stderr
+
+    def say(self, text: str = "") -> None:
+        """A line for people."""
+        if not self.quiet:
+            print(text, file=self._stderr if self.json else self._stdout)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A table for people, its columns as wide as what is in them."""
+        cells = [list(header), *[[str(cell) for cell in row] for row in rows]]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+        for row in cells:
+            self.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+    def result(self, value: object) -> None:
+        """The one JSON object, where JSON was asked for."""
+        if self.json:
+            encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
+            print(encoded.decode(), file=self._stdout)
+
+    def error(self, error: CutproofError) -> ExitCode:
+        """One line of what is wrong; as the JSON object too, where that was asked for."""
+        line = one_line(error)
+        print(f"cutproof: {line}", file=self._stderr)
+        self.result({"format": ERROR_FORMAT, "error": line, "exit_code": int(error.exit_code)})
+        return error.exit_code

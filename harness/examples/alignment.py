@@ -1,0 +1,196 @@
+"""An operator with two inputs: aligned, and what happens when the channels are not blocked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ...faults.plan import AtPoint, AtTime, DelayChannel, KillTask
+from ...properties.history import History, Mark, TaskRun, Timed
+from ...properties.workload import Input, InputRecord, Join, Node, Workload
+from .. import topologies
+from ..scenario import Engine, Scenario
+from .claims import (
+    Claim,
+    Example,
+    NotShown,
+    attempts,
+    before_barrier,
+    channel,
+    happenings,
+    require,
+    task_run,
+)
+
+FAST, SLOW = "fast-0>join-0", "slow-0>join-0"
+JOIN = "join-0"
+
+
+def _side(first_tag: int) -> tuple[InputRecord, ...]:
+    return tuple((index % 40, index, first_tag + index) for index in range(80))
+
+
+_TWO_INPUTS = Workload(
+    name="two-input-alignment",
+    inputs=(Input(name="fast", splits=(_side(1_000_000),)), Input(name="slow", splits=(_side(2_000_000),))),
+    nodes=(Node(name="join", operator=Join(), inputs=("fast", "slow")),),
+)
+_ONE_SUBTASK_EACH = topologies.lay_out(_TWO_INPUTS, {"fast": 1, "slow": 1, "join": 1, "sink": 1})
+_SLOWER = DelayChannel(sender="slow-0", receiver=JOIN, by_us=2_000, for_us=12_000, trigger=AtTime(at_us=1_000))
+_DIES = KillTask(task=JOIN, trigger=AtPoint(point="checkpoint-completed"))
+
+
+def _first_aligned(history: History) -> tuple[TaskRun, Mark]:
+    """The join's first snapshot."""
+    run = task_run(history, JOIN, attempts(history)[0])
+    require(bool(run.marks), f"{JOIN} took no snapshot in its first attempt")
+    return run, run.marks[0]
+
+
+def _arrival(history: History, run: TaskRun, name: str, checkpoint: int) -> Timed:
+    for event in happenings(history, "barrier-received", run.attempt, name):
+        if event.checkpoint == checkpoint:
+            return event
+    raise NotShown(f"barrier {checkpoint} never came out of {name}")
+
+
+def _waiting(history: History, run: TaskRun, checkpoint: int) -> list[int]:
+    """The records, by origin, that the fast channel had been given behind its barrier when the slow barrier came."""
+    slow = _arrival(history, run, SLOW, checkpoint)
+    behind = before_barrier(channel(history, FAST, run.attempt), checkpoint)
+    sent = happenings(history, "record-sent", run.attempt, FAST)
+    number = sum(event.order < slow.order for event in sent) - behind
+    return channel(history, FAST, run.attempt).sent[behind : behind + max(0, number)]
+
+
+def _nothing_from_the_fast_one(scenario: Scenario, history: History) -> str:
+    run, mark = _first_aligned(history)
+    fast, slow = (_arrival(history, run, name, mark.checkpoint) for name in (FAST, SLOW))
+    require(fast.order < slow.order, "the slow channel's barrier came first")
+    applied = happenings(history, "record-applied", run.attempt, FAST)
+    early = [event for event in applied if fast.order < event.order < slow.order]
+    require(not early, f"{len(early)} records of the fast channel were taken while it was to be set aside")
+    other = [event for event in happenings(history, "record-applied", run.attempt, SLOW)
+             if fast.order < event.order < slow.order]  # fmt: skip
+    require(bool(other), "the slow channel had nothing left before its barrier, so nothing was waited for")
+    return f"for {slow.at_us - fast.at_us} µs no record of the fast channel was taken, and {len(other)} of the slow one were"
+
+
+def _put_aside(scenario: Scenario, history: History) -> str:
+    run, mark = _first_aligned(history)
+    waiting = _waiting(history, run, mark.checkpoint)
+    require(bool(waiting), "nothing came behind the fast channel's barrier while the other was awaited")
+    before = [before_barrier(channel(history, name, run.attempt), mark.checkpoint) for name in run.inputs]
+    require(mark.received == before, f"the snapshot follows {mark.received} records, the barriers {before}")
+    return f"{len(waiting)} records waited behind the barrier, and the snapshot has none of them"
+
+
+def _emits_then_barrier(scenario: Scenario, history: History) -> str:
+    run, mark = _first_aligned(history)
+    for name, sent in zip(run.outputs, mark.sent, strict=True):
+        before = before_barrier(channel(history, name, run.attempt), mark.checkpoint)
+        require(before == sent, f"{sent} records were emitted before the snapshot, {before} stand before its barrier")
+    slow = _arrival(history, run, SLOW, mark.checkpoint)
+    barriers = [event for name in run.outputs for event in happenings(history, "barrier-sent", run.attempt, name)
+                if event.checkpoint == mark.checkpoint]  # fmt: skip
+    require(bool(barriers), f"no barrier {mark.checkpoint} was sent on")
+    require(all(event.order > slow.order for event in barriers), "the barrier was sent on before the last one was in")
+    return f"all {sum(mark.sent)} pairs emitted so far stand before barrier {mark.checkpoint}, sent after the last one came"
+
+
+def _waiting_first(scenario: Scenario, history: History) -> str:
+    run, mark = _first_aligned(history)
+    slow = _arrival(history, run, SLOW, mark.checkpoint)
+    waiting = set(_waiting(history, run, mark.checkpoint))
+    taken = [event for event in happenings(history, "record-applied", run.attempt, FAST) if event.origin in waiting]
+    require(len(taken) == len(waiting), f"{len(taken)} of {len(waiting)} waiting records were taken")
+    newer = {
+        event.origin
+        for name in (FAST, SLOW)
+        for event in happenings(history, "record-sent", run.attempt, name)
+        if event.order > slow.order
+    }
+    taken_newer = [event.order for name in (FAST, SLOW)
+                   for event in happenings(history, "record-applied", run.attempt, name) if event.origin in newer]  # fmt: skip
+    require(bool(taken_newer), "no newer record was taken")
+    last = max(event.order for event in taken)
+    require(last < min(taken_newer), "a newer record was taken before a waiting one")
+    return f"{len(taken)} waiting records were taken first, then {len(taken_newer)} newer ones"
+
+
+TWO_INPUT_ALIGNMENT = Example(
+    about="two inputs, one slow: the first barrier sets its channel aside until the other has come",
+    document="Flink's first description of its checkpointing (004), and the course (003)",
+    scenario=Scenario(
+        name="two-input-alignment",
+        workload=_TWO_INPUTS,
+        topology=_ONE_SUBTASK_EACH,
+        engine=Engine(channel_capacity=64),
+        faults=(_SLOWER, _DIES),
+    ),
+    claims=(
+        Claim(says="as soon as the operator received barrier n from an incoming stream, it cannot process any further "
+              "records from that stream until it has received barrier n from the other inputs as well",
+              look=_nothing_from_the_fast_one),
+        Claim(says="records that are received from these streams are not processed, but put into an input buffer",
+              look=_put_aside),
+        Claim(says="once the last stream has received barrier n, the operator emits all pending outgoing records, and "
+              "then emits snapshot n barriers itself", look=_emits_then_barrier),
+        Claim(says="after that, it processes records from the input buffers before processing the records from the "
+              "streams", look=_waiting_first),
+    ),
+)  # fmt: skip
+
+
+def _ahead(history: History) -> tuple[TaskRun, Mark, list[int]]:
+    """The records of the fast channel that are in the snapshot though they stand behind its barrier."""
+    run, mark = _first_aligned(history)
+    index = run.inputs.index(FAST)
+    before = before_barrier(channel(history, FAST, run.attempt), mark.checkpoint)
+    return run, mark, channel(history, FAST, run.attempt).sent[before : mark.received[index]]
+
+
+def _next_is_in_the_current(scenario: Scenario, history: History) -> str:
+    _, mark, ahead = _ahead(history)
+    require(bool(ahead), "no record from behind the barrier is in the snapshot")
+    return f"{len(ahead)} records from behind barrier {mark.checkpoint} are in checkpoint {mark.checkpoint}"
+
+
+def _processed_repeatedly(scenario: Scenario, history: History) -> str:
+    run, mark, ahead = _ahead(history)
+    later = [other for other in history.runs if other.task == JOIN and other.attempt > run.attempt]
+    restored = [other for other in later if other.loaded and other.loaded.checkpoint == mark.checkpoint]
+    require(bool(restored), f"{JOIN} was never restored from checkpoint {mark.checkpoint}")
+    again = {origin for other in restored for _, origin in other.applies} & set(ahead)
+    require(again == set(ahead), f"{len(again)} of {len(ahead)} came again")
+    return f"all {len(again)} were in the restored state, and were processed again"
+
+
+def _output_repeats(scenario: Scenario, history: History) -> str:
+    repeated = {row: number for row, number in Counter(history.committed).items() if number > 1}
+    require(bool(repeated), "no pair is in the output twice")
+    left = {record[2]: record for source in scenario.workload.inputs for split in source.splits for record in split}
+    owed = {pair for pair in repeated if left[pair[2]][0] == left[pair[3]][0]}
+    require(owed == set(repeated), "a pair was repeated that is none")
+    return f"{len(repeated)} pairs are in the output more than once, and nothing is in it that is not owed"
+
+
+UNBLOCKED_ALIGNMENT = Example(
+    about="the same without blocking (at least once): records of the next checkpoint slip into the current one",
+    document="the course on consistent snapshots (003)",
+    scenario=Scenario(
+        name="unblocked-alignment",
+        workload=msgspec.structs.replace(_TWO_INPUTS, name="unblocked-alignment"),
+        topology=_ONE_SUBTASK_EACH,
+        engine=Engine(guarantee="at-least-once", channel_capacity=64),
+        faults=(_SLOWER, _DIES),
+    ),
+    claims=(
+        Claim(says="if the data pipelines that have received the barrier are not blocked during the alignment, the data "
+              "belonging to the next checkpoint is included in the current checkpoint", look=_next_is_in_the_current),
+        Claim(says="once a fault occurs and is recovered, some data will be processed repeatedly since the source is "
+              "rewound", look=_processed_repeatedly),
+        Claim(says="this is called at least once", look=_output_repeats),
+    ),
+)  # fmt: skip

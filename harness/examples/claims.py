@@ -1,0 +1,121 @@
+"""What an example claims, and how it is looked up in a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from ...properties.history import Channel, Completed, History, StoredState, TaskRun, Timed
+from ...properties.workload import InputRecord
+from ..scenario import Scenario
+
+
+class NotShown(Exception):
+    """The history does not show what the text says; its text says what it shows instead."""
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence of the text, and the function that finds it in a history.
+
+    The function returns its evidence in words, or raises NotShown.
+    """
+
+    says: str
+    look: Callable[[Scenario, History], str]
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """A worked example: its scenario, what it is about, and what the text says of it."""
+
+    about: str
+    document: str
+    """which text, in words"""
+    scenario: Scenario
+    claims: tuple[Claim, ...]
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether one claim showed, and the evidence, or what was there instead."""
+
+    says: str
+    shown: bool
+    evidence: str
+
+
+def show(example: Example, history: History) -> list[Shown]:
+    """Look every claim of an example up in the history of its run (kept with its time line)."""
+    return [_look(claim, example.scenario, history) for claim in example.claims]
+
+
+def _look(claim: Claim, scenario: Scenario, history: History) -> Shown:
+    try:
+        return Shown(says=claim.says, shown=True, evidence=claim.look(scenario, history))
+    except NotShown as instead:
+        return Shown(says=claim.says, shown=False, evidence=str(instead))
+
+
+def require(condition: bool, instead: str) -> None:
+    """Raise NotShown, saying what is there instead, unless the condition is met."""
+    if not condition:
+        raise NotShown(instead)
+
+
+def first_completed(history: History) -> Completed:
+    """The first checkpoint that completed."""
+    require(bool(history.completed), "no checkpoint completed")
+    return min(history.completed, key=lambda completed: completed.order)
+
+
+def attempts(history: History) -> list[int]:
+    return sorted({run.attempt for run in history.runs})
+
+
+def task_run(history: History, task: str, attempt: int) -> TaskRun:
+    for run in history.runs:
+        if run.task == task and run.attempt == attempt:
+            return run
+    raise NotShown(f"{task} had no attempt {attempt}")
+
+
+def runs_of(history: History, operator: str, attempt: int) -> Iterator[TaskRun]:
+    """An operator's subtasks in one attempt."""
+    return (run for run in history.runs if run.operator == operator and run.attempt == attempt)
+
+
+def channel(history: History, name: str, attempt: int) -> Channel:
+    for candidate in history.channels:
+        if candidate.name == name and candidate.attempt == attempt:
+            return candidate
+    raise NotShown(f"there is no channel {name} in attempt {attempt}")
+
+
+def before_barrier(found: Channel, checkpoint: int) -> int:
+    """How many records stand before a checkpoint's barrier in a channel."""
+    for number, records in found.barriers:
+        if number == checkpoint:
+            return records
+    raise NotShown(f"barrier {checkpoint} never entered {found.name}")
+
+
+def stored_state(history: History, checkpoint: int, task: str) -> StoredState:
+    """What the store holds of a task for a checkpoint, decoded."""
+    for stored in history.stored:
+        if stored.checkpoint == checkpoint and stored.task == task:
+            return msgspec.json.decode(stored.state, type=StoredState)
+    raise NotShown(f"the store holds nothing of {task} for checkpoint {checkpoint}")
+
+
+def happenings(history: History, what: str, attempt: int, channel_name: str) -> list[Timed]:
+    """The events of one kind on one channel, in order."""
+    found = [
+        event
+        for event in history.timeline
+        if event.what == what and event.attempt == attempt and event.channel == channel_name
+    ]
+    return sorted(found, key=lambda event: event.order)
+
+
+def numbered(records: int, keys: int) -> tuple[InputRecord, ...]:
+    """Records of an example: keys in turn, values 1, 2, 3 ..., tags that cannot be mistaken."""
+    return tuple((index % keys, index + 1, 1_000_003 * (index + 1)) for index in range(records))

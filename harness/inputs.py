@@ -1,0 +1,221 @@
+"""Workloads from files: what a CSV or Parquet file's columns become, and what is computed.
+
+A workload file (`cutproof-workload/1`, TOML or JSON) names for each input the
+columns that are key, value and split, and the operators in order.  A column of
+text as key becomes numbers by a dictionary, its distinct values sorted, made
+once for all inputs before either side sees the data; so the engine and PySpark
+are given the same integers, and no reader of CSV can differ from another.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..properties.workload import AnyOperator, Input, InputRecord, Node, Topology, Workload, problems
+from . import tables, topologies
+from .exit_codes import UsageError
+
+FORMAT = "cutproof-workload/1"
+VALUE_BOUND = 1 << 40
+"""Values stay within this, so that no sum over a file can leave 64 bits."""
+RECORDS_BOUND = 1_000_000
+FILE_BYTES_BOUND = 1_000_000
+TAG_BITS = 40
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the values of a workload file."""
+
+
+class InputColumns(Value, kw_only=True):
+    """How one input's columns become its records, in the file's order."""
+
+    name: str
+    key: str
+    """text or whole numbers; an empty field is NULL"""
+    value: str
+    """whole numbers, or numbers that `scale` makes whole; an empty field is NULL"""
+    file: str | None = None
+    """CSV or Parquet, from the workload file's folder; `--input` stands in its place"""
+    split: str | None = None
+    """a column whose distinct values are the splits; without it records are dealt out in turn"""
+    splits: int = 2
+    """how many splits to deal out to, where no column names them"""
+    event_time: str | None = None
+    """a timestamp or number, checked to be there in every row; nothing built so far computes with it"""
+    scale: int = 1
+    """values are multiplied by this and must then be whole"""
+    bounded: bool = True
+    records: int | None = None
+    """the first so many records only"""
+
+
+class Step(Value, kw_only=True):
+    """One operator; without `inputs` it reads the step before it, the first one the inputs."""
+
+    name: str
+    operator: AnyOperator
+    inputs: tuple[str, ...] | None = None
+
+
+class WorkloadFile(Value, kw_only=True):
+    """A workload file: inputs, steps, and the parallelism of each (2 where none is given)."""
+
+    format: str
+    name: str
+    inputs: tuple[InputColumns, ...]
+    steps: tuple[Step, ...] = ()
+    parallelism: dict[str, int] = {}
+
+
+class LoadedWorkload(msgspec.Struct, frozen=True, kw_only=True):
+    """What a workload file and its data make, with the key dictionary to read results by."""
+
+    workload: Workload
+    topology: Topology
+    keys: tuple[str, ...] = ()
+    """text keys by number; empty where keys are numbers"""
+
+
+def read_description(path: Path) -> WorkloadFile:
+    """The workload file itself; raises UsageError in one line when it is none."""
+    text = _text(path)
+    try:
+        if path.suffix == ".toml":
+            description = msgspec.toml.decode(text, type=WorkloadFile)
+        else:
+            description = msgspec.json.decode(text, type=WorkloadFile)
+    except RecursionError as error:
+        raise UsageError(f"{path} is nested too deeply to be a workload file") from error
+    except (msgspec.DecodeError, ValueError) as error:
+        raise UsageError(f"{path} is not a workload file: {error}") from error
+    if description.format != FORMAT:
+        raise UsageError(f"{path} has the format {description.format!r}; this version reads {FORMAT}")
+    if not description.inputs:
+        raise UsageError(f"{path} names no input")
+    return description
+
+
+def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> LoadedWorkload:
+    """Read the data that a description asks for; `data` stands in for the files it names."""
+    read: list[tuple[InputColumns, dict[str, list[Any]]]] = []
+    for columns in description.inputs:
+        path = data or (folder / columns.file if columns.file else None)
+        if path is None:
+            raise UsageError(f"the input {columns.name!r} of {description.name} names no file; give one with --input")
+        read.append((columns, _columns(path, columns)))
+    keys = _dictionary([table[columns.key] for columns, table in read])
+    tags = _tags(description.name, sum(len(table[columns.key]) for columns, table in read))
+    inputs = tuple(_input(columns, table, keys, tags) for columns, table in read)
+    workload = Workload(name=description.name, inputs=inputs, nodes=_nodes(description))
+    topology = topologies.lay_out(workload, description.parallelism)
+    wrong = problems(workload, topology)
+    if wrong:
+        raise UsageError(f"the workload {description.name} cannot run: {'; '.join(wrong)}")
+    return LoadedWorkload(workload=workload, topology=topology, keys=tuple(keys or ()))
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise UsageError(f"there is no workload file {path}; `cutproof verify --workload list` names the built-in ones")
+    if path.stat().st_size > FILE_BYTES_BOUND:
+        raise UsageError(f"{path} is larger than a workload file can be ({FILE_BYTES_BOUND:,} bytes)")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text, so it is no workload file") from error
+
+
+def _columns(path: Path, columns: InputColumns) -> dict[str, list[Any]]:
+    wanted = [name for name in (columns.key, columns.value, columns.split, columns.event_time) if name is not None]
+    table = tables.read_columns(path, wanted)
+    if columns.records is not None:
+        table = {name: values[: columns.records] for name, values in table.items()}
+    rows = len(table[columns.key])
+    if rows == 0:
+        raise UsageError(f"{path} has no rows")
+    if rows > RECORDS_BOUND:
+        raise UsageError(f"{path} has {rows:,} rows, more than {RECORDS_BOUND:,}; take the first ones with `records`")
+    table[columns.value] = list(_whole(path, columns, table[columns.value]))
+    if columns.event_time is not None:
+        _check_times(path, columns.event_time, table[columns.event_time])
+    return table
+
+
+def _whole(path: Path, columns: InputColumns, values: Sequence[Any]) -> Iterator[int | None]:
+    """The values as bounded whole numbers; raises UsageError on the first that is none."""
+    for row, value in enumerate(values, start=1):
+        if value is None:
+            yield None
+            continue
+        try:
+            scaled = float(value) * columns.scale if not isinstance(value, int) else value * columns.scale
+            whole = int(scaled)
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(f"{path}, row {row}: {columns.value} is {value!r}, not a number") from None
+        if whole != scaled:
+            raise UsageError(
+                f"{path}, row {row}: {columns.value} is {value!r}, not whole; `scale` in the workload file makes it so"
+            )
+        if abs(whole) > VALUE_BOUND:
+            raise UsageError(f"{path}, row {row}: {columns.value} is {value!r}, beyond what sums can hold")
+        yield whole
+
+
+def _check_times(path: Path, name: str, values: Sequence[Any]) -> None:
+    from datetime import datetime
+
+    for row, value in enumerate(values, start=1):
+        try:
+            if isinstance(value, str):
+                datetime.fromisoformat(value)
+        except ValueError:
+            raise UsageError(f"{path}, row {row}: {name} is {value!r}, not a time in ISO form") from None
+        if value is None:
+            raise UsageError(f"{path}, row {row}: {name} is empty; every record needs its event time")
+
+
+def _dictionary(columns: Sequence[Sequence[Any]]) -> dict[str, int] | None:
+    """Numbers for text keys, by their sorted distinct values; None when all keys are whole numbers."""
+    values = [value for column in columns for value in column if value is not None]
+    if all(isinstance(value, int) for value in values):
+        return None
+    return {text: number for number, text in enumerate(sorted({str(value) for value in values}))}
+
+
+def _tags(name: str, number: int) -> Iterator[int]:
+    """Distinct random 40-bit tags, the same for the same workload."""
+    return iter(random.Random(zlib.crc32(name.encode())).sample(range(1 << TAG_BITS), number))
+
+
+def _input(
+    columns: InputColumns, table: dict[str, list[Any]], keys: dict[str, int] | None, tags: Iterator[int]
+) -> Input:
+    records: list[InputRecord] = []
+    for key, value in zip(table[columns.key], table[columns.value], strict=True):
+        number = key if keys is None or key is None else keys[str(key)]
+        records.append((number, value, next(tags)))
+    if columns.split is None:
+        splits = tuple(tuple(records[first :: columns.splits]) for first in range(columns.splits))
+    else:
+        named = [str(value) for value in table[columns.split]]
+        by_name: dict[str, list[InputRecord]] = {name: [] for name in sorted(set(named))}
+        for name, record in zip(named, records, strict=True):
+            by_name[name].append(record)
+        splits = tuple(tuple(rows) for rows in by_name.values())
+    return Input(name=columns.name, splits=splits, bounded=columns.bounded)
+
+
+def _nodes(description: WorkloadFile) -> tuple[Node, ...]:
+    before = tuple(columns.name for columns in description.inputs)
+    nodes: list[Node] = []
+    for step in description.steps:
+        nodes.append(Node(name=step.name, operator=step.operator, inputs=step.inputs or before))
+        before = (step.name,)
+    return tuple(nodes)

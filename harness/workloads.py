@@ -1,0 +1,169 @@
+"""The library of named workloads: general ones, real data, and the documents' examples."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..properties.workload import (
+    AnyOperator,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Greater,
+    Input,
+    InputRecord,
+    Join,
+    Map,
+    Node,
+    Sum,
+    Union,
+    Workload,
+)
+from . import examples, inputs, topologies
+from .config import nearest
+from .exit_codes import UsageError
+from .inputs import LoadedWorkload
+
+DATA = Path(__file__).parent / "data"
+RECORDS = 120
+"""Records of a general workload: what one scenario can digest in a few milliseconds."""
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of `--workload list`."""
+
+    name: str
+    kind: str
+    """workload, data, example, or later: not built yet"""
+    about: str
+
+
+def listing() -> list[Listed]:
+    """Everything that has a name, what can be run first."""
+    return [
+        *(Listed(name=name, kind="workload", about=about) for name, (about, _) in GENERAL.items()),
+        *(Listed(name=name, kind="data", about=about) for name, about in FROM_DATA.items()),
+        *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EXAMPLES.items()),
+        *(Listed(name=name, kind="later", about=f"comes with {needs}") for name, needs in examples.LATER.items()),
+    ]
+
+
+def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Example:
+    """The workload, or the example, of a name or a workload file; raises UsageError in one line.
+
+    `data` is a CSV or Parquet file in place of the one that the workload names.
+    """
+    if name.endswith((".toml", ".json")):
+        path = Path(name)
+        return inputs.load(inputs.read_description(path), path.parent, data)
+    if name in FROM_DATA:
+        return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
+    if name in examples.LATER:
+        raise UsageError(f"{name} is not built yet: it comes with {examples.LATER[name]}")
+    if name not in GENERAL and name not in examples.EXAMPLES:
+        known = [*GENERAL, *FROM_DATA, *examples.EXAMPLES]
+        raise UsageError(f"there is no workload {name!r}{nearest(name, known)}")
+    if data is not None:
+        raise UsageError(f"the workload {name} brings its own data; --input goes with flights or with a workload file")
+    if name in examples.EXAMPLES:
+        return examples.EXAMPLES[name]
+    workload = GENERAL[name][1]()
+    return LoadedWorkload(workload=workload, topology=topologies.lay_out(workload))
+
+
+def slice_of(workload: Workload, start: int, records: int) -> Workload:
+    """A window of about `records` records of the workload, each split's share in its own order.
+
+    `start` counts records of the whole; the window ends at the end of the data.
+    """
+    total = workload.records()
+    if total <= records:
+        return workload
+    sliced = []
+    for source in workload.inputs:
+        windows = []
+        for split in source.splits:
+            first = min(len(split) * start // total, len(split) - 1) if split else 0
+            windows.append(split[first : first + max(1, len(split) * records // total)])
+        sliced.append(msgspec.structs.replace(source, splits=tuple(windows)))
+    return msgspec.structs.replace(workload, inputs=tuple(sliced))
+
+
+def _records(name: str, number: int, keys: int, values: range) -> tuple[InputRecord, ...]:
+    """Drawn records, the same for the same name; the first keys come more often than the last."""
+    draw = random.Random(zlib.crc32(name.encode()))
+    tags = draw.sample(range(1 << inputs.TAG_BITS), number)
+    return tuple((int(draw.random() ** 2 * keys), draw.choice(values), tag) for tag in tags)
+
+
+def _split(records: Sequence[InputRecord], splits: int) -> tuple[tuple[InputRecord, ...], ...]:
+    return tuple(tuple(records[first::splits]) for first in range(splits))
+
+
+def _split_by_key(records: Sequence[InputRecord], splits: int) -> tuple[tuple[InputRecord, ...], ...]:
+    """Each key in one split, so that its records have one order."""
+    return tuple(tuple(row for row in records if (row[0] or 0) % splits == split) for split in range(splits))
+
+
+def _pipeline(name: str, source: Input, *steps: tuple[str, AnyOperator]) -> Workload:
+    nodes: list[Node] = []
+    before = source.name
+    for step, operator in steps:
+        nodes.append(Node(name=step, operator=operator, inputs=(before,)))
+        before = step
+    return Workload(name=name, inputs=(source,), nodes=tuple(nodes))
+
+
+def _orders() -> Workload:
+    source = Input(name="orders", splits=_split(_records("orders", RECORDS, 12, range(1, 100)), 3))
+    return _pipeline("orders", source, ("count", Count()))
+
+
+def _payments() -> Workload:
+    source = Input(name="payments", splits=_split_by_key(_records("payments", RECORDS, 8, range(-50, 100)), 2))
+    return _pipeline("payments", source, ("valid", Filter(modulus=10, drop=0)), ("balance", Sum()))
+
+
+def _order_payments() -> Workload:
+    orders = Input(name="orders", splits=_split(_records("order-payments/orders", RECORDS // 2, 40, range(1, 100)), 2))
+    paid = Input(name="payments", splits=_split(_records("order-payments/paid", RECORDS // 2, 40, range(1, 100)), 2))
+    joined = Node(name="match", operator=Join(), inputs=("orders", "payments"))
+    return Workload(name="order-payments", inputs=(orders, paid), nodes=(joined,))
+
+
+def _clicks() -> Workload:
+    web = Input(name="web", splits=_split(_records("clicks/web", RECORDS // 2, 30, range(3)), 2))
+    app = Input(name="app", splits=_split(_records("clicks/app", RECORDS // 2, 30, range(3)), 1))
+    nodes = (
+        Node(name="all", operator=Union(), inputs=("web", "app")),
+        Node(name="expand", operator=FlatMap(fan=2), inputs=("all",)),
+        Node(name="visitors", operator=Dedup(), inputs=("expand",)),
+    )
+    return Workload(name="clicks", inputs=(web, app), nodes=nodes)
+
+
+def _sensors() -> Workload:
+    source = Input(name="readings", splits=_split_by_key(_records("sensors", RECORDS, 6, range(-20, 40)), 3))
+    return _pipeline("sensors", source, ("celsius", Map(multiply=5, add=-160)), ("rising", Greater()))
+
+
+GENERAL: dict[str, tuple[str, Callable[[], Workload]]] = {
+    "orders": ("orders counted by customer", _orders),
+    "payments": ("valid payments, and the running balance of each account", _payments),
+    "order-payments": ("orders joined with their payments, two inputs", _order_payments),
+    "clicks": ("clicks from web and app in one stream, each visitor once", _clicks),
+    "sensors": ("readings converted, emitted while they rise", _sensors),
+}
+"""About and maker of each general workload, by name."""
+
+FROM_DATA: dict[str, str] = {
+    "flights": "5,000 real flights of 2013, counted by carrier; drawn in slices (or --input of that form)",
+    "flight-delays": "the same flights, the running sum of arrival delays by carrier",
+}
+"""Workloads that read the committed sample of flights: each a workload file beside it."""
