@@ -1,0 +1,264 @@
+"""How much would the tests and the verifier notice?  `tox -e mutation -- --help`.
+
+Draws mutants of reference_impl/core and properties (tests/mutants.py), puts
+each into a copy of the tree, and runs the unit tests nearest to it, then the
+other unit tests, then a short `cutproof verify`, stopping at the first failure.
+Survivors are printed with their change; tests/equivalent-mutants.toml says of
+known ones why nothing can tell them from the original.
+
+What was found is kept under out/mutation: a mutant once killed is not tried
+again while its file is unchanged, a survivor not while the whole tree is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+
+from mutants import Mutant, draw, mutants
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = ("__init__.py", "pyproject.toml", "faults", "harness", "properties", "reference_impl", "reports", "tests")
+ABOUT_SOURCES = ("test_layering.py", "test_mutants.py", "test_packaging.py")
+"""Tests that read the sources, not what they do: a mutant is no matter for them."""
+WANTED_RATE = 0.85
+TESTS_TIMEOUT_S = 240
+VERIFY_GRACE_S = 60
+"""what verify may take beyond its own time: the start of Spark, the last batch, the report"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    address: str
+    killer: str
+    """the stage that failed; empty for a survivor"""
+    file: str
+    """digest of the mutated file"""
+    tree: str
+    """digest of all code and tests"""
+    diff: str
+    seconds: float
+
+
+def candidates(only: str) -> list[Mutant]:
+    files = [*(ROOT / "reference_impl" / "core").glob("*.py"), *(ROOT / "properties").glob("*.py")]
+    paths = sorted(path.relative_to(ROOT).as_posix() for path in files)
+    return [
+        mutant for path in paths if only in path for mutant in mutants(path, (ROOT / path).read_text(encoding="utf-8"))
+    ]
+
+
+def tree_digest() -> str:
+    digest = hashlib.sha256()
+    for name in CODE:
+        top = ROOT / name
+        for path in [top] if top.is_file() else sorted(top.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def copy_tree(target: Path) -> Path:
+    """A copy that imports as `cutproof` from `target`."""
+    package = target / "cutproof"
+    package.mkdir(parents=True)
+    for name in CODE:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, package / name, ignore=shutil.ignore_patterns("__pycache__", "browser"))
+        else:
+            shutil.copy(source, package / name)
+    return package
+
+
+def stages(package: Path, path: str, seconds: int) -> list[tuple[str, list[str], int]]:
+    """(name, command, limit in seconds), the quickest and likeliest to fail first."""
+    room, _, rest = path.partition("/")
+    mirror = f"tests/unit/{room}/core" if rest.startswith("core/") else f"tests/unit/{room}"
+    nearest = mirror if (package / mirror).is_dir() else f"tests/unit/{room}"
+    everything = ["tests/unit", "tests/conformance", "tests/corpus", "tests/defects"]
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not spark"]
+    pytest += [f"--ignore=tests/unit/{name}" for name in ABOUT_SOURCES]
+    found = []
+    if (package / nearest).is_dir():
+        found.append(("nearest unit tests", [*pytest, nearest], TESTS_TIMEOUT_S))
+    others = [folder for folder in everything if (package / folder).is_dir()]
+    found.append(("other tests", [*pytest, *others, f"--ignore={nearest}"], TESTS_TIMEOUT_S))
+    if seconds:
+        verify = [sys.executable, "-c", "import sys; from cutproof.harness.cli import main; sys.exit(main())", "verify"]
+        verify += ["--time", f"{seconds}s", "--seed", "1", "--stop-at-first", "--quiet", "--out", str(package / "out")]
+        found.append(("verify", verify, seconds + VERIFY_GRACE_S))
+    return found
+
+
+def passes(command: list[str], limit_s: int, package: Path) -> bool:
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen(
+        command,
+        cwd=package,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        # 5 is pytest's "nothing was collected": a folder whose tests all carry the marker that is left out.
+        return process.wait(timeout=limit_s) in ((0, 5) if "pytest" in command else (0,))
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        _end_group(process)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """A mutant can hang, and verify has a Java process: end all that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        process.wait()
+
+
+def try_mutant(mutant: Mutant, package: Path, seconds: int, tree: str) -> Result:
+    original = (ROOT / mutant.path).read_text(encoding="utf-8")
+    target = package / mutant.path
+    target.write_text(mutant.source, encoding="utf-8")
+    began = time.monotonic()
+    killer = ""
+    try:
+        for name, command, limit in stages(package, mutant.path, seconds):
+            if not passes(command, limit, package):
+                killer = name
+                break
+    finally:
+        target.write_text(original, encoding="utf-8")
+        shutil.rmtree(package / "out", ignore_errors=True)
+    return Result(
+        address=mutant.address,
+        killer=killer,
+        file=file_digest(mutant),
+        tree=tree,
+        diff=mutant.diff(original),
+        seconds=round(time.monotonic() - began, 1),
+    )
+
+
+def file_digest(mutant: Mutant) -> str:
+    return hashlib.sha256(mutant.source.encode()).hexdigest()
+
+
+def remembered(store: Path, drawn: Sequence[Mutant], tree: str) -> dict[str, Result]:
+    """What earlier runs found that is still true."""
+    files = {mutant.address: file_digest(mutant) for mutant in drawn}
+    known: dict[str, Result] = {}
+    for line in store.read_text(encoding="utf-8").splitlines() if store.is_file() else []:
+        result = Result(**json.loads(line))
+        if files.get(result.address) == result.file and (result.killer or result.tree == tree):
+            known[result.address] = result
+    return known
+
+
+def run(drawn: Sequence[Mutant], options: argparse.Namespace, store: Path) -> dict[str, Result]:
+    tree = tree_digest()
+    results = remembered(store, drawn, tree)
+    left = [mutant for mutant in drawn if mutant.address not in results]
+    print(f"{len(drawn)} mutants drawn, {len(results)} known from earlier runs", flush=True)
+    deadline = time.monotonic() + options.minutes * 60
+    with TemporaryDirectory(prefix="cutproof-mutation-") as folder, ThreadPoolExecutor(options.workers) as pool:
+        idle: SimpleQueue[Path] = SimpleQueue()
+        for number in range(options.workers):
+            idle.put(copy_tree(Path(folder) / str(number)))
+        if left:
+            require_green(idle, options.seconds)
+
+        def one(mutant: Mutant) -> Result | None:
+            if time.monotonic() > deadline:
+                return None
+            package = idle.get()
+            try:
+                return try_mutant(mutant, package, options.seconds, tree)
+            finally:
+                idle.put(package)
+
+        for done in pool.map(one, left):
+            if done is not None:
+                results[done.address] = done
+                with store.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(vars(done)) + "\n")
+                print(
+                    f"{len(results):4} {done.killer or 'SURVIVED':20} {done.seconds:6.1f} s  {done.address}", flush=True
+                )
+    return results
+
+
+def require_green(idle: SimpleQueue[Path], seconds: int) -> None:
+    """A test that fails anyway would kill every mutant."""
+    package = idle.get()
+    for name, command, limit in [
+        *stages(package, "properties/", 0)[:1],
+        *stages(package, "reference_impl/core/", seconds),
+    ]:
+        if not passes(command, limit, package):
+            sys.exit(f"the unchanged tree does not pass: {name}: {' '.join(command)}")
+    idle.put(package)
+
+
+def report(results: dict[str, Result], drawn: Sequence[Mutant]) -> float:
+    """Print survivors and rates; the share of the tried mutants that was killed."""
+    notes = tomllib.loads((ROOT / "tests" / "equivalent-mutants.toml").read_text(encoding="utf-8"))
+    survivors = [
+        results[mutant.address] for mutant in drawn if mutant.address in results and not results[mutant.address].killer
+    ]
+    for survivor in survivors:
+        print(f"\nSURVIVED {survivor.address}\n{survivor.diff}")
+        if survivor.address in notes:
+            print(f"known: {notes[survivor.address]}")
+    killers = Counter(result.killer for result in results.values() if result.killer)
+    killed, tried = sum(killers.values()), len(results)
+    explained = sum(survivor.address in notes for survivor in survivors)
+    print(f"\n{killed} of {tried} mutants killed ({killed / max(tried, 1):.1%}); {explained} of the rest are explained")
+    print("; ".join(f"{count} by {name}" for name, count in killers.most_common()))
+    if tried < len(drawn):
+        print(f"{len(drawn) - tried} were not tried: the time was over; run it again to go on")
+    return killed / max(tried, 1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=120, help="how many mutants are drawn (default 120)")
+    parser.add_argument("--seed", default="1", help="the draw's seed (default 1)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only files whose path contains this")
+    parser.add_argument("--seconds", type=int, default=30, help="of verify for each mutant; 0 for none (default 30)")
+    parser.add_argument("--workers", type=int, default=2, help="mutants at a time (default 2)")
+    parser.add_argument("--minutes", type=float, default=90, help="start no more mutants after this (default 90)")
+    parser.add_argument("--list", action="store_true", help="print the drawn mutants and run nothing")
+    options = parser.parse_args()
+    drawn = draw(candidates(options.only), seed=options.seed, count=options.count)
+    if options.list:
+        for mutant in drawn:
+            print(f"{mutant.address}\n{mutant.diff((ROOT / mutant.path).read_text(encoding='utf-8'))}\n")
+        return 0
+    store = ROOT / "out" / "mutation" / "results.jsonl"
+    store.parent.mkdir(parents=True, exist_ok=True)
+    return 0 if report(run(drawn, options, store), drawn) >= WANTED_RATE else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())
