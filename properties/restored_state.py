@@ -1,0 +1,174 @@
+"""restored-state: an attempt begins with exactly what the newest completed snapshot holds.
+
+Before it takes any input each task of an attempt loads the newest snapshot that
+was complete when the attempt started; all its tasks load the same one.  A
+resumed job begins with the savepoint that it was resumed from, or else with the
+newest completed checkpoint; its later attempts with its own newest.  What a
+task holds afterwards equals what the store has under the handle that the
+coordinator's record names: positions, keyed entries as a multiset, sealed
+transactions.  A source then reads on from the restored positions.
+
+The snapshot is the store's word, the loaded state the task's own, the reads its
+program order.  Exercised by each task that loaded something that was not empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from .case import Case
+from .history import AttemptRunning, AttemptStarted, CheckpointTriggered, Completed, StoredState, TaskRun
+from .line import decode_state
+from .verdict import Holds, Unknown, Verdict, Violated
+from .words import LIMIT, journal_until
+
+
+def check(case: Case) -> Verdict:
+    if "restored-state" not in case.promised:
+        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode does not rewind")
+    running = {entry.attempt for entry in case.history.journal if isinstance(entry, AttemptRunning)}
+    by_attempt: dict[int, list[TaskRun]] = {}
+    for run in case.history.runs:
+        by_attempt.setdefault(run.attempt, []).append(run)
+    exercised = 0
+    for start in case.lines.starts.values():
+        allowed = _allowed(case, start)
+        loaded: set[int] = set()
+        for run in by_attempt.get(start.attempt, ()):
+            found = _choice(case, run, allowed, start.attempt in running) or _content(case, run)
+            if found is not None:
+                return found
+            if _loads(run) and run.loaded is not None:
+                loaded.add(run.loaded.checkpoint)
+                exercised += _holds_something(run.loaded.state)
+        if len(loaded) > 1:
+            return _violated(
+                case,
+                start.order,
+                "tasks restored different snapshots",
+                f"the tasks of attempt {start.attempt} loaded the checkpoints {sorted(loaded)}",
+            )
+    if exercised:
+        return Holds(exercised=exercised)
+    return Unknown(reason="not exercised", detail="nothing that was not empty was restored")
+
+
+def _allowed(case: Case, start: AttemptStarted) -> tuple[Completed, ...]:
+    """The snapshots that an attempt may begin with; none when it must begin empty."""
+    before = [entry for entry in case.history.completed if entry.order < start.order]
+    own = [entry for entry in before if entry.job == start.job]
+    if own:
+        return (_newest(case, own),)
+    inherited = [entry for entry in before if entry.job < start.job]
+    if not inherited:
+        return ()
+    savepoints = [entry for entry in inherited if entry.savepoint]
+    choices = [_newest(case, inherited)] + ([_newest(case, savepoints)] if savepoints else [])
+    return tuple(choices)
+
+
+def _newest(case: Case, completed: list[Completed]) -> Completed:
+    """The one whose cut is newest: that which was triggered last.
+
+    Checkpoints may complete out of turn, a savepoint after a checkpoint that was
+    triggered behind it; going back to the savepoint would undo committed rows.
+    """
+    triggered = {
+        (entry.job, entry.checkpoint): entry.order
+        for entry in case.history.journal
+        if isinstance(entry, CheckpointTriggered)
+    }
+    return max(completed, key=lambda entry: (triggered.get((entry.job, entry.checkpoint), entry.order), entry.order))
+
+
+def _loads(run: TaskRun) -> bool:
+    return run.loaded is not None and run.loaded.state != ""
+
+
+def _choice(case: Case, run: TaskRun, allowed: tuple[Completed, ...], running: bool) -> Violated | None:
+    """Whether a task loaded what its attempt had to begin with, and before any input."""
+    names = " or ".join(f"checkpoint {entry.checkpoint}" for entry in allowed) or "nothing"
+    who = f"{run.task} of attempt {run.attempt}"
+    if run.loaded is None or not _loads(run):
+        took = running or bool(run.reads or run.applies or run.marks)
+        if allowed and took:
+            message = f"{who} began with nothing, {names} was complete"
+            return _violated(case, run.started, "nothing restored", message, run)
+        return None
+    if run.loaded.checkpoint not in {entry.checkpoint for entry in allowed}:
+        message = f"{who} loaded checkpoint {run.loaded.checkpoint}, {names} was to be restored"
+        return _violated(case, run.loaded.order, "another snapshot restored", message, run)
+    if run.loaded.applies_before:
+        message = f"{who} took {run.loaded.applies_before} records before it had loaded its state"
+        return _violated(case, run.loaded.order, "input before state", message, run)
+    return None
+
+
+def _content(case: Case, run: TaskRun) -> Violated | None:
+    """Whether a task holds what the store has, and reads on from there."""
+    if run.loaded is None or not _loads(run):
+        return None
+    checkpoint = run.loaded.checkpoint
+    kept = case.states(checkpoint).get(run.task, StoredState())
+    held = decode_state(run.loaded.state)
+    if held is None:
+        message = f"{run.task} loaded text that is no snapshot"
+        return _violated(case, run.loaded.order, "loaded state differs", message, run)
+    differing = _differences(kept, held)
+    if differing:
+        message = f"{run.task} of attempt {run.attempt} loaded checkpoint {checkpoint} and holds something else"
+        return _violated(case, run.loaded.order, "loaded state differs", message, run, differing)
+    return _positions(case, run, held)
+
+
+def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
+    """What is only in the store, and what only in the task, in words."""
+    told: list[str] = []
+    for split in sorted(kept.positions.keys() | held.positions.keys()):
+        stored, loaded = kept.positions.get(split), held.positions.get(split)
+        if stored != loaded:
+            told.append(f"split {split}: stored position {stored}, loaded {loaded}")
+    kinds: tuple[tuple[str, Sequence[object], Sequence[object]], ...] = (
+        ("entry", kept.entries, held.entries),
+        ("transaction", kept.transactions, held.transactions),
+    )
+    for what, stored_items, loaded_items in kinds:
+        mine, other = Counter(stored_items), Counter(loaded_items)
+        told += [f"{what} {item} stored, not loaded" for item in (mine - other).elements()]
+        told += [f"{what} {item} loaded, not stored" for item in (other - mine).elements()]
+    return tuple(told)
+
+
+def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
+    first: dict[int, int] = {}
+    for split, offset in run.reads:
+        first.setdefault(split, offset)
+    for split, position in held.positions.items():
+        if first.get(split, position) != position:
+            message = f"{run.task} restored position {position} of split {split} and read on from {first[split]}"
+            return _violated(case, run.loaded.order if run.loaded else None, "read on from elsewhere", message, run)
+    return None
+
+
+def _holds_something(state: str) -> bool:
+    held = decode_state(state)
+    return held is not None and bool(held.entries or held.transactions or any(held.positions.values()))
+
+
+def _violated(
+    case: Case,
+    order: int | None,
+    difference: str,
+    message: str,
+    run: TaskRun | None = None,
+    records: tuple[str, ...] = (),
+) -> Violated:
+    return Violated(
+        difference=difference,
+        message=message,
+        records=records[:LIMIT],
+        checkpoint=run.loaded.checkpoint if run is not None and run.loaded is not None else None,
+        tasks=(run.task,) if run is not None else (),
+        events=journal_until(case.history, order),
+    )

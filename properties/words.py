@@ -1,0 +1,44 @@
+"""Records, rows and moments in words, for the witnesses of violations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .history import History, JournalEntry
+from .workload import Row, Workload, copy_of, offset_of, split_of
+
+LIMIT = 8
+"""How many records or events a witness names."""
+
+
+def record_in_words(workload: Workload, origin: int) -> str:
+    """An input record by its place, and its tag where the workload has it."""
+    split, offset, copy = split_of(origin), offset_of(origin), copy_of(origin)
+    place = f"record {offset} of split {split}" + (f", copy {copy}" if copy else "")
+    for number, _, records in workload.splits():
+        if number == split and offset < len(records):
+            return f"{place} (tag {records[offset][2]})"
+    return place
+
+
+def row_in_words(row: Row) -> str:
+    key, value, tag, tag2 = row
+    return f"key {key}, value {value}, tag {tag}" + (f", tag {tag2}" if tag2 else "")
+
+
+def entry_in_words(entry: JournalEntry) -> str:
+    """A journal entry as one short phrase, its empty fields left out."""
+    kind = str(type(entry).__struct_config__.tag).replace("-", " ")
+    told = [
+        f"{name} {getattr(entry, name)}"
+        for name in entry.__struct_fields__
+        if name not in ("order", "at_us") and getattr(entry, name) not in (None, "", False, [])
+    ]
+    return f"at {entry.at_us} µs: {kind}" + (f" ({', '.join(told)})" if told else "")
+
+
+def journal_until(history: History, order: int | None) -> tuple[str, ...]:
+    """The last few journal entries up to an order (None: the end), in words."""
+    entries: Iterable[JournalEntry] = history.journal
+    told = [entry_in_words(entry) for entry in entries if order is None or entry.order <= order]
+    return tuple(told[-LIMIT:])
