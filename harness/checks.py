@@ -1,0 +1,218 @@
+"""What a scenario must be for an engine to be driven by it, beyond its schema.
+
+The schema knows kinds and types; here stand the meanings: names that are
+names and no paths, numbers within bounds, targets and triggers that exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..faults import plan
+from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
+from ..faults.points import CONTROL_MESSAGES, PHASES, POINTS
+from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
+from .layout import Layout, layout_of
+from .scenario import Deviation, Engine, Scenario, kind_of
+
+GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
+SINKS = ("transactional", "idempotent", "plain")
+SNAPSHOT_MODES = ("asynchronous", "synchronous")
+SNAPSHOT_STORES = ("files", "memory")
+COMMIT_FAILURES = ("refused", "unavailable", "lost-response")
+
+TAG_BITS = 40
+PARALLELISM_LIMIT = 64
+_INT64 = range(-(2**63), 2**63)
+_HOUR_US = 3_600_000_000
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
+"""A label is free text for people; it too holds no slash, so that it never is a path."""
+
+
+def problems_of(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with a scenario, in words; nothing when an engine can be driven by it."""
+    for find in (_numbers, _names, _sizes, _workload, _engine):
+        found = list(find(scenario))
+        if found:
+            yield from found
+            return
+    layout = layout_of(scenario.workload, scenario.topology)
+    for index, fault in enumerate(scenario.faults):
+        where = f"fault {index} ({plan.kind_of(fault)})"
+        yield from (f"{where}: {problem}" for problem in _fault(fault, layout, scenario.engine))
+    for index, command in enumerate(scenario.commands):
+        where = f"command {index} ({kind_of(command)})"
+        yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
+    for index, deviation in enumerate(scenario.deviations):
+        yield from (f"deviation {index}: {problem}" for problem in _deviation(deviation, layout))
+
+
+def _numbers(scenario: Scenario) -> Iterator[str]:
+    for where, number in _integers(msgspec.to_builtins(scenario), "$"):
+        if number not in _INT64:
+            yield f"{where} does not fit into 64 bits"
+
+
+def _integers(value: Any, where: str) -> Iterator[tuple[str, int]]:
+    if isinstance(value, int):
+        yield where, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _integers(inner, f"{where}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _integers(inner, f"{where}[{index}]")
+
+
+def _names(scenario: Scenario) -> Iterator[str]:
+    workload = scenario.workload
+    for name in [source.name for source in workload.inputs] + [node.name for node in workload.nodes]:
+        if not _NAME.fullmatch(name):
+            yield f"{name!r} is no name for an input or a node (letters, digits, - and _)"
+    labels = {"name": scenario.name, "workload": workload.name, "defect": scenario.defect}
+    labels |= {"seed": scenario.seed, "expects": scenario.expects}
+    for what, label in labels.items():
+        if not _LABEL.fullmatch(label) or ".." in label:
+            yield f"{label!r} cannot be its {what} (plain text without slashes)"
+
+
+def _sizes(scenario: Scenario) -> Iterator[str]:
+    tags: set[int] = set()
+    for split, _, records in scenario.workload.splits():
+        for offset, (_, _, tag) in enumerate(records):
+            if not 0 <= tag < 1 << TAG_BITS:
+                yield f"the tag of record {offset} of split {split} is not within 0 and 2^{TAG_BITS}"
+            if tag in tags:
+                yield f"record {offset} of split {split} has a tag that another has, {tag}"
+            tags.add(tag)
+    for node in scenario.workload.nodes:
+        match node.operator:
+            case Filter(modulus=modulus) if modulus < 1:
+                yield f"{node.name}: a modulus of {modulus}"
+            case FlatMap(fan=fan) if not 0 <= fan <= 255:
+                yield f"{node.name}: a fan of {fan}; 0 to 255 it can be"
+            case Map(rekey=int(rekey)) if rekey < 1:
+                yield f"{node.name}: keys modulo {rekey}"
+            case _:
+                pass
+
+
+def _workload(scenario: Scenario) -> Iterator[str]:
+    workload: Workload = scenario.workload
+    topology: Topology = scenario.topology
+    yield from problems(workload, topology)
+    if not 1 <= topology.key_groups <= 32_768:
+        yield f"{topology.key_groups} key groups; 1 to 32,768 there can be"
+    for name, parallelism in topology.parallelism.items():
+        if parallelism > PARALLELISM_LIMIT:
+            yield f"{name} has a parallelism of {parallelism}; the limit is {PARALLELISM_LIMIT}"
+
+
+def _engine(scenario: Scenario) -> Iterator[str]:
+    engine = scenario.engine
+    choices = {
+        "guarantee": (engine.guarantee, GUARANTEES),
+        "sink": (engine.sink, SINKS),
+        "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
+        "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
+    }
+    for field, (value, allowed) in choices.items():
+        if value not in allowed:
+            yield f"engine.{field} is {value!r}; it can be {', '.join(allowed)}"
+    for field in Engine.__struct_fields__:
+        value = getattr(engine, field)
+        if not isinstance(value, int):
+            continue
+        least = 1 if field in _AT_LEAST_ONE else 0
+        if not least <= value <= _HOUR_US:
+            yield f"engine.{field} is {value}; it can be {least} to {_HOUR_US}"
+
+
+_AT_LEAST_ONE = frozenset(
+    {
+        "checkpoint_interval_us",
+        "checkpoint_timeout_us",
+        "concurrent_checkpoints",
+        "retained_checkpoints",
+        "channel_capacity",
+        "nodes",
+    }
+)
+
+
+def _trigger(trigger: AnyTrigger, layout: Layout) -> Iterator[str]:
+    match trigger:
+        case AtTime(at_us=at_us):
+            yield from _time("at_us", at_us)
+        case AtPoint(point=point, occurrence=occurrence, task=task, side=side):
+            if point not in POINTS:
+                yield f"an unknown point {point!r}"
+            if side not in ("before", "after"):
+                yield f"it is {side!r} the point; it can be before or after"
+            yield from _occurrence(occurrence)
+            yield from _task(task, layout)
+        case InPhase(phase=phase, occurrence=occurrence, after_us=after_us):
+            if phase not in PHASES:
+                yield f"an unknown phase {phase!r}"
+            yield from _occurrence(occurrence)
+            yield from _time("after_us", after_us)
+
+
+def _fault(fault: plan.AnyFault, layout: Layout, engine: Engine) -> Iterator[str]:
+    yield from _trigger(fault.trigger, layout)
+    for field in ("for_us", "by_us", "after_us", "down_us"):
+        yield from _time(field, getattr(fault, field, 0))
+    yield from _task(getattr(fault, "task", None), layout)
+    match fault:
+        case plan.KillNode(node=node) | plan.LoseUnsynced(node=node):
+            if not 0 <= node < engine.nodes:
+                yield f"there is no node {node}; the nodes are 0 to {engine.nodes - 1}"
+        case plan.ChannelFault(sender=sender, receiver=receiver):
+            if (sender, receiver) not in layout.channels:
+                yield f"there is no channel {sender}>{receiver}"
+        case plan.MessageFault(message=message):
+            if message not in CONTROL_MESSAGES:
+                yield f"an unknown control message {message!r}"
+        case plan.FailCommit(how=how, times=times):
+            if how not in COMMIT_FAILURES:
+                yield f"how is {how!r}; it can be {', '.join(COMMIT_FAILURES)}"
+            if not 1 <= times <= 1_000:
+                yield f"times is {times}; it can be 1 to 1000"
+        case _:
+            pass
+
+
+def _deviation(deviation: Deviation, layout: Layout) -> Iterator[str]:
+    yield from _occurrence(deviation.occurrence)
+    yield from _time("by_us", deviation.by_us)
+    channels = {f"{sender}>{receiver}" for sender, receiver in layout.channels}
+    match deviation.what.split(" "):
+        case ["message", channel] if channel in channels:
+            pass
+        case ["control", kind, task] if kind in CONTROL_MESSAGES and task in layout.tasks:
+            pass
+        case ["write" | "step" | "transaction", task] if task in layout.tasks:
+            pass
+        case _:
+            yield f"{deviation.what!r} names no message, control message, write, step or transaction of this job"
+
+
+def _task(task: str | None, layout: Layout) -> Iterator[str]:
+    if task is not None and task not in layout.tasks:
+        yield f"there is no task {task!r}"
+
+
+def _occurrence(occurrence: int) -> Iterator[str]:
+    if not 1 <= occurrence <= 1_000_000:
+        yield f"occurrence {occurrence}; they count from 1"
+
+
+def _time(field: str, time_us: int) -> Iterator[str]:
+    if not 0 <= time_us <= _HOUR_US:
+        yield f"{field} is {time_us}; it can be 0 to {_HOUR_US}"

@@ -1,0 +1,169 @@
+"""Scenario and history files: read with a schema, checked by meaning, written whole.
+
+A scenario file may come from anybody.  Nothing of it is executed or used as a
+path; whatever is wrong with it is said in one line (`ScenarioFileError`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..properties.history import FORMAT as HISTORY_FORMAT
+from ..properties.history import History
+from .checks import problems_of
+from .scenario import FORMAT, Scenario
+
+SCENARIO_LIMIT_BYTES = 16 * 1024 * 1024
+HISTORY_LIMIT_BYTES = 512 * 1024 * 1024
+DEPTH_LIMIT = 32
+"""brackets within brackets; a scenario needs 8"""
+
+MIGRATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""From a format to the next newer one: how a file of it is rewritten.  Chains are
+followed; version 1 is the first, so nothing is older yet."""
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_scenarios = msgspec.json.Decoder(Scenario)
+_histories = msgspec.json.Decoder(History)
+
+
+class ScenarioFileError(Exception):
+    """A file that cannot be used; its text is one line for a person."""
+
+
+class _Header(msgspec.Struct):
+    format: str = ""
+
+
+def encode_scenario(scenario: Scenario) -> bytes:
+    """The canonical encoding: one line of JSON, the same for equal scenarios."""
+    return _encoder.encode(scenario)
+
+
+def digest(value: Scenario | History) -> str:
+    """sha256 of the canonical encoding, in hexadecimal."""
+    return hashlib.sha256(_encoder.encode(value)).hexdigest()
+
+
+def decode_scenario(data: bytes, *, where: str = "scenario") -> Scenario:
+    """The scenario in the bytes; `where` names their origin in errors."""
+    data = _migrated(_guarded(data, where, SCENARIO_LIMIT_BYTES), where)
+    try:
+        scenario = _scenarios.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ScenarioFileError(f"{where}: {_one_line(error)}") from None
+    for problem in problems_of(scenario):
+        raise ScenarioFileError(f"{where}: {_one_line(problem)}")
+    return scenario
+
+
+def read_scenario(path: Path | str) -> Scenario:
+    return decode_scenario(_bytes_of(Path(path), SCENARIO_LIMIT_BYTES), where=str(path))
+
+
+def write_scenario(path: Path | str, scenario: Scenario) -> None:
+    """Write it to be read by people too: indented, and whole or not at all."""
+    write_whole(Path(path), msgspec.json.format(encode_scenario(scenario), indent=1) + b"\n")
+
+
+def read_history(path: Path | str) -> History:
+    """A recorded history, from here or elsewhere."""
+    data = _guarded(_bytes_of(Path(path), HISTORY_LIMIT_BYTES), str(path), HISTORY_LIMIT_BYTES)
+    found = _format_of(data, str(path))
+    if found != HISTORY_FORMAT:
+        raise ScenarioFileError(f"{path}: its format is {found!r}; this version reads {HISTORY_FORMAT}")
+    try:
+        return _histories.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ScenarioFileError(f"{path}: {_one_line(error)}") from None
+
+
+def write_history(path: Path | str, history: History) -> None:
+    write_whole(Path(path), _encoder.encode(history))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put the bytes there at once: a reader sees the old file or the new, never half of one."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file."""
+    schema = msgspec.json.schema(Scenario)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FORMAT, **schema}
+
+
+def write_scenario_schema(path: Path) -> None:
+    write_whole(path, msgspec.json.format(_encoder.encode(scenario_schema()), indent=2) + b"\n")
+
+
+def _bytes_of(path: Path, limit: int) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > limit:
+            raise ScenarioFileError(f"{path}: {size:,} bytes; the limit is {limit:,}")
+        return path.read_bytes()
+    except OSError as error:
+        raise ScenarioFileError(f"{path}: {error.strerror or error}") from None
+
+
+def _guarded(data: bytes, where: str, limit: int) -> bytes:
+    if len(data) > limit:
+        raise ScenarioFileError(f"{where}: {len(data):,} bytes; the limit is {limit:,}")
+    if not data.strip():
+        raise ScenarioFileError(f"{where}: the file is empty")
+    steps = (1 if byte in b"[{" else -1 for byte in data.translate(None, _NOT_BRACKETS))
+    if max(itertools.accumulate(steps), default=0) > DEPTH_LIMIT:
+        raise ScenarioFileError(f"{where}: nested deeper than {DEPTH_LIMIT} brackets")
+    return data
+
+
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+def _format_of(data: bytes, where: str) -> str:
+    try:
+        return msgspec.json.decode(data, type=_Header).format
+    except msgspec.ValidationError as error:
+        raise ScenarioFileError(f"{where}: {_one_line(error)}") from None
+    except msgspec.DecodeError as error:
+        word = "is cut off" if "truncated" in str(error) else f"is not JSON ({_one_line(error)})"
+        raise ScenarioFileError(f"{where}: the file {word}") from None
+    except RecursionError:
+        raise ScenarioFileError(f"{where}: nested too deeply") from None
+
+
+def _migrated(data: bytes, where: str) -> bytes:
+    """The bytes in today's format."""
+    found = _format_of(data, where)
+    while found != FORMAT:
+        migrate = MIGRATIONS.get(found)
+        if migrate is None:
+            raise ScenarioFileError(f"{where}: its format is {found!r}; this version reads {FORMAT}")
+        data = msgspec.json.encode(migrate(msgspec.json.decode(data)))
+        newer = _format_of(data, where)
+        if newer == found:
+            raise ScenarioFileError(f"{where}: its format {found!r} has no way to {FORMAT}")
+        found = newer
+    return data
+
+
+def _one_line(error: object) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= 300 else text[:297] + "..."

@@ -1,0 +1,64 @@
+"""A topology spelled out: its tasks by name, and the channels between them.
+
+A task is called by its operator and subtask ("count-1"), a channel by the two
+tasks it joins ("source-0>count-1"); faults, deviations and histories use these
+names, and nothing else addresses a part of a running job.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..properties.workload import SINK, Topology, Workload
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """The tasks of a job, by role and in topological order, and its channels."""
+
+    sources: tuple[str, ...]
+    operators: tuple[str, ...]
+    sinks: tuple[str, ...]
+    channels: tuple[tuple[str, str], ...]
+    """(sender, receiver)"""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return self.sources + self.operators + self.sinks
+
+
+def task_names(operator: str, parallelism: int) -> tuple[str, ...]:
+    return tuple(f"{operator}-{subtask}" for subtask in range(parallelism))
+
+
+def layout_of(workload: Workload, topology: Topology) -> Layout:
+    """The tasks and channels of a valid pair (see `workload.problems`)."""
+    by_operator = {name: task_names(name, topology.parallelism[name]) for name in _operators(workload)}
+    channels: list[tuple[str, str]] = []
+    for edge in topology.edges:
+        senders, receivers = by_operator[edge.sender], by_operator[edge.receiver]
+        if edge.partitioning == "forward":
+            channels.extend(zip(senders, receivers, strict=True))
+        else:
+            channels.extend((sender, receiver) for sender in senders for receiver in receivers)
+    return Layout(
+        sources=tuple(task for source in workload.inputs for task in by_operator[source.name]),
+        operators=tuple(task for node in workload.nodes for task in by_operator[node.name]),
+        sinks=by_operator[SINK],
+        channels=tuple(channels),
+    )
+
+
+def reads_by_source(workload: Workload, topology: Topology) -> dict[str, int]:
+    """How many records each source task has to read."""
+    reads: dict[str, int] = {}
+    for source in workload.inputs:
+        parallelism = topology.parallelism[source.name]
+        for task in task_names(source.name, parallelism):
+            reads[task] = 0
+        for split, records in enumerate(source.splits):
+            reads[f"{source.name}-{split % parallelism}"] += len(records)
+    return reads
+
+
+def _operators(workload: Workload) -> tuple[str, ...]:
+    return (*(source.name for source in workload.inputs), *(node.name for node in workload.nodes), SINK)

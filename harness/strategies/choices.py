@@ -1,0 +1,70 @@
+"""The one port through which a scenario's every choice is drawn.
+
+Hypothesis draws behind it.  Each draw costs about 10 µs, so a scenario is
+drawn with few of them (some 60), and each option list stands with its simplest
+member first: that is where Hypothesis's shrinker goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from random import Random
+from typing import TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+T = TypeVar("T")
+
+PACKED_BITS = 32
+SEED_BITS = 64
+
+
+@lru_cache(maxsize=4096)
+def _integers(low: int, high: int) -> SearchStrategy[int]:
+    return st.integers(low, high)
+
+
+class Choices:
+    """What the builders of a scenario draw with; `seeded` tells how records are drawn."""
+
+    __slots__ = ("_draw", "seeded")
+
+    def __init__(self, draw: DrawFn, *, seeded: bool = False) -> None:
+        self._draw = draw
+        self.seeded = seeded
+
+    def between(self, low: int, high: int) -> int:
+        """An integer within both bounds; a range of one costs no draw."""
+        return low if low >= high else self._draw(_integers(low, high))
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[self.between(0, len(options) - 1)]
+
+    def percent(self, share: int) -> bool:
+        """True in `share` of 100 draws; the simplest is False."""
+        return self.between(0, 99) >= 100 - share
+
+    def packed(self, least: int, most: int) -> list[int]:
+        """Some `least` to `most` integers of 32 bits, one for each record of a scenario.
+
+        For Hypothesis's shrinker a list with a drawn least length, which shrinks
+        to the fewest records; in a search, whose failures are shrunk on the
+        scenario itself, one seed, which is drawn ten times as fast.
+        """
+        least = self.between(least, most)
+        if self.seeded:
+            source = Random(self._draw(_integers(0, (1 << SEED_BITS) - 1))).randbytes(4 * least)
+            return list(memoryview(source).cast("I"))
+        return self._draw(st.lists(_integers(0, (1 << PACKED_BITS) - 1), min_size=least, max_size=most))
+
+
+def built(build: Callable[[Choices], T], *, seeded: bool = False) -> SearchStrategy[T]:
+    """The strategy that a builder makes of its choices."""
+
+    @st.composite
+    def strategy(draw: DrawFn) -> T:
+        return build(Choices(draw, seeded=seeded))
+
+    return strategy()

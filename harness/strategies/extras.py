@@ -1,0 +1,130 @@
+"""Commands, schedule deviations, and faults that only make sense in company."""
+
+from __future__ import annotations
+
+from ...faults import plan
+from ...faults.plan import AnyFault, AtPoint, AtTime
+from ..scenario import AnyCommand, Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
+from .choices import Choices
+from .faults import (
+    DISTURBING,
+    RESTARTING,
+    Target,
+    amid_data,
+    at_some_step,
+    at_some_time,
+    draw_fault,
+    during_recovery,
+    early,
+    possible,
+    some_task,
+)
+
+RARE_MESSAGES = ("deploy", "running", "cancel", "decline", "abort", "terminate", "finished")
+
+
+def restart(choices: Choices, target: Target) -> AnyFault:
+    """A fault amid the data after which the job restores."""
+    kinds = [kind for kind in RESTARTING if possible(kind, target)]
+    return draw_fault(choices, target, choices.pick(kinds), amid_data(choices, target))
+
+
+def kill(choices: Choices, target: Target) -> AnyFault:
+    """A task dies amid the data: the restart that surely comes."""
+    return plan.KillTask(trigger=at_some_time(choices, target, share=(25, 90)), task=some_task(choices, target))
+
+
+def disturbance(choices: Choices, target: Target) -> AnyFault:
+    kinds = [kind for kind in DISTURBING if possible(kind, target)]
+    return draw_fault(choices, target, choices.pick(kinds), early(choices, target))
+
+
+def second_failure(choices: Choices, target: Target) -> AnyFault:
+    """A failure while the job recovers from another."""
+    kind = choices.pick(("kill-task", "kill-node", "kill-coordinator", "fail-read", "lose-unsynced"))
+    return draw_fault(choices, target, kind, during_recovery(choices, target))
+
+
+def rare_message(choices: Choices, target: Target) -> tuple[AnyFault, ...]:
+    """Trouble with a control message that only restarts, declines or the end bring, and what brings it."""
+    message = choices.pick(RARE_MESSAGES)
+    soon = early(choices, target)
+    company: tuple[AnyFault, ...] = ()
+    task: str | None = None
+    if message in ("deploy", "running", "cancel"):
+        company = (kill(choices, target),)
+        if message != "cancel" and choices.percent(30):
+            soon = AtTime(at_us=0)
+    elif message in ("decline", "abort"):
+        company = (plan.FailWrite(trigger=soon, task=some_task(choices, target)),)
+    elif not target.bounded:
+        message = "complete"
+    else:
+        task = choices.pick((None, *target.layout.tasks))
+    wrong = choices.between(0, 2)
+    if wrong == 0:
+        return (
+            plan.LateMessage(trigger=soon, message=message, task=task, by_us=choices.pick((2_000, 15_000))),
+            *company,
+        )
+    if wrong == 1:
+        return (plan.RepeatMessage(trigger=soon, message=message, task=task), *company)
+    return (plan.LoseMessage(trigger=soon, message=message, task=task), *company)
+
+
+def mixed_faults(choices: Choices, target: Target, most: int) -> tuple[AnyFault, ...]:
+    """One to `most` faults of all kinds, mostly with one that makes the job restore."""
+    faults: list[AnyFault] = [restart(choices, target)]
+    for _ in range(choices.between(0, most - 1)):
+        sort = choices.between(0, 9)
+        if sort < 4:
+            faults.append(disturbance(choices, target))
+        elif sort < 6:
+            faults.append(restart(choices, target))
+        elif sort < 8:
+            faults.append(second_failure(choices, target))
+        else:
+            faults.extend(rare_message(choices, target))
+    return tuple(faults[:most]) if most > 1 else tuple(faults)
+
+
+def mixed_commands(choices: Choices, target: Target) -> tuple[AnyCommand, ...]:
+    """What a user may ask meanwhile; whoever stops a job starts it again, mostly."""
+    trigger = at_some_step(choices, target) if choices.percent(30) else at_some_time(choices, target, share=(20, 90))
+    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 10_000))))
+    sort = choices.between(0, 9)
+    if sort < 4:
+        return (Savepoint(trigger=trigger),)
+    if sort < 7:
+        return (StopWithSavepoint(trigger=trigger), again)
+    if sort < 8:
+        return (StopWithSavepoint(trigger=trigger, drain=True),)
+    if sort < 9:
+        return (Cancel(trigger=trigger), again)
+    return (Savepoint(trigger=trigger), StopWithSavepoint(trigger=AtPoint(point="savepoint-requested")), again)
+
+
+def deviations(choices: Choices, target: Target, most: int = 2) -> tuple[Deviation, ...]:
+    """A few parts of the job that are late, by how much."""
+    return tuple(_deviation(choices, target) for _ in range(choices.between(1, most)))
+
+
+def _deviation(choices: Choices, target: Target) -> Deviation:
+    sort = choices.pick(("message", "control", "write", "step", "transaction"))
+    by_us = choices.pick((300, 2_000, 7_000))
+    if sort == "message":
+        sender, receiver = choices.pick(target.layout.channels)
+        what, most = f"message {sender}>{receiver}", max(1, target.reads // len(target.layout.channels))
+    elif sort == "control":
+        kind, task = choices.pick(("ack", "complete", "trigger", "running")), some_task(choices, target)
+        if kind == "trigger":
+            task = choices.pick(target.layout.sources)
+        what, most = f"control {kind} {task}", 1 if kind == "running" else target.checkpoints
+    elif sort == "transaction":
+        what, most = f"transaction {choices.pick(target.layout.sinks)}", 3 * target.checkpoints
+        if target.engine.sink != "transactional":
+            what, most = f"write {some_task(choices, target)}", target.checkpoints
+    else:
+        most = target.checkpoints if sort == "write" else max(1, target.reads // len(target.layout.tasks))
+        what = f"{sort} {some_task(choices, target)}"
+    return Deviation(what=what, occurrence=choices.between(1, max(1, most)), by_us=by_us)

@@ -1,0 +1,30 @@
+"""A scenario cut down to what a subject can do: what it cannot is not asked of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...faults.plan import kind_of
+from ..scenario import Scenario
+from ..scenario import kind_of as command_kind
+from ..subject import Capabilities
+
+
+def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
+    """The scenario without the faults, commands and deviations that the subject does not know.
+
+    Its operators are the strategies' affair; a guarantee or sink that it lacks
+    is replaced by one that it has.
+    """
+    engine = scenario.engine
+    if engine.guarantee not in capabilities.guarantees and capabilities.guarantees:
+        engine = msgspec.structs.replace(engine, guarantee=min(capabilities.guarantees))
+    if engine.sink not in capabilities.sinks and capabilities.sinks:
+        engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))
+    return msgspec.structs.replace(
+        scenario,
+        engine=engine,
+        faults=tuple(fault for fault in scenario.faults if kind_of(fault) in capabilities.faults),
+        commands=tuple(command for command in scenario.commands if command_kind(command) in capabilities.commands),
+        deviations=scenario.deviations if capabilities.deviations else (),
+    )

@@ -1,0 +1,244 @@
+"""Scenario templates: the situations in which stream processors really broke.
+
+Each is a builder from choices to one scenario.  S1 (a crash at every step of a
+checkpoint), S2 (two inputs, skew, overlapping checkpoints), S7 (two-phase commit
+against a troubled store), S12 (the coordinator's races), S14 (nothing goes wrong,
+but much is empty), and a general mix of everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...faults import plan
+from ...faults.plan import AnyFault
+from ...properties.workload import Topology, Workload
+from ..scenario import AnyCommand, Deviation, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..subject import Capabilities
+from . import extras
+from .choices import Choices
+from .engines import Tuning, draw_engine, draw_guarantee
+from .faults import (
+    CHECKPOINT_STEPS,
+    COMMIT_STEPS,
+    COORDINATOR_STEPS,
+    Target,
+    at_some_step,
+    at_some_time,
+    draw_fault,
+    early,
+    in_some_phase,
+    some_task,
+    target_of,
+)
+from .workloads import Recipe, draw_topology, draw_workload
+
+ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
+ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds every template: sizes, a workload that is given, what the subject can do."""
+
+    max_records: int = 120
+    max_faults: int = 4
+    workload: Workload | None = None
+    topology: Topology | None = None
+    capabilities: Capabilities | None = None
+
+    def recipe(self, **wishes: object) -> Recipe:
+        operators = self.capabilities.operators if self.capabilities else frozenset()
+        recipe = msgspec.structs.replace(Recipe(operators=operators), **wishes)
+        return msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
+
+    @property
+    def guarantees(self) -> frozenset[str]:
+        return self.capabilities.guarantees if self.capabilities else ALL_GUARANTEES
+
+    @property
+    def sinks(self) -> frozenset[str]:
+        """A workload that is given may have more than one right last row a key."""
+        sinks = self.capabilities.sinks if self.capabilities else ALL_SINKS
+        return sinks - {"idempotent"} or sinks if self.workload else sinks
+
+
+class _Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of a scenario but what goes wrong."""
+
+    workload: Workload
+    topology: Topology
+    engine: Engine
+    target: Target
+
+    def scenario(
+        self,
+        name: str,
+        *,
+        faults: tuple[AnyFault, ...] = (),
+        commands: tuple[AnyCommand, ...] = (),
+        deviations: tuple[Deviation, ...] = (),
+    ) -> Scenario:
+        return Scenario(
+            name=name,
+            workload=self.workload,
+            topology=self.topology,
+            engine=self.engine,
+            faults=faults,
+            commands=commands,
+            deviations=deviations,
+        )
+
+
+def _stage(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning) -> _Stage:
+    workload = frame.workload or draw_workload(choices, recipe)
+    topology = frame.topology or draw_topology(choices, workload, recipe)
+    engine = draw_engine(choices, workload, topology, tuning)
+    return _Stage(workload=workload, topology=topology, engine=engine, target=target_of(workload, topology, engine))
+
+
+def general(choices: Choices, frame: Frame) -> Scenario:
+    """Any workload, any faults, sometimes commands and a schedule of its own."""
+    guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
+    recipe = frame.recipe(idempotent=sink == "idempotent")
+    stage = _stage(choices, frame, recipe, Tuning(guarantees=(guarantee,), sinks=(sink,)))
+    return stage.scenario(
+        "general",
+        faults=extras.mixed_faults(choices, stage.target, frame.max_faults),
+        commands=extras.mixed_commands(choices, stage.target) if choices.percent(22) else (),
+        deviations=extras.deviations(choices, stage.target) if choices.percent(30) else (),
+    )
+
+
+def crash_at_each_step(choices: Choices, frame: Frame) -> Scenario:
+    """S1: source, map or another operator, transactional sink; one crash at some step of a checkpoint."""
+    recipe = frame.recipe(
+        most_records=40, shapes=("chain",), splits=(1, 2), least_operators=1, most_operators=2, parallelism=(1, 1, 2)
+    )
+    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(2, 5)))
+    trigger = at_some_step(choices, stage.target, steps=CHECKPOINT_STEPS + COMMIT_STEPS)
+    kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "lose-unsynced"))
+    fault = draw_fault(choices, stage.target, kind, trigger)
+    return stage.scenario("S1", faults=(fault, *_later_crash(choices, stage.target)))
+
+
+def _later_crash(choices: Choices, target: Target) -> tuple[AnyFault, ...]:
+    """Now and then a second, later crash of some task."""
+    return (extras.kill(choices, target),) if choices.percent(25) else ()
+
+
+def two_inputs(choices: Choices, frame: Frame) -> Scenario:
+    """S2: a join or union, skew between its inputs, checkpoints that overlap, barriers late or given up."""
+    recipe = frame.recipe(most_records=60, shapes=("join", "join", "union"), parallelism=(1, 1, 2), most_operators=2)
+    tuning = Tuning(concurrent=(2, 3), intervals_us=(2_000, 1_000, 4_000), checkpoints=(4, 9), memory_percent=5)
+    stage = _stage(choices, frame, recipe, tuning)
+    target = stage.target
+    skew = draw_fault(choices, target, choices.pick(("delay-channel", "stall-channel")), early(choices, target))
+    trouble = _overlap_trouble(choices, target)
+    crash = extras.restart(choices, target) if choices.percent(50) else extras.kill(choices, target)
+    late = extras.deviations(choices, target) if choices.percent(40) else ()
+    return stage.scenario("S2", faults=(crash, skew, *trouble)[: max(1, frame.max_faults)], deviations=late)
+
+
+def _overlap_trouble(choices: Choices, target: Target) -> tuple[AnyFault, ...]:
+    when = at_some_step(choices, target, steps=("checkpoint-triggered", "barrier-received", "snapshot-taken"))
+    if choices.percent(40):
+        return (plan.FailWrite(trigger=when, task=some_task(choices, target)),)
+    kind = choices.pick(("late-message", "lose-message", "repeat-message"))
+    return (draw_fault(choices, target, kind, when),)
+
+
+def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
+    """S7: the external store refuses, hangs or loses answers, and something dies between
+    pre-commit, completion, notification and commit."""
+    recipe = frame.recipe(most_records=60, shapes=("chain", "chain", "union"), most_operators=2)
+    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(3, 7), intervals_us=(5_000, 3_000)))
+    target = stage.target
+    trouble = draw_fault(choices, target, "fail-commit", early(choices, target))
+    steps = (*COMMIT_STEPS[:3], "checkpoint-acknowledged", "checkpoint-completed", "completion-notified")
+    kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "lose-message", "pause-task"))
+    blow = draw_fault(choices, target, kind, at_some_step(choices, target, steps=steps))
+    faults: tuple[AnyFault, ...] = (trouble, blow)
+    if kind == "lose-message" or choices.percent(40):
+        faults = (extras.kill(choices, target), *faults)
+    if choices.percent(10):
+        faults = (_long_outage(choices, target), *faults)
+    commands: tuple[AnyCommand, ...] = ()
+    if choices.percent(12):
+        commands = (Savepoint(trigger=at_some_time(choices, target, share=(20, 80))),)
+    return stage.scenario("S7", faults=faults[: max(1, frame.max_faults)], commands=commands)
+
+
+def _long_outage(choices: Choices, target: Target) -> AnyFault:
+    return plan.FailCommit(trigger=early(choices, target), how="unavailable", times=choices.between(10, 40))
+
+
+def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
+    """S12: acknowledgements late, doubled or at once, a restart or a new coordinator in between."""
+    recipe = frame.recipe(most_records=60, parallelism=(1, 2, 2))
+    tuning = Tuning(checkpoints=(3, 8), concurrent=(1, 2, 2, 3), intervals_us=(3_000, 5_000), memory_percent=4)
+    stage = _stage(choices, frame, recipe, tuning)
+    target = stage.target
+    kind = choices.pick(("kill-task", "kill-coordinator", "kill-task", "pause-task", "kill-node"))
+    steps = (*COORDINATOR_STEPS, "ack-sent", "snapshot-persisted")
+    blow = draw_fault(choices, target, kind, at_some_step(choices, target, steps=steps))
+    faults: list[AnyFault] = [blow]
+    if kind == "kill-coordinator":
+        faults.insert(0, extras.kill(choices, target))
+    when = at_some_step(choices, target, steps=("snapshot-taken", "checkpoint-triggered", "checkpoint-acknowledged"))
+    task = choices.pick((None, *target.layout.tasks))
+    wrong = choices.between(0, 3)
+    if wrong == 0:
+        faults.append(
+            plan.LateMessage(trigger=when, message="ack", task=task, by_us=choices.pick((5_000, 1_000, 30_000)))
+        )
+    elif wrong == 1:
+        faults.append(plan.RepeatMessage(trigger=when, message="ack", task=task, after_us=choices.pick((10, 3_000))))
+    elif wrong == 2:
+        faults.append(extras.second_failure(choices, target))
+    else:
+        faults.extend(extras.rare_message(choices, target))
+    late = extras.deviations(choices, target) if choices.percent(40) else ()
+    commands: tuple[AnyCommand, ...] = ()
+    if choices.percent(25):
+        commands = (Savepoint(trigger=in_some_phase(choices, target)),)
+    return stage.scenario("S12", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands, deviations=late)
+
+
+def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
+    """S14: no fault; empty splits, idle subtasks, epochs without a record, stops and resumes."""
+    guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
+    recipe = frame.recipe(
+        idempotent=sink == "idempotent", least_records=0, most_records=30, splits=(1, 2, 4), varied_percent=40
+    )
+    tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 14), intervals_us=(3_000, 1_500))
+    stage = _stage(choices, frame, recipe, tuning)
+    commands: tuple[AnyCommand, ...] = ()
+    if choices.percent(45):
+        trigger = at_some_time(choices, stage.target, share=(10, 99))
+        again = Resume(trigger=at_some_time(choices, stage.target, share=(0, 20)))
+        commands = choices.pick(
+            (
+                (StopWithSavepoint(trigger=trigger), again),
+                (StopWithSavepoint(trigger=trigger, drain=True),),
+                (Savepoint(trigger=trigger),),
+            )
+        )
+    late = extras.deviations(choices, stage.target) if choices.percent(30) else ()
+    return stage.scenario("S14", commands=commands, deviations=late)
+
+
+Template = Callable[[Choices, Frame], Scenario]
+
+TEMPLATES: dict[str, Template] = {
+    "S1": crash_at_each_step,
+    "S2": two_inputs,
+    "S7": two_phase_commit,
+    "S12": coordinator_races,
+    "S14": nothing_goes_wrong,
+    "general": general,
+}
+
+SHARES: dict[str, int] = {"S1": 12, "S2": 12, "S7": 14, "S12": 14, "S14": 6, "general": 42}
+"""how often each is drawn, of 100"""
