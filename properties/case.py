@@ -10,7 +10,8 @@ from functools import cached_property
 
 import msgspec
 
-from .classes import class_of, classes, promised
+from .classes import classes, promised
+from .expected import Expected
 from .history import Channel, History, JobEnded, StoredState, TaskRun, Transaction
 from .line import INFINITE, Line, Lines
 from .workload import Row, Topology, Workload
@@ -35,8 +36,7 @@ class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
 class Case:
     """What a checker is given.
 
-    `line` is that of the run's end; `expected` (see `expected.Expected`) tells
-    the rows and states that are owed.
+    `line` is that of the run's end.
     """
 
     def __init__(self, workload: Workload, topology: Topology, history: History) -> None:
@@ -70,7 +70,18 @@ class Case:
     @cached_property
     def class_(self) -> str:
         """The class of the rows that reach the sink."""
-        return class_of(self.workload, self.topology)
+        return self.classes[self.workload.output]
+
+    @cached_property
+    def expected(self) -> Expected:
+        """Out(c) and State(c)."""
+        return Expected(
+            self.workload,
+            self.topology,
+            self.lines,
+            self.classes,
+            by_applies=self.history.guarantee != "exactly-once",
+        )
 
     @cached_property
     def promised(self) -> frozenset[str]:

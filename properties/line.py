@@ -182,6 +182,16 @@ class Lines:
             return run.loaded.checkpoint
         return self.starts[attempt].restores if attempt in self.starts else None
 
+    def parent(self, task: str, attempt: int) -> tuple[int, int] | None:
+        """(attempt, checkpoint) that an attempt of a task goes on from; None when it began afresh,
+        or from what is no completed checkpoint of an earlier attempt."""
+        checkpoint = self.restored(task, attempt)
+        if checkpoint is None or checkpoint not in self.completed:
+            return None
+        snapshot = self.stored(checkpoint).get(task)
+        earlier = self.completed[checkpoint].attempt if snapshot is None else snapshot.attempt
+        return (earlier, checkpoint) if earlier < attempt else None
+
     def _draw(self, tip: int) -> Line:
         pieces = {task: list(self._chain(task, tip)) for task in self.tasks}
         kept = {
@@ -203,19 +213,16 @@ class Lines:
     def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
         """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""
         chain: list[tuple[TaskRun, int | None]] = []
-        attempt, cut = tip, None
+        attempt = tip
+        cut: int | None = None
         while True:
             run = self.runs.get((task, attempt))
             if run is not None:
                 chain.append((run, cut))
-            cut = self.restored(task, attempt)
-            if cut is None or cut not in self.completed:
+            before = self.parent(task, attempt)
+            if before is None:
                 break
-            snapshot = self.stored(cut).get(task)
-            earlier = self.completed[cut].attempt if snapshot is None else snapshot.attempt
-            if earlier >= attempt:
-                break
-            attempt = earlier
+            attempt, cut = before
         chain.reverse()
         return chain
 

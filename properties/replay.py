@@ -1,0 +1,198 @@
+"""What was applied, worked through again, attempt by attempt.
+
+Where the order of a merge matters (class H), or records may rightly be applied
+twice or never (at-least-once, at-most-once), the rows owed are those which the
+applied records yield.  A history names an applied record by its channel and its
+origin; what the record *said* follows from working the sender's own applied
+records through, up to the source.  So each attempt is replayed in the order of
+the dataflow: a subtask begins with the state that its predecessor on the line
+had at the restored mark, takes what its history says it took, and its emissions
+are what its receivers' origins refer to.
+
+Rows of one origin leave a subtask with one key, hence by one channel and in
+order, so that the n-th emitted with an origin is the n-th applied with it.
+(A rebalance may deal them out to several receivers; `is_determined` tells when
+that leaves open who got which.)  Of what the engine did nothing is believed
+here but the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from .history import TaskRun
+from .line import Line, Lines
+from .semantics import Entry, Machine, machine
+from .workload import COPY_BITS, SINK, FlatMap, Join, Row, Topology, Workload, is_ordered, origin_of
+
+_COPIES = (1 << COPY_BITS) - 1
+
+
+class Strange(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that was applied though its sender never emitted it (`again`: not as often)."""
+
+    task: str
+    attempt: int
+    sequence: int
+    origin: int
+    again: bool
+
+
+class RunReplay(msgspec.Struct, kw_only=True):
+    """One run, replayed.
+
+    `taken[i]` is the row of the i-th applied record (None when nobody emitted
+    it), `emitted` the rows it sent on as (number of records read or applied by
+    then, origin, row), `states` the entries at the marks of completed
+    checkpoints.
+    """
+
+    taken: list[Row | None] = []
+    emitted: list[tuple[int, int, Row]] = []
+    states: dict[int, list[Entry]] = {}
+    by_origin: dict[int, list[Row]] = {}
+    """the emitted rows by origin, each list in order"""
+    dealt: dict[int, int] = {}
+    """by origin, how many of them receivers behind a rebalance have taken"""
+
+    def emit(self, taken: int, origin: int, row: Row) -> None:
+        self.emitted.append((taken, origin, row))
+        self.by_origin.setdefault(origin, []).append(row)
+
+
+class Replay:
+    """The runs of a history, each replayed once, when it is asked for."""
+
+    def __init__(self, workload: Workload, topology: Topology, lines: Lines) -> None:
+        self.strange: list[Strange] = []
+        self._topology = topology
+        self._lines = lines
+        self._records = {split: records for split, _, records in workload.splits()}
+        self._sources = frozenset(source.name for source in workload.inputs)
+        self._nodes = {node.name: node for node in workload.nodes}
+        self._feeds = {node.name: node.inputs for node in workload.nodes} | {SINK: (workload.output,)}
+        self._runs: dict[tuple[str, int], RunReplay] = {}
+
+    def run(self, task: str, attempt: int) -> RunReplay:
+        """A run of the history, replayed; an empty one when the history has no such run."""
+        known = self._runs.get((task, attempt))
+        if known is None:
+            known = self._runs[task, attempt] = RunReplay()
+            run = self._lines.runs.get((task, attempt))
+            if run is None:
+                return known
+            if run.operator in self._sources:
+                self._read(run, known)
+            else:
+                self._take(run, known)
+        return known
+
+    def sink_rows(self, line: Line) -> dict[int, list[Row]]:
+        """The rows that the sink's applied records brought it on a line, by epoch and in order."""
+        found: dict[int, list[Row]] = {}
+        for segment in line.of_operator(SINK):
+            taken = self.run(segment.run.task, segment.run.attempt).taken
+            for row, epoch in zip(taken, segment.apply_epochs(), strict=False):
+                if row is not None:
+                    found.setdefault(epoch, []).append(row)
+        return found
+
+    def entries(self, node: str, checkpoint: int) -> Iterator[Entry]:
+        """The state of all subtasks of a node at a completed checkpoint."""
+        for task, stored in self._lines.stored(checkpoint).items():
+            run = self._lines.runs.get((task, stored.attempt))
+            if run is not None and run.operator == node:
+                yield from self.run(task, stored.attempt).states.get(checkpoint, ())
+
+    def _read(self, run: TaskRun, replayed: RunReplay) -> None:
+        for index, (split, offset) in enumerate(run.reads):
+            records = self._records.get(split, ())
+            if offset < len(records):
+                key, value, tag = records[offset]
+                replayed.emit(index + 1, origin_of(split, offset), (key, value, tag, 0))
+
+    def _take(self, run: TaskRun, replayed: RunReplay) -> None:
+        node = self._nodes.get(run.operator)
+        worker = machine(node.operator) if node else Machine()
+        worker.load(self._restored_entries(run))
+        copying = node is not None and isinstance(node.operator, FlatMap)
+        senders = [_Sender(self, run, name) for name in run.inputs]
+        marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
+        marks.reverse()
+        for index, (channel, origin) in enumerate(run.applies):
+            while marks and marks[-1].applies <= index:
+                replayed.states[marks.pop().checkpoint] = worker.entries()
+            row = senders[channel].next(origin, index)
+            replayed.taken.append(row)
+            if row is not None:
+                for copy, out in enumerate(worker.take(row, senders[channel].side)):
+                    replayed.emit(index + 1, origin & ~_COPIES | copy if copying else origin, out)
+        for mark in marks:
+            replayed.states[mark.checkpoint] = worker.entries()
+
+    def _restored_entries(self, run: TaskRun) -> list[Entry]:
+        before = self._lines.parent(run.task, run.attempt)
+        return self.run(run.task, before[0]).states.get(before[1], []) if before else []
+
+    def sender(self, run: TaskRun, channel: str) -> tuple[RunReplay, int, bool]:
+        """(replay, side, whether it deals its rows out) of the sender of one of a run's inputs."""
+        task = channel.partition(">")[0]
+        operator = task.rpartition("-")[0]
+        edge = self._topology.edge(operator, run.operator)
+        deals = edge.partitioning == "rebalance" and self._topology.parallelism[run.operator] > 1
+        return self.run(task, run.attempt), self._feeds[run.operator].index(operator), deals
+
+
+class _Sender:
+    """One input channel of a run that is being replayed."""
+
+    def __init__(self, replay: Replay, run: TaskRun, channel: str) -> None:
+        self._replay = replay
+        self._run = run
+        self._from, self.side, deals = replay.sender(run, channel)
+        self._counts = self._from.dealt if deals else {}
+
+    def next(self, origin: int, sequence: int) -> Row | None:
+        """The next row that came with an origin."""
+        rows = self._from.by_origin.get(origin, [])
+        count = self._counts.get(origin, 0)
+        self._counts[origin] = count + 1
+        if count < len(rows):
+            return rows[count]
+        self._replay.strange.append(
+            Strange(
+                task=self._run.task,
+                attempt=self._run.attempt,
+                sequence=sequence,
+                origin=origin,
+                again=bool(rows),
+            )
+        )
+        return rows[-1] if rows else None
+
+
+def is_determined(workload: Workload, topology: Topology) -> bool:
+    """Whether a replay knows every applied row: not when a rebalance deals out rows of one
+    origin (those of a join, or of a flat map after another) before an operator that looks at order."""
+    several: dict[str, int] = {source.name: 0 for source in workload.inputs}
+    dealt: dict[str, bool] = {source.name: False for source in workload.inputs}
+    for node in workload.nodes:
+        several[node.name] = max(several[name] for name in node.inputs)
+        dealt[node.name] = any(
+            dealt[name]
+            or (
+                several[name] > 1
+                and topology.edge(name, node.name).partitioning == "rebalance"
+                and topology.parallelism[node.name] > 1
+            )
+            for name in node.inputs
+        )
+        if dealt[node.name] and is_ordered(node.operator):
+            return False
+        if isinstance(node.operator, Join):
+            several[node.name] = 2
+        elif isinstance(node.operator, FlatMap):
+            several[node.name] += 1
+    return True

@@ -1,0 +1,189 @@
+"""What each operator does to one row, in plain Python: the quick checker's own reading
+of the operators that `workload` describes.
+
+A machine takes one row at a time and gives back the rows it emits; `entries` is
+its state in the neutral layout of `history.StoredState`, and `load` takes such
+entries up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .workload import AnyOperator, Count, Dedup, Filter, FlatMap, Greater, Join, Map, Row, Sum, Union
+
+Entry = tuple[int, int | None, int | None, int]
+"""(side, key, a, b)"""
+
+
+class Machine:
+    """Base: a stateless operator."""
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        """The rows emitted for one row from input `side` (its number among the node's inputs)."""
+        return (row,)
+
+    def entries(self) -> list[Entry]:
+        return []
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Go on from a state; a stateless operator has none."""
+
+
+class _Map(Machine):
+    def __init__(self, operator: Map) -> None:
+        self.multiply, self.add, self.rekey = operator.multiply, operator.add, operator.rekey
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value, tag, tag2 = row
+        if value is not None:
+            value = value * self.multiply + self.add
+        if key is not None and self.rekey is not None:
+            key %= self.rekey
+        return ((key, value, tag, tag2),)
+
+
+class _Filter(Machine):
+    def __init__(self, operator: Filter) -> None:
+        self.modulus, self.drop = operator.modulus, operator.drop
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        value = row[1]
+        return () if value is None or value % self.modulus == self.drop else (row,)
+
+
+class _FlatMap(Machine):
+    def __init__(self, operator: FlatMap) -> None:
+        self.modulus = operator.fan + 1
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value, tag, tag2 = row
+        if value is None:
+            return ()
+        return [(key, value + copy, tag, tag2) for copy in range(value % self.modulus)]
+
+
+class _Count(Machine):
+    def __init__(self, operator: Count) -> None:
+        self.tagged = operator.tagged
+        self.counts: dict[int | None, int] = {}
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, _, tag, tag2 = row
+        count = self.counts[key] = self.counts.get(key, 0) + 1
+        return ((key, count, tag, tag2),) if self.tagged else ((key, count, 0, 0),)
+
+    def entries(self) -> list[Entry]:
+        return [(0, key, count, 0) for key, count in self.counts.items()]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.counts = {key: count or 0 for _, key, count, _ in entries}
+
+
+class _Sum(Machine):
+    def __init__(self) -> None:
+        self.sums: dict[int | None, tuple[int | None, int]] = {}
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value, tag, _ = row
+        total, tags = self.sums.get(key, (None, 0))
+        if value is not None:
+            total = value if total is None else total + value
+        tags += tag
+        self.sums[key] = (total, tags)
+        return ((key, total, tags, 0),)
+
+    def entries(self) -> list[Entry]:
+        return [(0, key, total, tags) for key, (total, tags) in self.sums.items()]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.sums = {key: (total, tags) for _, key, total, tags in entries}
+
+
+class _Greater(Machine):
+    def __init__(self) -> None:
+        self.last: dict[int | None, int | None] = {}
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value = row[0], row[1]
+        before = self.last.get(key)
+        self.last[key] = value
+        # A first row has nothing before it, which get() gives as None: the same as a NULL.
+        return (row,) if before is None or (value is not None and value > before) else ()
+
+    def entries(self) -> list[Entry]:
+        return [(0, key, value, 0) for key, value in self.last.items()]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.last = {key: value for _, key, value, _ in entries}
+
+
+class _Dedup(Machine):
+    def __init__(self, operator: Dedup) -> None:
+        self.keys_only = operator.keys_only
+        self.seen: dict[int | None, None] = {}
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key = row[0]
+        if key in self.seen:
+            return ()
+        self.seen[key] = None
+        return ((key, 0, 0, 0),) if self.keys_only else (row,)
+
+    def entries(self) -> list[Entry]:
+        return [(0, key, 0, 0) for key in self.seen]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.seen = {key: None for _, key, _, _ in entries}
+
+
+class _Join(Machine):
+    def __init__(self) -> None:
+        self.sides: tuple[dict[int, list[tuple[int | None, int]]], ...] = ({}, {})
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value, tag, _ = row
+        if key is None:
+            return ()
+        self.sides[side].setdefault(key, []).append((value, tag))
+        others = self.sides[1 - side].get(key, ())
+        if side == 0:
+            return [(key, value, tag, right) for _, right in others]
+        return [(key, left_value, left, tag) for left_value, left in others]
+
+    def entries(self) -> list[Entry]:
+        return [
+            (side, key, value, tag)
+            for side, table in enumerate(self.sides)
+            for key, held in table.items()
+            for value, tag in held
+        ]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.sides = ({}, {})
+        for side, key, value, tag in entries:
+            if key is not None:
+                self.sides[side].setdefault(key, []).append((value, tag))
+
+
+def machine(operator: AnyOperator) -> Machine:
+    """A fresh machine, with empty state, for an operator."""
+    match operator:
+        case Map():
+            return _Map(operator)
+        case Filter():
+            return _Filter(operator)
+        case FlatMap():
+            return _FlatMap(operator)
+        case Count():
+            return _Count(operator)
+        case Sum():
+            return _Sum()
+        case Greater():
+            return _Greater()
+        case Dedup():
+            return _Dedup(operator)
+        case Join():
+            return _Join()
+        case Union():
+            return Machine()
