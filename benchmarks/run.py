@@ -1,0 +1,75 @@
+"""All benchmarks: a table on standard output, JSON and a profile under out/benchmarks.
+
+    tox -e bench                      everything
+    tox -e bench -- simulator check   only these
+
+Medians of several runs.  Nothing here is a test: a figure cannot fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from measure import Figure, machine, table
+
+OUT = Path(__file__).resolve().parents[1] / "out" / "benchmarks"
+
+
+def _verified(options: argparse.Namespace) -> list[Figure]:
+    import verified
+
+    return verified.figures(options.scenarios)
+
+
+def _simulator(options: argparse.Namespace) -> list[Figure]:
+    import simulator
+
+    return simulator.figures()
+
+
+def _check(options: argparse.Namespace) -> list[Figure]:
+    import check_tables
+
+    return check_tables.figures(options.rows)
+
+
+def _profile(options: argparse.Namespace) -> list[Figure]:
+    import verified
+
+    print(verified.write_profile(OUT / "profile.txt"), flush=True)
+    return []
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
+    "simulator": _simulator,
+    "verified": _verified,
+    "check": _check,
+    "profile": _profile,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; by default all")
+    parser.add_argument("--scenarios", type=int, default=1_000, help="in a run of verify (default 1000)")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="in each table of check (default 10 million)")
+    options = parser.parse_args()
+    for part in options.parts:
+        if part not in PARTS:
+            parser.error(f"unknown part {part!r}; there are {', '.join(PARTS)}")
+    OUT.mkdir(parents=True, exist_ok=True)
+    figures: list[Figure] = []
+    for part in options.parts or PARTS:
+        print(f"{part} ...", flush=True)
+        figures += PARTS[part](options)
+    print(table(figures))
+    document = {"format": "cutproof-benchmarks/1", "machine": machine(), "figures": [asdict(each) for each in figures]}
+    (OUT / "figures.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

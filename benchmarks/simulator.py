@@ -1,0 +1,94 @@
+"""Simulated events a second, history kept, beside a bare heapq loop and SimPy's timeouts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from heapq import heappop, heappush
+
+import simpy
+from measure import Figure, figure, interleaved_rates
+
+from cutproof.harness.scenario import Engine, Scenario
+from cutproof.harness.subjects.simulated import Simulated
+from cutproof.properties.history import History
+from cutproof.properties.workload import Count, Edge, Input, Node, Topology, Workload
+
+PENDING = 64
+"""events that the loops hold at a time: about what a small job has under way"""
+LOOP_EVENTS = 400_000
+SIMPY_EVENTS = 100_000
+RECORDS = 20_000
+ROUNDS = 5
+
+
+def heapq_loop() -> int:
+    """The least that any simulator does: take the earliest event, put a later one."""
+    heap: list[tuple[int, int, int]] = []
+    for number in range(PENDING):
+        heappush(heap, (number, 0, number))
+    for sequence in range(LOOP_EVENTS):
+        at, _, who = heappop(heap)
+        heappush(heap, (at + 1 + who % 7, 0, sequence))
+    return LOOP_EVENTS
+
+
+def simpy_timeouts() -> int:
+    environment = simpy.Environment()
+
+    def process(every: int) -> Generator[simpy.Event, None, None]:
+        for _ in range(SIMPY_EVENTS // PENDING):
+            yield environment.timeout(every)
+
+    for number in range(PENDING):
+        environment.process(process(1 + number % 7))
+    environment.run()
+    return SIMPY_EVENTS
+
+
+def counting(records: int) -> Scenario:
+    """Two sources, two counters, a sink; a checkpoint every 10 ms of virtual time and no fault."""
+    halves = tuple(
+        tuple((number % 97, number, split << 32 | number) for number in range(records // 2)) for split in range(2)
+    )
+    return Scenario(
+        name="benchmark",
+        workload=Workload(
+            name="benchmark",
+            inputs=(Input(name="source", splits=halves),),
+            nodes=(Node(name="count", operator=Count(), inputs=("source",)),),
+        ),
+        topology=Topology(
+            parallelism={"source": 2, "count": 2, "sink": 1},
+            edges=(
+                Edge(sender="source", receiver="count", partitioning="hash"),
+                Edge(sender="count", receiver="sink", partitioning="rebalance"),
+            ),
+        ),
+        engine=Engine(),
+    )
+
+
+def events(history: History) -> int:
+    """What a history saw happen: records read, sent and applied, barriers sent, snapshots, the journal."""
+    tasks = sum(len(run.reads) + len(run.applies) + len(run.marks) for run in history.runs)
+    channels = sum(len(channel.sent) + len(channel.barriers) for channel in history.channels)
+    return tasks + channels + len(history.stored) + len(history.completed) + len(history.journal)
+
+
+def figures() -> list[Figure]:
+    subject = Simulated()
+    scenario = counting(RECORDS)
+
+    def simulated() -> int:
+        history = subject.run(scenario)
+        if len(history.committed) != RECORDS:
+            raise SystemExit(f"the benchmark's own run committed {len(history.committed)} of {RECORDS} rows")
+        return events(history)
+
+    rates = interleaved_rates({"loop": heapq_loop, "simpy": simpy_timeouts, "simulator": simulated}, ROUNDS)
+    share = figure("", "", rates["simulator"]).value / figure("", "", rates["loop"]).value
+    return [
+        figure("bare heapq loop", "push+pop/s", rates["loop"]),
+        figure("SimPy timeouts", "events/s", rates["simpy"]),
+        figure("simulator, history kept", "events/s", rates["simulator"], f"{share:.2f} of the bare loop"),
+    ]
