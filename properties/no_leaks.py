@@ -1,0 +1,172 @@
+"""no-leaks: at rest nothing is left over.
+
+A living sink subtask has at most one open transaction, an ended job none; no
+transaction of a dead attempt is left for nobody; the snapshot store holds only
+files that a retained snapshot, or one under way, reaches.
+
+What a correct engine may leave: the sealed transactions of completed snapshots
+when the job failed or was cancelled (a resumed job commits them), and what an
+attempt had open when it died and no later one came up to clean behind it.
+Savepoints are the user's and stay.  Exercised by everything that became garbage
+on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from .case import Case
+from .history import (
+    AttemptRunning,
+    CheckpointAborted,
+    CheckpointTriggered,
+    JobEnded,
+    SnapshotDeleted,
+    TaskFailed,
+    Transaction,
+)
+from .verdict import Holds, Unknown, Verdict, Violated
+from .words import LIMIT, entry_in_words, journal_until, row_in_words
+
+
+def check(case: Case) -> Verdict:
+    if not case.history.quiet:
+        return Unknown(reason="not observable", detail="the run did not come to rest")
+    leftovers = _Leftovers(case)
+    found = leftovers.transactions() or leftovers.crowded() or leftovers.files()
+    if found is not None:
+        return found
+    exercised = _garbage(case)
+    if exercised:
+        return Holds(exercised=exercised)
+    return Unknown(reason="not exercised", detail="nothing became garbage")
+
+
+def _garbage(case: Case) -> int:
+    """What had to be cleaned: deleted files, aborted transactions, attempts that others replaced."""
+    deleted = sum(len(entry.handles) for entry in case.history.journal if isinstance(entry, SnapshotDeleted))
+    aborted = sum(transaction.aborted is not None for transaction in case.history.transactions)
+    replaced = sum(run.attempt < case.lines.last_attempt for run in case.history.runs)
+    return deleted + aborted + replaced
+
+
+class _Leftovers:
+    """What the listings at rest show, held against who could still need it."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.residue = case.history.residue
+        self.status = case.ended.status if case.ended is not None else "alive"
+        self.by_name = {transaction.name: transaction for transaction in case.history.transactions}
+
+    @cached_property
+    def running(self) -> list[int]:
+        """The attempts that came up."""
+        return [entry.attempt for entry in self.case.history.journal if isinstance(entry, AttemptRunning)]
+
+    @cached_property
+    def jobs_unfinished(self) -> set[int]:
+        """The jobs that failed or were cancelled."""
+        return {
+            entry.job
+            for entry in self.case.history.journal
+            if isinstance(entry, JobEnded) and entry.status in ("failed", "cancelled")
+        }
+
+    def transactions(self) -> Violated | None:
+        """An open or sealed transaction that nobody will end."""
+        for name in self.residue.open_transactions:
+            left = self.by_name.get(name)
+            if left is None or self._abandoned(left):
+                return self._transaction(name, left, "open")
+        for name in self.residue.prepared_transactions:
+            left = self.by_name.get(name)
+            if left is None or (self._abandoned(left) and not self._bound(left)):
+                return self._transaction(name, left, "sealed")
+        return None
+
+    def _abandoned(self, left: Transaction) -> bool:
+        """Whether its owner is gone and somebody was there to clean behind it."""
+        if any(attempt > left.attempt for attempt in self.running):
+            return True
+        if self.status in ("finished", "drained", "stopped"):
+            return True
+        return self.status == "cancelled" and self._cancelled_in_order(left)
+
+    def _cancelled_in_order(self, left: Transaction) -> bool:
+        """Its owner was up when the command came and had nothing else to die of."""
+        run = self.case.runs.get((left.task, left.attempt))
+        failed = any(
+            isinstance(entry, TaskFailed) and entry.attempt == left.attempt for entry in self.case.history.journal
+        )
+        return run is not None and run.how == "cancelled" and left.attempt in self.running and not failed
+
+    def _bound(self, left: Transaction) -> bool:
+        """Whether a completed snapshot holds it: then its commit is owed or, after a failed or
+        cancelled job, left to whoever resumes it."""
+        return any(
+            entry.attempt == left.attempt and left.checkpoint is not None and entry.checkpoint >= left.checkpoint
+            for entry in self.case.history.completed
+        )
+
+    def crowded(self) -> Violated | None:
+        """More open transactions than live sink subtasks."""
+        seen: dict[str, str] = {}
+        for name in self.residue.open_transactions:
+            left = self.by_name.get(name)
+            if left is not None and self.status == "alive":
+                if left.task in seen:
+                    return self._transaction(name, left, "open beside " + seen[left.task])
+                seen[left.task] = name
+        return None
+
+    def files(self) -> Violated | None:
+        """A file that no retained snapshot reaches."""
+        reached = set(self._reached())
+        stored = self.case.lines.handles
+        for handle in self.residue.files:
+            if handle in reached:
+                continue
+            entry = stored.get(handle)
+            if entry is not None and self._under_way(entry.checkpoint, entry.attempt):
+                continue
+            told = [
+                entry_in_words(noted)
+                for noted in self.case.history.journal
+                if entry is not None and getattr(noted, "checkpoint", None) == entry.checkpoint
+            ]
+            return Violated(
+                difference="file left",
+                message=f"the file {handle} is left in the store, and no retained snapshot reaches it",
+                checkpoint=entry.checkpoint if entry is not None else None,
+                tasks=(entry.task,) if entry is not None else (),
+                events=tuple(told[-LIMIT:]),
+            )
+        return None
+
+    def _reached(self) -> Iterator[str]:
+        for entry in self.case.history.completed:
+            if entry.checkpoint in self.residue.retained or entry.savepoint:
+                yield from entry.handles.values()
+
+    def _under_way(self, checkpoint: int, attempt: int) -> bool:
+        """Whether a living job is still taking this snapshot."""
+        if self.status != "alive" or attempt != self.case.lines.last_attempt or checkpoint in self.case.lines.completed:
+            return False
+        latest = None
+        for entry in self.case.history.journal:
+            if isinstance(entry, (CheckpointTriggered, CheckpointAborted)) and entry.checkpoint == checkpoint:
+                latest = entry
+        return isinstance(latest, CheckpointTriggered)
+
+    def _transaction(self, name: str, left: Transaction | None, how: str) -> Violated:
+        whose = f" of attempt {left.attempt} of {left.task}" if left is not None else ", which nobody began,"
+        return Violated(
+            difference="transaction left" if not how.startswith("open beside") else "second open transaction",
+            message=f"transaction {name}{whose} is left {how}",
+            records=tuple(row_in_words(row) for row in left.rows[:LIMIT]) if left is not None else (),
+            checkpoint=left.checkpoint if left is not None else None,
+            tasks=(left.task,) if left is not None else (),
+            events=journal_until(self.case.history, None),
+        )

@@ -1,0 +1,191 @@
+"""progress: once everything has healed, the job gets on.
+
+After the last fault has undone itself, and within the bound that the run was
+given, the job comes to rest: it ended well, or a new checkpoint completed and
+covers all input that was offered; transactions of completed snapshots are
+committed and other sealed ones aborted; every command has returned; no restart
+comes out of nothing.  And at any time, no attempt of anything fails without an
+injected fault to explain it: an exception inside the engine is a violation.
+
+A job may fail when faults exhausted its restarts or destroyed what it needed,
+if it says so; then nobody can know (assumption broken).  Exercised by what was
+achieved after healing: checkpoints, commits, commands, the end itself.
+"""
+
+from __future__ import annotations
+
+from .case import Case
+from .history import (
+    AttemptStarted,
+    CommandIssued,
+    CommandReturned,
+    CoordinatorDown,
+    FaultFired,
+    JobEnded,
+    JournalEntry,
+    TaskFailed,
+    Transaction,
+)
+from .verdict import Holds, Unknown, Verdict, Violated
+from .words import LIMIT, journal_until, row_in_words
+
+WELL = ("finished", "drained", "stopped")
+"""How a job ends that owes nothing any more."""
+
+
+def check(case: Case) -> Verdict:
+    unexplained = _unexplained_failure(case) or _restart_from_nothing(case)
+    if unexplained is not None:
+        return unexplained
+    ended = case.ended
+    if ended is not None and ended.status == "failed":
+        return _failed(case, ended)
+    if not case.history.quiet:
+        return _restless(case)
+    unmet = _command_outstanding(case) or _transaction_outstanding(case) or _input_outstanding(case)
+    if unmet is not None:
+        return unmet
+    return _achieved(case)
+
+
+def _healed(case: Case) -> int | None:
+    """The order from which progress is owed; None when a fault lasted to the end."""
+    if case.history.healed is None and not _fired(case):
+        return 0
+    return case.history.healed
+
+
+def _fired(case: Case) -> bool:
+    return any(isinstance(entry, FaultFired) for entry in case.history.journal)
+
+
+def _unexplained_failure(case: Case) -> Violated | None:
+    for entry in case.history.journal:
+        if isinstance(entry, TaskFailed) and entry.fault is None:
+            message = (
+                f"{entry.task} of attempt {entry.attempt} failed, and no injected fault explains it: {entry.reason}"
+            )
+            return _violated(case, "unexplained failure", message, entry, (entry.task,))
+        if isinstance(entry, CoordinatorDown) and entry.fault is None:
+            return _violated(case, "unexplained failure", "the coordinator failed, and no fault explains it", entry)
+    return None
+
+
+def _restart_from_nothing(case: Case) -> Violated | None:
+    """A later attempt of a job, after healing, with no failure or fault since the one before."""
+    healed = _healed(case)
+    explained = True
+    job = 0
+    for entry in case.history.journal:
+        if isinstance(entry, AttemptStarted):
+            if entry.job == job and not explained and healed is not None and entry.order > healed:
+                message = f"attempt {entry.attempt} was started though nothing had failed since the one before"
+                return _violated(case, "restart without a failure", message, entry)
+            job, explained = entry.job, False
+        elif isinstance(entry, (TaskFailed, CoordinatorDown, FaultFired)):
+            explained = True
+    return None
+
+
+def _failed(case: Case, ended: JobEnded) -> Verdict:
+    """Every failure before it is explained, so faults may have exhausted what the job could bear."""
+    if _fired(case) and ended.reason:
+        return Unknown(reason="assumption broken", detail=f"the job failed and said so: {ended.reason}")
+    if _fired(case):
+        return _violated(case, "job failed silently", "the job failed and gave no reason", ended)
+    return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)
+
+
+def _restless(case: Case) -> Verdict:
+    healed = _healed(case)
+    if healed is None:
+        return Unknown(reason="not observable", detail="a fault lasted until the run was cut off")
+    if any(isinstance(entry, TaskFailed) and entry.order > healed for entry in case.history.journal):
+        return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
+    return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
+
+
+def _command_outstanding(case: Case) -> Violated | None:
+    returned = {entry.command for entry in case.history.journal if isinstance(entry, CommandReturned)}
+    for entry in case.history.journal:
+        if isinstance(entry, CommandIssued) and entry.command not in returned:
+            return _violated(case, "command never returned", f"the command {entry.kind} never returned", None)
+    return None
+
+
+def _transaction_outstanding(case: Case) -> Violated | None:
+    """A sealed transaction that nobody ended, of a job that owes its end."""
+    if case.ended is not None and case.ended.status not in WELL:
+        return None
+    for owed in case.pending_transactions:
+        message = f"transaction {owed.name} belongs to a completed checkpoint and was never committed"
+        return _about(case, "commit outstanding", message, owed)
+    for left in case.history.transactions:
+        if left.status == "prepared" and _replaced(case, left):
+            message = f"transaction {left.name} of attempt {left.attempt} is bound to no snapshot and was never aborted"
+            return _about(case, "abort outstanding", message, left)
+    return None
+
+
+def _replaced(case: Case, left: Transaction) -> bool:
+    """Whether a later attempt of the same job has taken over."""
+    start, tip = case.lines.starts.get(left.attempt), case.lines.starts.get(case.lines.last_attempt)
+    return start is not None and tip is not None and start.job == tip.job and left.attempt < tip.attempt
+
+
+def _about(case: Case, difference: str, message: str, transaction: Transaction) -> Violated:
+    return Violated(
+        difference=difference,
+        message=message,
+        records=tuple(row_in_words(row) for row in transaction.rows[:LIMIT]),
+        checkpoint=transaction.checkpoint,
+        tasks=(transaction.task,),
+        events=journal_until(case.history, None),
+    )
+
+
+def _input_outstanding(case: Case) -> Violated | None:
+    """Input that no completed snapshot of a living job covers."""
+    if case.ended is not None:
+        return None
+    if all(source.bounded for source in case.workload.inputs):
+        return _violated(
+            case, "job never ended", "all inputs are bounded, and the job came to rest without ending", None
+        )
+    if case.history.guarantee == "at-most-once" or _healed(case) is None:
+        return None
+    newest = case.line.checkpoints[-1] if case.line.checkpoints else None
+    positions = case.positions(newest)
+    for split, _, records in case.workload.splits():
+        if positions[split] < len(records):
+            covered = (
+                "no completed checkpoint covers any of it" if newest is None else f"checkpoint {newest} ends there"
+            )
+            return _violated(
+                case,
+                "input not covered",
+                f"split {split} offered {len(records)} records, {positions[split]} are covered: {covered}",
+                None,
+            )
+    return None
+
+
+def _achieved(case: Case) -> Verdict:
+    healed = _healed(case)
+    if healed is None and case.ended is None:
+        return Unknown(reason="not exercised", detail="no fault undid itself before the run was over")
+    since = healed or 0
+    exercised = sum(entry.order > since for entry in case.history.completed)
+    exercised += sum((one.committed or 0) > since for one in case.history.transactions)
+    exercised += sum(isinstance(entry, CommandReturned) and entry.order > since for entry in case.history.journal)
+    exercised += case.ended is not None and case.ended.status in WELL
+    if exercised:
+        return Holds(exercised=exercised)
+    return Unknown(reason="not exercised", detail="nothing was owed after healing")
+
+
+def _violated(
+    case: Case, difference: str, message: str, entry: JournalEntry | None, tasks: tuple[str, ...] = ()
+) -> Violated:
+    events = journal_until(case.history, entry.order if entry is not None else None)
+    return Violated(difference=difference, message=message, tasks=tasks, events=events)
