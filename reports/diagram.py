@@ -1,0 +1,259 @@
+"""The space-time diagram as inline SVG.
+
+Time flows from left to right in the order of events, a lane a task.  What a
+line is can be told without colour: a record is a thin solid line that ends in
+a dot, a barrier a heavy dashed one that carries its number in a box, control
+messages are dotted and end in a ring, the cut is a heavy line through squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import msgspec
+
+from ..properties.history import Timed
+from .entries import FAULTS
+from .marks import mark_of
+from .model import CounterexampleView
+from .spacetime import Cut, Drawing, Message, Point, Segment, drawing_of
+from .svg import element, label, path, told
+from .words import duration, plural, record_name, sentence
+
+LANE_HEIGHT = 56
+TOP = 46
+BOTTOM = 30
+MARGIN = 14
+FEW_RECORDS = 40
+"""up to so many records each carries its name"""
+
+
+class Diagram(msgspec.Struct, frozen=True, kw_only=True):
+    """The two pictures of one diagram, the lanes' names apart so that they can stay in sight, and its words."""
+
+    names: str
+    picture: str
+    names_width: int
+    width: int
+    caption: str
+    words: tuple[tuple[str, str, str], ...]
+    """(time, who, what) of everything drawn, in order: the same without a picture"""
+
+
+class _Grid:
+    """Where a lane and a column are, in pixels."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self.step = 27 if drawing.columns <= 70 else 20 if drawing.columns <= 140 else 15
+        self.width = MARGIN * 2 + drawing.columns * self.step + 40
+        self.height = TOP + BOTTOM + len(drawing.lanes) * LANE_HEIGHT
+
+    def x(self, column: float) -> float:
+        return MARGIN + (column + 0.5) * self.step
+
+    def y(self, lane: int) -> float:
+        return TOP + (lane + 0.5) * LANE_HEIGHT
+
+    def at(self, point: Point) -> tuple[float, float]:
+        return self.x(point.column), self.y(point.lane)
+
+
+def diagram_of(view: CounterexampleView) -> Diagram | None:
+    """The diagram of a counterexample; None when no history came with it."""
+    if view.history is None:
+        return None
+    drawing = drawing_of(view.history, view.checkpoint)
+    grid = _Grid(drawing)
+    names_width = max(len(name) for name in drawing.lanes) * 7 + 22
+    names = [label(name, 10, grid.y(row) + 4, class_="lane-name") for row, name in enumerate(drawing.lanes)]
+    return Diagram(
+        names=_picture(names, names_width, grid.height, aria_hidden="true"),
+        picture=_picture([*_title(view, drawing), *_layers(drawing, grid)], grid.width, grid.height, role="img"),
+        names_width=names_width,
+        width=grid.width,
+        caption=_caption(drawing),
+        words=tuple(
+            (_clock(point.entry), drawing.lanes[point.lane], _said(point, drawing)) for point in drawing.points
+        ),
+    )
+
+
+def _picture(content: list[str], width: int, height: int, **attributes: str) -> str:
+    return element("svg", *content, viewBox=f"0 0 {width} {height}", width=width, height=height, **attributes)
+
+
+def _title(view: CounterexampleView, drawing: Drawing) -> Iterator[str]:
+    yield told(f"Space-time diagram of {view.id}")
+    yield element("desc", escape(_description(drawing)))
+
+
+def _description(drawing: Drawing) -> str:
+    parts = [f"Lanes from top to bottom: {', '.join(drawing.lanes)}."]
+    parts += [f"{_who(message)} was {message.crossing}." for message in drawing.messages if message.crossing]
+    parts.append("The list under the diagram says the same in words.")
+    return " ".join(parts)
+
+
+def _who(message: Message) -> str:
+    entry = message.send.entry
+    return f"Record {record_name(entry.origin)} on {entry.channel}"
+
+
+def _caption(drawing: Drawing) -> str:
+    parts = []
+    if drawing.coarse:
+        parts.append("No time line was recorded, so that only snapshots, failures and commits are drawn.")
+    if drawing.left_out:
+        drawn = len(drawing.messages)
+        parts.append(
+            f"{drawn} of {plural(drawn + drawing.left_out, 'message')} drawn, those nearest the cut and faults."
+        )
+    if drawing.main_cut is not None:
+        crossing = sum(bool(message.crossing) for message in drawing.messages)
+        verb = "crosses" if crossing == 1 else "cross"
+        parts.append(
+            f"{plural(crossing, 'record') if crossing else 'No record'} {verb if crossing else 'crosses'}"
+            f" the cut of checkpoint {drawing.main_cut}."
+        )
+    return " ".join(parts)
+
+
+def _clock(entry: Timed) -> str:
+    return duration(entry.at_us) if entry.at_us >= 0 else ""
+
+
+def _said(point: Point, drawing: Drawing) -> str:
+    crossing = next((one.crossing for one in drawing.messages if one.crossing and point in (one.send, one.receipt)), "")
+    return sentence(point.entry) + (f": {crossing}" if crossing else "")
+
+
+def _layers(drawing: Drawing, grid: _Grid) -> Iterator[str]:
+    """From the ground up: lanes, attempts, messages, cuts, marks, the clock."""
+    for row in range(len(drawing.lanes)):
+        yield element("path", class_="lane", d=path([(0, grid.y(row)), (grid.width, grid.y(row))]))
+    yield from _attempts(drawing, grid)
+    yield from (_segment(segment, grid) for segment in drawing.segments)
+    named = sum(message.kind == "record" for message in drawing.messages) <= FEW_RECORDS
+    yield from (_message(message, grid, named) for message in drawing.messages)
+    yield from (_cut(cut, grid, cut.checkpoint == drawing.main_cut) for cut in drawing.cuts)
+    yield from _marks(drawing, grid)
+    yield from _times(drawing, grid)
+
+
+def _attempts(drawing: Drawing, grid: _Grid) -> Iterator[str]:
+    for point in drawing.points:
+        if point.entry.what == "attempt-started" and point.column > 0:
+            x = grid.x(point.column) - grid.step / 2
+            number = point.entry.checkpoint
+            restores = f", from checkpoint {number}" if number is not None else ""
+            yield element("path", class_="attempt", d=path([(x, 4), (x, grid.height - BOTTOM)]))
+            yield label(f"attempt {point.entry.attempt}{restores}", x + 5, 14, class_="note")
+
+
+def _segment(segment: Segment, grid: _Grid) -> str:
+    first = grid.x(segment.first) - grid.step * 0.4
+    last = grid.width if segment.how == "alive" else grid.x(segment.last)
+    y = grid.y(segment.lane)
+    return element("path", class_="life", d=path([(first, y), (max(first, last), y)]))
+
+
+def _message(message: Message, grid: _Grid, named: bool) -> str:
+    start = grid.at(message.send)
+    end = grid.at(message.receipt) if message.receipt else _nowhere(message, grid, start)
+    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    parts = [told(_told(message)), element("path", d=path([start, end]))]
+    if message.receipt is None:
+        parts.append(element("path", class_="lost", d=_cross(end, 4)))
+    elif message.kind == "barrier":
+        number = message.send.entry.checkpoint
+        parts.append(element("rect", x=middle[0] - 7, y=middle[1] - 7, width=14, height=14))
+        parts.append(label("" if number is None else str(number), middle[0], middle[1] + 4, class_="in-box"))
+    elif message.kind != "write":
+        parts.append(element("circle", cx=end[0], cy=end[1], r=2.6))
+    if message.kind == "record" and (named or message.crossing):
+        name = record_name(message.send.entry.origin)
+        parts.append(label(name, middle[0] + 5, middle[1] - 3, class_="name"))
+    kind = f"message {message.kind}" + (" crossing" if message.crossing else "")
+    return element("g", *parts, class_=kind)
+
+
+def _nowhere(message: Message, grid: _Grid, start: tuple[float, float]) -> tuple[float, float]:
+    """Where a message that never arrives is last seen: a little on its way."""
+    up = message.kind == "control"
+    return start[0] + grid.step * 0.8, start[1] + (-1 if up else 1) * LANE_HEIGHT * 0.4
+
+
+def _told(message: Message) -> str:
+    lost = "" if message.receipt else ", which never arrives"
+    crossing = f", {message.crossing}" if message.crossing else ""
+    return f"{message.send.entry.task} {sentence(message.send.entry)}{lost}{crossing}"
+
+
+def _cross(at: tuple[float, float], size: float) -> str:
+    x, y = at
+    return path([(x - size, y - size), (x + size, y + size)]) + path([(x - size, y + size), (x + size, y - size)])
+
+
+def _cut(cut: Cut, grid: _Grid, main: bool) -> str:
+    places = [(grid.x(column), grid.y(lane)) for lane, column in cut.points]
+    line = [place for x, y in places for place in ((x, y - 12), (x, y + 12))]
+    (x, y), name = places[0], f"cut {cut.checkpoint}" + ("" if cut.completed else ", not complete")
+    parts = [
+        told(f"The cut of checkpoint {cut.checkpoint}"),
+        element("path", class_="leader", d=path([(x, 34), (x, y - 12)])),
+        element("path", d=path(line)),
+        label(name, x, 30, class_="note"),
+    ]
+    return element("g", *parts, class_="cut main" if main else "cut")
+
+
+def _marks(drawing: Drawing, grid: _Grid) -> Iterator[str]:
+    occupied: dict[int, float] = {}
+    for point in drawing.points:
+        x, y = grid.at(point)
+        mark = mark_of(point.entry, x, y)
+        if mark:
+            yield element(
+                "g", told(sentence(point.entry)), mark, class_=f"mark {point.entry.what}"
+            )
+        if point.entry.what in ("fault-fired", "command-issued", "job-ended"):
+            yield _caption_at(point, x, y, occupied)
+        if point.entry.channel and drawing.lanes[point.lane] == FAULTS:
+            yield _cut_link(point.entry, drawing, grid, x)
+
+
+def _caption_at(point: Point, x: float, y: float, occupied: dict[int, float]) -> str:
+    """A word beside a mark, on the first of two levels that is free there."""
+    text = point.entry.peer if point.entry.what == "fault-fired" else point.entry.detail
+    level = next((one for one in (0, 1) if occupied.get(point.lane * 2 + one, 0.0) < x), 1)
+    occupied[point.lane * 2 + level] = x + len(text) * 6.5 + 14
+    return label(
+        text,
+        x + 9,
+        y + (-8 if level == 0 else 17),
+        class_="note fault" if point.entry.what == "fault-fired" else "note",
+    )
+
+
+def _cut_link(entry: Timed, drawing: Drawing, grid: _Grid, x: float) -> str:
+    """Two strokes across the space between the lanes of a channel that was hit."""
+    sender, _, receiver = entry.channel.partition(">")
+    if sender not in drawing.lanes or receiver not in drawing.lanes:
+        return ""
+    y = (grid.y(drawing.lanes.index(sender)) + grid.y(drawing.lanes.index(receiver))) / 2
+    strokes = path([(x - 8, y + 6), (x + 2, y - 6)]) + path([(x - 2, y + 6), (x + 8, y - 6)])
+    return element(
+        "g", told(f"{entry.channel} is hit"), element("path", d=strokes), class_="link-hit"
+    )
+
+
+def _times(drawing: Drawing, grid: _Grid) -> Iterator[str]:
+    """The clock under the picture, where there is room: columns follow events, not time."""
+    free = 0.0
+    for point in drawing.points:
+        x = grid.x(point.column)
+        if point.entry.at_us >= 0 and x >= free:
+            text = duration(point.entry.at_us)
+            yield label(text, x, grid.height - 8, class_="clock")
+            free = x + max(120, len(text) * 8)

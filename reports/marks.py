@@ -1,0 +1,108 @@
+"""The little signs that stand on a lane of the space-time diagram, each with a shape of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..properties.history import Timed
+from .svg import element, label, path
+
+Sign = Callable[[float, float, str], str]
+
+
+def mark_of(entry: Timed, x: float, y: float) -> str:
+    """The sign of an entry at its place; empty for what needs none, such as a message's ends."""
+    sign = SIGNS.get(entry.what)
+    number = "" if entry.checkpoint is None else str(entry.checkpoint)
+    return sign(x, y, number) if sign else ""
+
+
+def _square(x: float, y: float, _number: str) -> str:
+    return element("rect", x=x - 4.5, y=y - 4.5, width=9, height=9)
+
+
+def _loaded(x: float, y: float, number: str) -> str:
+    return element("rect", class_="hollow", x=x - 8, y=y - 8, width=16, height=16) + label(
+        number, x, y + 4, class_="in-box"
+    )
+
+
+def _stored(x: float, y: float, _number: str) -> str:
+    return element("rect", x=x - 3, y=y - 3, width=6, height=6)
+
+
+def _cross(x: float, y: float, _number: str) -> str:
+    return element("path", d=path([(x - 6, y - 6), (x + 6, y + 6)]) + path([(x - 6, y + 6), (x + 6, y - 6)]))
+
+
+def _bar(x: float, y: float, _number: str) -> str:
+    return element("path", d=path([(x, y - 8), (x, y + 8)]))
+
+
+def _start(x: float, y: float, number: str) -> str:
+    shape = path([(x - 4, y - 5), (x + 5, y), (x - 4, y + 5)]) + "Z"
+    return element("path", d=shape) + label(number, x, y - 9, class_="number")
+
+
+def _tick(x: float, y: float, number: str) -> str:
+    ring = element("circle", class_="hollow", cx=x, cy=y, r=8)
+    return (
+        ring
+        + element("path", d=path([(x - 4, y), (x - 1, y + 3.5), (x + 4, y - 3.5)]))
+        + label(number, x, y - 12, class_="number")
+    )
+
+
+def _abandoned(x: float, y: float, number: str) -> str:
+    ring = element("circle", class_="hollow", cx=x, cy=y, r=8)
+    return ring + element("path", d=path([(x - 5, y + 5), (x + 5, y - 5)])) + label(number, x, y - 12, class_="number")
+
+
+def _diamond(x: float, y: float) -> str:
+    return path([(x, y - 6.5), (x + 6.5, y), (x, y + 6.5), (x - 6.5, y)]) + "Z"
+
+
+def _sealed(x: float, y: float, _number: str) -> str:
+    return element("path", class_="hollow", d=_diamond(x, y))
+
+
+def _asked(x: float, y: float, _number: str) -> str:
+    return element("path", class_="hollow", d=_diamond(x, y)) + element("circle", cx=x, cy=y, r=2)
+
+
+def _committed(x: float, y: float, _number: str) -> str:
+    return element("path", class_="full", d=_diamond(x, y))
+
+
+def _bolt(x: float, y: float, _number: str) -> str:
+    points = [(x + 2, y - 9), (x - 5, y + 2), (x, y + 2), (x - 2, y + 9), (x + 5, y - 2), (x, y - 2)]
+    return element("path", d=path(points) + "Z")
+
+
+def _flag(x: float, y: float, _number: str) -> str:
+    return element("path", d=path([(x, y), (x, y - 12), (x + 8, y - 9), (x, y - 6)]))
+
+
+SIGNS: dict[str, Sign] = {
+    "snapshot-taken": _square,
+    "snapshot-persisted": _stored,
+    "state-loaded": _loaded,
+    "killed": _cross,
+    "failed": _cross,
+    "coordinator-down": _cross,
+    "coordinator-up": _bar,
+    "finished": _bar,
+    "cancelled": _bar,
+    "end-of-data-sent": _bar,
+    "checkpoint-triggered": _start,
+    "checkpoint-completed": _tick,
+    "checkpoint-aborted": _abandoned,
+    "transaction-pre-committed": _sealed,
+    "commit-requested": _asked,
+    "commit-answered": _committed,
+    "fault-fired": _bolt,
+    "command-issued": _flag,
+    "job-ended": _bar,
+    "savepoint-requested": _flag,
+}
+"""By what happened.  Documented for readers in the report's own key."""

@@ -1,0 +1,139 @@
+"""A run at a glance, for people: what came out, what held, what was tried and what was not."""
+
+from __future__ import annotations
+
+from ..faults.plan import KINDS
+from ..properties.verdict import INVARIANTS
+from .model import FaultCounts, InvariantCounts, Summary, Value
+from .words import PROMISES, plural
+
+PHASES = ("deploying", "running", "aligning", "checkpointing", "committing", "recovering", "finishing")
+"""What a job can be doing, in the order of its life."""
+
+
+class InvariantLine(Value, kw_only=True):
+    """One invariant as it is shown."""
+
+    name: str
+    promise: str
+    verdict: str
+    """violated, known, holds or unknown"""
+    counts: InvariantCounts
+    reasons: str
+
+
+class HeatLine(Value, kw_only=True):
+    """The faults of one kind, with what fired in each phase and how hot that is (0 … 1)."""
+
+    kind: str
+    counts: FaultCounts
+    cells: tuple[tuple[int, float], ...]
+
+
+class HeatMap(Value, kw_only=True):
+    phases: tuple[str, ...]
+    lines: tuple[HeatLine, ...]
+
+
+def violated(summary: Summary) -> list[str]:
+    """The violated invariants, but those whose every failure is a known one."""
+    return [line.name for line in invariant_lines(summary) if line.verdict == "violated"]
+
+
+def headline(summary: Summary) -> str:
+    """The run in one sentence, the worst first."""
+    names = violated(summary)
+    if names:
+        return f"{_listed(names)} {'was' if len(names) == 1 else 'were'} violated."
+    if summary.oracle.disagreements or summary.failures:
+        return "The harness failed, so nothing is certain."
+    if summary.interrupted:
+        return "Interrupted: nothing was violated until then."
+    if not summary.scenarios.run:
+        return "Nothing was run."
+    if summary.shortfalls:
+        return "Nothing was violated, but the run fell short of what it had to show."
+    if not summary.scenarios.held:
+        return "Nothing could be judged." if not summary.scenarios.violated else "Only known failures."
+    return "Everything that was judged held."
+
+
+def outcome(summary: Summary) -> str:
+    """held, violated, short or failed: how the headline is marked."""
+    if violated(summary):
+        return "violated"
+    if summary.oracle.disagreements or summary.failures:
+        return "failed"
+    short = summary.shortfalls or summary.interrupted or not summary.scenarios.held
+    return "short" if short else "held"
+
+
+def lead(summary: Summary) -> str:
+    """What the headline rests on."""
+    counts = summary.scenarios
+    seed = "" if summary.seed is None else f", seed {summary.seed}"
+    subject = f" on the subject {summary.subject}" if summary.subject else ""
+    return (
+        f"{plural(counts.run, 'scenario')}{subject}{seed}: {counts.held:,} held, "
+        f"{counts.violated:,} violated, {counts.unknown:,} unknown."
+    )
+
+
+def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
+    """Every invariant of the summary, violated ones first, then in the order of their definition."""
+    known = {one.invariant for one in summary.counterexamples if one.known}
+    new = {one.invariant for one in summary.counterexamples if not one.known}
+    order = {name: place for place, name in enumerate(INVARIANTS)}
+    lines = [
+        InvariantLine(
+            name=name,
+            promise=PROMISES.get(name, ""),
+            verdict=_verdict(counts, name in known - new),
+            counts=counts,
+            reasons=", ".join(f"{reason} {number:,}" for reason, number in sorted(counts.reasons.items())),
+        )
+        for name, counts in summary.invariants.items()
+    ]
+    return tuple(sorted(lines, key=lambda line: (line.verdict != "violated", order.get(line.name, len(order)), line.name)))
+
+
+def _verdict(counts: InvariantCounts, known: bool) -> str:
+    if counts.violated:
+        return "known" if known else "violated"
+    return "holds" if counts.holds else "unknown"
+
+
+def heat_map(summary: Summary) -> HeatMap:
+    """Fired faults by kind and phase; kinds in the order of their definition."""
+    order = {kind: place for place, kind in enumerate(KINDS)}
+    kinds = sorted(summary.faults, key=lambda kind: (order.get(kind, len(order)), kind))
+    found = {phase for counts in summary.faults.values() for phase in counts.phases}
+    phases = PHASES + tuple(sorted(found - set(PHASES)))
+    most = max((number for counts in summary.faults.values() for number in counts.phases.values()), default=0)
+    lines = []
+    for kind in kinds:
+        counts = summary.faults[kind]
+        numbers = [counts.phases.get(phase, 0) for phase in phases]
+        lines.append(HeatLine(kind=kind, counts=counts, cells=tuple((n, n / most if most else 0.0) for n in numbers)))
+    return HeatMap(phases=phases, lines=tuple(lines))
+
+
+def never(summary: Summary) -> tuple[str, ...]:
+    """What the run did not reach, each in one sentence."""
+    heat = heat_map(summary)
+    unplanned = [kind for kind in KINDS if kind not in summary.faults and kind not in summary.not_tried]
+    unfired = [kind for kind, counts in sorted(summary.faults.items()) if counts.planned and not counts.fired]
+    untouched = [phase for column, phase in enumerate(heat.phases) if not any(line.cells[column][0] for line in heat.lines)]
+    unapplied = [f"{number:,} of kind {kind}" for kind, number in sorted(summary.unapplied.items())]
+    found = [
+        ("Planned, but never fired", unfired),
+        ("Never planned", unplanned),
+        ("No fault fired while the job was", untouched),
+        ("The subject cannot do", summary.not_tried),
+        ("Planned, but never applied", unapplied),
+    ]
+    return tuple(f"{what}: {', '.join(names)}." for what, names in found if names)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,110 @@
+"""The report as one HTML file that needs no network, no script and no second file.
+
+The page forbids itself everything but its own styles (a content security
+policy), and every text in it is escaped by the template engine; what comes as
+markup is only what `diagram` and `plots` build, which escape for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from . import overview, palette, words
+from .diagram import diagram_of
+from .model import CounterexampleView, ReportView, RowPair, Seconds, Value
+from .plots import histogram
+
+MOST_ROWS = 60
+MOST_SCENARIO_CHARACTERS = 40_000
+
+
+class Gap(Value, kw_only=True):
+    """Rows that are as expected, and not shown."""
+
+    hidden: int
+
+
+def render_html(view: ReportView) -> str:
+    """The whole report; the same view gives the same text."""
+    summary = view.summary
+    page = _template().render(
+        summary=summary,
+        headline=overview.headline(summary),
+        outcome=overview.outcome(summary),
+        lead=overview.lead(summary),
+        invariants=overview.invariant_lines(summary),
+        heat=overview.heat_map(summary),
+        never=overview.never(summary),
+        counterexamples=[(one, diagram_of(one), shortened(one.rows)) for one in view.counterexamples],
+        found={one.id: one for one in summary.counterexamples},
+        seconds=_time_spent(summary.seconds),
+        plots=[
+            ("Checkpoints", histogram(view.samples.checkpoint_durations_us, "checkpoint")),
+            ("Recoveries", histogram(view.samples.recovery_times_us, "recovery")),
+        ],
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def shortened(rows: Sequence[RowPair]) -> list[RowPair | Gap]:
+    """The rows that differ with a neighbour on either side, when all of them are too many."""
+    if len(rows) <= MOST_ROWS:
+        return list(rows)
+    wrong = [at for at, row in enumerate(rows) if row.status != "ok"][: MOST_ROWS // 2]
+    shown = {near for at in wrong for near in (at - 1, at, at + 1)}
+    found: list[RowPair | Gap] = []
+    for at, row in enumerate(rows):
+        if at in shown:
+            found.append(row)
+        elif found and isinstance(found[-1], Gap):
+            found[-1] = Gap(hidden=found[-1].hidden + 1)
+        else:
+            found.append(Gap(hidden=1))
+    return found
+
+
+def scenario_text(view: CounterexampleView) -> str:
+    """The scenario's text, cut short where it would swell the page."""
+    if len(view.scenario) <= MOST_SCENARIO_CHARACTERS:
+        return view.scenario
+    return view.scenario[:MOST_SCENARIO_CHARACTERS] + "\n… the file has the rest"
+
+
+def _time_spent(seconds: Seconds) -> list[tuple[str, float, float]]:
+    """(what, seconds, share of the longest)."""
+    parts = [
+        ("starting Python and Spark", seconds.start),
+        ("drawing scenarios", seconds.draw),
+        ("running them", seconds.run),
+        ("expected results", seconds.oracle),
+        ("judging", seconds.judge),
+        ("writing the report", seconds.report),
+    ]
+    longest = max(spent for _, spent in parts) or 1.0
+    return [(what, spent, spent / longest) for what, spent in parts]
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        markup=Markup,
+        plural=words.plural,
+        cells=words.row_cells,
+        status=lambda status: words.STATUS_WORDS[status],
+        scenario=scenario_text,
+    )
+    environment.tests["gap"] = lambda row: isinstance(row, Gap)
+    environment.globals.update(light=palette.LIGHT, dark=palette.DARK, heat_most=palette.HEAT_MOST)
+    return environment.get_template("report.html.j2")

@@ -1,0 +1,108 @@
+"""The report's sentences: what an invariant promises, what an entry of a diagram says."""
+
+from __future__ import annotations
+
+from ..properties.history import Timed
+from ..properties.workload import Row, copy_of, offset_of, split_of
+
+PROMISES: dict[str, str] = {
+    "exactly-once": "Every row that is owed is visible, once, and no other row is.",
+    "no-data-loss": "Nothing that was read is missing from what came out.",
+    "consistent-cut": "A snapshot is one moment of the dataflow: no record is half in, half out.",
+    "at-least-once": "Every row that is owed is visible at least once.",
+    "at-most-once": "No record is applied twice, and no row shows twice.",
+    "order": "Records leave a channel in the order in which they entered it.",
+    "restored-state": "After a failure, each task loads what the newest complete snapshot stored.",
+    "restorable": "Every retained snapshot can be restored.",
+    "visibility": "Nobody sees a row before the snapshot that covers it is complete.",
+    "drain": "A drained job has flushed everything, a stopped one nothing too early.",
+    "progress": "Once the faults are over, the job gets on with its work.",
+    "no-leaks": "At rest, nothing is left behind: no file, no open transaction.",
+}
+
+STATUS_WORDS = {
+    "ok": ("=", "as expected"),
+    "lost": ("−", "lost"),
+    "repeated": ("+", "repeated"),
+    "unexpected": ("!", "unexpected"),
+}
+"""By status of a row: a sign and a word, so that colour need say nothing."""
+
+
+def plural(number: int, noun: str) -> str:
+    """ "1 record", "2 records", "1,000 records"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def duration(us: float) -> str:
+    """A span of time with its fitting unit."""
+    if us < 1_000:
+        return f"{us:.0f} µs"
+    if us < 1_000_000:
+        return f"{us / 1_000:.1f} ms"
+    return f"{us / 1_000_000:.2f} s"
+
+
+def cell(value: int | None) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def row_cells(row: Row | None) -> tuple[str, ...]:
+    """Key, value and tag of a row in words, with a join's second tag where there is one."""
+    if row is None:
+        return ()
+    key, value, tag, tag2 = row
+    return cell(key), cell(value), f"{tag} · {tag2}" if tag2 else str(tag)
+
+
+def record_name(origin: int | None) -> str:
+    """A record by where it was read: "0:3" is split 0, offset 3; copies of a flat map count on, "0:3.1"."""
+    if origin is None:
+        return ""
+    copy = copy_of(origin)
+    return f"{split_of(origin)}:{offset_of(origin)}" + (f".{copy}" if copy else "")
+
+
+def sentence(entry: Timed) -> str:
+    """What happened, as said of the entry's task."""
+    number = "" if entry.checkpoint is None else f" {entry.checkpoint}"
+    channel = entry.channel
+    peer = entry.peer or "the coordinator"
+    record = f"record {record_name(entry.origin)}".strip()
+    sender, _, receiver = channel.partition(">")
+    known = {
+        "record-sent": f"sends {record} to {receiver or peer}",
+        "record-applied": f"applies {record} from {sender or peer}",
+        "barrier-sent": f"sends barrier{number} to {receiver or peer}",
+        "barrier-received": f"takes barrier{number} from {sender or peer}",
+        "snapshot-taken": f"takes its snapshot for checkpoint{number}",
+        "snapshot-persisted": f"has its snapshot for checkpoint{number} stored durably",
+        "ack-sent": f"acknowledges checkpoint{number}",
+        "ack-received": f"takes the acknowledgement of checkpoint{number}"
+        + (f" from {entry.peer}" if entry.peer and entry.peer != entry.task else ""),
+        "end-of-data-sent": f"tells {receiver or peer} that its input has ended",
+        "checkpoint-triggered": f"starts checkpoint{number}",
+        "checkpoint-completed": f"has checkpoint{number} complete",
+        "checkpoint-aborted": f"gives checkpoint{number} up",
+        "completion-notified": f"hears that checkpoint{number} is complete",
+        "state-loaded": f"loads its snapshot of checkpoint{number}",
+        "transaction-pre-committed": f"seals its transaction for checkpoint{number}",
+        "commit-requested": f"asks for the commit of its transaction of checkpoint{number}",
+        "commit-answered": f"has its transaction of checkpoint{number} committed"
+        if entry.detail in ("", "committed")
+        else "gets the answer to its commit",
+        "savepoint-requested": "is asked for a savepoint",
+        "attempt-started": f"deploys attempt {entry.attempt}"
+        + (f" from checkpoint{number}" if number else " from the beginning"),
+        "coordinator-down": "dies",
+        "coordinator-up": "is taken over by another",
+        "command-issued": "is commanded",
+        "job-ended": "ends the job",
+        "killed": "is killed",
+        "failed": "fails",
+        "finished": "finishes",
+        "cancelled": "is cancelled",
+        "fault-fired": "fired",
+    }
+    text = known.get(entry.what, entry.what.replace("-", " "))
+    return f"{text} ({entry.detail})" if entry.detail and entry.detail != "committed" else text
