@@ -46,6 +46,8 @@ class Mark(Entry, kw_only=True):
     applies: int
     received: list[int]
     sent: list[int]
+    events: int = -1
+    """reads and applies of all tasks of the run together by then; -1 where nobody counted them"""
 
 
 class Loaded(Entry, kw_only=True):
