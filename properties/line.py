@@ -53,6 +53,24 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         """The epoch of each applied record on the line, in program order."""
         return _epochs(((mark.checkpoint, mark.applies) for mark in self.marks), self.applies)
 
+    def mark_at(self, epoch: int) -> Mark | None:
+        """The last mark of a checkpoint up to an epoch: where the events of later epochs begin."""
+        found = None
+        for mark in self.marks:
+            if mark.checkpoint <= epoch:
+                found = mark
+        return found
+
+    def reads_up_to(self, epoch: int) -> int:
+        """How many of its reads have at most this epoch."""
+        mark = self.mark_at(epoch)
+        return self.reads if epoch >= INFINITE else mark.reads if mark else 0
+
+    def applies_up_to(self, epoch: int) -> int:
+        """How many of its applies have at most this epoch."""
+        mark = self.mark_at(epoch)
+        return self.applies if epoch >= INFINITE else mark.applies if mark else 0
+
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """One record taken by an operator on a line.
