@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Protocol, Self, TextIO
 
 APPEARS_AFTER_S = 0.5
@@ -57,9 +56,7 @@ class TerminalProgress:
         self._ticker.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._ticker.join()
         self._wipe()

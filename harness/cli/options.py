@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from ..config import Setting, Settings
 from ..exit_codes import UsageError
+from ..progress import Progress, Silent, for_stream
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -58,6 +61,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         help="one JSON object on standard output and nothing else there; text for people goes to standard error",
     )
     group.add_argument("--quiet", action="store_true", help="no text for people but errors; no progress")
+
+
+def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]:
+    """Progress for a verb's work: a line on a terminal, nothing in a pipe."""
+    return for_stream(quiet=options.quiet) or contextlib.nullcontext(Silent())
 
 
 def add_subject(parser: argparse.ArgumentParser) -> None:

@@ -74,7 +74,9 @@ def _nothing_from_the_fast_one(scenario: Scenario, history: History) -> str:
     other = [event for event in happenings(history, "record-applied", run.attempt, SLOW)
              if fast.order < event.order < slow.order]  # fmt: skip
     require(bool(other), "the slow channel had nothing left before its barrier, so nothing was waited for")
-    return f"for {slow.at_us - fast.at_us} µs no record of the fast channel was taken, and {len(other)} of the slow one were"
+    return (
+        f"for {slow.at_us - fast.at_us} µs no record of the fast channel was taken, of the slow one {len(other)} were"
+    )
 
 
 def _put_aside(scenario: Scenario, history: History) -> str:
@@ -96,7 +98,7 @@ def _emits_then_barrier(scenario: Scenario, history: History) -> str:
                 if event.checkpoint == mark.checkpoint]  # fmt: skip
     require(bool(barriers), f"no barrier {mark.checkpoint} was sent on")
     require(all(event.order > slow.order for event in barriers), "the barrier was sent on before the last one was in")
-    return f"all {sum(mark.sent)} pairs emitted so far stand before barrier {mark.checkpoint}, sent after the last one came"
+    return f"all {sum(mark.sent)} pairs emitted so far stand before barrier {mark.checkpoint}, sent once all were in"
 
 
 def _waiting_first(scenario: Scenario, history: History) -> str:
@@ -111,8 +113,8 @@ def _waiting_first(scenario: Scenario, history: History) -> str:
         for event in happenings(history, "record-sent", run.attempt, name)
         if event.order > slow.order
     }
-    taken_newer = [event.order for name in (FAST, SLOW)
-                   for event in happenings(history, "record-applied", run.attempt, name) if event.origin in newer]  # fmt: skip
+    applied = [event for name in (FAST, SLOW) for event in happenings(history, "record-applied", run.attempt, name)]
+    taken_newer = [event.order for event in applied if event.origin in newer]
     require(bool(taken_newer), "no newer record was taken")
     last = max(event.order for event in taken)
     require(last < min(taken_newer), "a newer record was taken before a waiting one")
@@ -187,8 +189,9 @@ UNBLOCKED_ALIGNMENT = Example(
         faults=(_SLOWER, _DIES),
     ),
     claims=(
-        Claim(says="if the data pipelines that have received the barrier are not blocked during the alignment, the data "
-              "belonging to the next checkpoint is included in the current checkpoint", look=_next_is_in_the_current),
+        Claim(says="if the data pipelines that have received the barrier are not blocked during the alignment, the "
+              "data belonging to the next checkpoint is included in the current checkpoint",
+              look=_next_is_in_the_current),
         Claim(says="once a fault occurs and is recovered, some data will be processed repeatedly since the source is "
               "rewound", look=_processed_repeatedly),
         Claim(says="this is called at least once", look=_output_repeats),

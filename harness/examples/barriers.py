@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from ...faults.plan import AtPoint, AtTime, DelayChannel, KillTask
 from ...properties.history import History, Mark, TaskRun
 from ...properties.workload import Count, Input, Node, Workload, offset_of, split_of
@@ -75,9 +77,7 @@ def _last_is_the_sink(scenario: Scenario, history: History) -> str:
     require(last.startswith("sink"), f"the last to take its snapshot was {last}")
     stored = [entry.order for entry in history.stored if entry.checkpoint == first.checkpoint]
     require(first.order > max(stored), "the checkpoint was complete before a snapshot was durable")
-    return (
-        f"{last} was the last of {len(marks)} tasks, and the record of the checkpoint was written after all of theirs"
-    )
+    return f"{last} was the last of {len(marks)} tasks; the checkpoint's own record was written after all of theirs"
 
 
 SINGLE_INPUT_BARRIER = Example(
@@ -143,16 +143,18 @@ def _separates(scenario: Scenario, history: History) -> str:
     )
 
 
+_EARLY = AtTime(at_us=1_000)
+
 BARRIERS_IN_STREAM = Example(
     about="several barriers in the stream at once, none overtaking a record",
     document=DESCRIPTION,
     scenario=Scenario(
         name="barriers-in-stream",
-        workload=_ONE_INPUT,
+        workload=msgspec.structs.replace(_ONE_INPUT, name="barriers-in-stream"),
         topology=topologies.lay_out(_ONE_INPUT, {"source": 1, "count": 1, "sink": 1}),
         engine=Engine(checkpoint_interval_us=2_000, concurrent_checkpoints=4, channel_capacity=64),
         faults=(
-            DelayChannel(sender="source-0", receiver="count-0", by_us=6_000, for_us=14_000, trigger=AtTime(at_us=1_000)),
+            DelayChannel(sender="source-0", receiver="count-0", by_us=6_000, for_us=14_000, trigger=_EARLY),
             KillTask(task="count-0", trigger=AtPoint(point="checkpoint-completed", occurrence=3)),
         ),
     ),

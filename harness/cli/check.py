@@ -1,0 +1,94 @@
+"""`cutproof check`: two tables, expected against committed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..exit_codes import ExitCode, UsageError
+from .options import count
+from .output import Output
+
+DESCRIPTION = """\
+Judges two tables, what was expected against what was committed: any pipeline's
+output, of any engine. Tables are compared as multisets of rows, so nothing
+depends on their order; 10 million rows are fine. CSV, JSON lines, Parquet, and
+Delta where it is installed; a file or a folder of files.
+
+It lists what is lost, what is repeated, what nobody expected, and, with a key,
+what differs in value."""
+
+EXAMPLES = """\
+examples:
+  cutproof check --expected expected.parquet --actual committed/
+  cutproof check --expected a.csv --actual b.csv --key order_id --ignore loaded_at
+  cutproof check --expected a.csv --actual b.csv --rename customer=cust --tolerance price=1e-9
+  cutproof check --expected day.parquet --actual table/ --where "day = '2013-02-08'" --guarantee at-least-once
+
+exit codes: 0 the guarantee held, 1 it did not, 2 bad input, 4 Spark did not start"""
+
+
+GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    tables = parser.add_argument_group("the tables")
+    tables.add_argument("--expected", metavar="A", required=True, help="what should be there: a file or a folder")
+    tables.add_argument("--actual", metavar="B", required=True, help="what was committed: a file or a folder")
+    tables.add_argument("--ignore", metavar="COLS", action="append", default=[], help="columns to leave out (a,b,c)")
+    tables.add_argument("--where", metavar="EXPR", help="judge only the rows that this SQL condition selects in both")
+    tables.add_argument("--rename", metavar="A=B", action="append", default=[],
+                        help="the expected table's column A is called B in the other; may be repeated")  # fmt: skip
+    judging = parser.add_argument_group("how they are judged")
+    judging.add_argument("--key", metavar="COLS", action="append", default=[],
+                         help="columns that name a row (a,b): rows of one key but other values are told apart "
+                         "from lost and unexpected ones")  # fmt: skip
+    judging.add_argument("--guarantee", default="exactly-once", choices=GUARANTEES,
+                         help="exactly-once: each row as often as expected (default); at-least-once: repeats are "
+                         "allowed; at-most-once: losses are")  # fmt: skip
+    judging.add_argument("--tolerance", metavar="COL=X", action="append", default=[],
+                         help="numbers in this column may differ by X; may be repeated")  # fmt: skip
+    judging.add_argument("--exact", action="store_true",
+                         help="compare every row, without the hashing that makes the usual way fast (and sound "
+                         "but for a chance of 2^-128)")  # fmt: skip
+    judging.add_argument("--limit", metavar="N", type=count, default=20, help="list at most N rows of each kind (20)")
+
+
+def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    raise UsageError("not joined")
+
+
+def columns(given: list[str]) -> tuple[str, ...]:
+    """The columns of options such as `--key a,b --key c`."""
+    return tuple(name.strip() for words in given for name in words.split(",") if name.strip())
+
+
+def pairs(option: str, given: list[str]) -> dict[str, str]:
+    """The pairs of options such as `--rename a=b`; raises UsageError on what is none."""
+    found: dict[str, str] = {}
+    for words in given:
+        for word in words.split(","):
+            name, equals, value = word.partition("=")
+            if not (name and equals and value):
+                raise UsageError(f"{option} takes NAME=VALUE, not {word!r}")
+            found[name.strip()] = value.strip()
+    return found
+
+
+def tolerances(given: list[str]) -> dict[str, float]:
+    """The tolerances by column; raises UsageError on one that is no number of 0 or more."""
+    found: dict[str, float] = {}
+    for name, text in pairs("--tolerance", given).items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise UsageError(f"--tolerance {name}={text}: {text!r} is not a number") from None
+        if not 0 <= found[name] < float("inf"):
+            raise UsageError(f"--tolerance {name}={text}: it has to be 0 or more")
+    return found
+
+
+def existing(path: str) -> Path:
+    if not Path(path).exists():
+        raise UsageError(f"there is no {path}")
+    return Path(path)

@@ -1,0 +1,77 @@
+"""From the name on a command line to an engine that can be driven."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from .config import nearest
+from .exit_codes import UsageError
+from .subject import Subject
+
+BUILT = ("simulated",)
+LATER = {"processes": "the reference engine as operating system processes is not built yet"}
+_METHODS = ("name", "capabilities", "run")
+
+
+def subject_called(name: str, defect: str | None = None) -> Subject:
+    """`simulated`, or package.module:NAME: a Subject, or what makes one when called without arguments.
+
+    A defect is planted in the reference engine only; another engine has its own.
+    """
+    if name in LATER:
+        raise UsageError(f"{LATER[name]}; there are: {', '.join(BUILT)}, and package.module:NAME of your own")
+    if name == "simulated":
+        from .subjects.simulated import SimulatedSubject
+
+        if defect:
+            check_defect(defect)
+        return SimulatedSubject(defect)
+    if ":" not in name:
+        raise UsageError(f"there is no subject {name!r}{nearest(name, BUILT)}; your own is named package.module:NAME")
+    if defect:
+        raise UsageError("--defect plants a defect in the reference engine; it does not go with a subject of your own")
+    return _loaded(name)
+
+
+def check_defect(defect: str) -> None:
+    """Raise UsageError when there is no such planted defect, naming the nearest."""
+    from ..reference_impl.defects import DEFECTS
+
+    if defect not in DEFECTS:
+        raise UsageError(f"there is no defect {defect!r}; `cutproof defects list` names all {len(DEFECTS)}")
+
+
+def _loaded(name: str) -> Subject:
+    module_name, _, attribute = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"the subject {name} cannot be imported: {error}") from error
+    try:
+        found = getattr(module, attribute)
+    except AttributeError:
+        public = [other for other in vars(module) if not other.startswith("_")]
+        raise UsageError(f"{module_name} has no {attribute!r}{nearest(attribute, public)}") from None
+    subject = found if _is_subject(found) and not isinstance(found, type) else _made(name, found)
+    if not _is_subject(subject):
+        missing = [method for method in _METHODS if not hasattr(subject, method)]
+        raise UsageError(f"{name} is no Subject: it lacks {', '.join(missing)} (see cutproof.Subject)")
+    return subject
+
+
+def _made(name: str, maker: object) -> Subject:
+    if not callable(maker):
+        raise UsageError(f"{name} is neither a Subject nor something that makes one when called")
+    try:
+        made: Subject = maker()
+    except TypeError as error:
+        raise UsageError(f"{name} cannot be called without arguments: {error}") from error
+    return made
+
+
+def _is_subject(value: object) -> bool:
+    return all(hasattr(value, method) for method in _METHODS)
