@@ -19,6 +19,7 @@ import msgspec
 from ..properties.history import FORMAT as HISTORY_FORMAT
 from ..properties.history import History
 from .checks import problems_of
+from .exit_codes import UsageError
 from .scenario import FORMAT, Scenario
 
 SCENARIO_LIMIT_BYTES = 16 * 1024 * 1024
@@ -35,7 +36,7 @@ _scenarios = msgspec.json.Decoder(Scenario)
 _histories = msgspec.json.Decoder(History)
 
 
-class ScenarioFileError(Exception):
+class ScenarioFileError(UsageError):
     """A file that cannot be used; its text is one line for a person."""
 
 

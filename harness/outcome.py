@@ -1,0 +1,143 @@
+"""What a search keeps of one scenario: verdicts and counts, small enough to be sent and stored."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..properties.history import (
+    AttemptRunning,
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointTriggered,
+    CommandReturned,
+    FaultFired,
+    History,
+)
+from ..properties.verdict import Holds, Verdict, Violated
+from .promises import can_show
+from .scenario import Scenario, StopWithSavepoint, kind_of
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of the frozen, keyword-only values of an outcome."""
+
+
+class Commanded(Value, kw_only=True):
+    """One planned command, and whether it returned without an error."""
+
+    kind: str
+    finished: bool = False
+    drain: bool = False
+
+
+class Measured(Value, kw_only=True):
+    """What a history counts up to; times in µs of the run's clock."""
+
+    completed: int = 0
+    aborted: int = 0
+    recoveries: int = 0
+    read: int = 0
+    committed: int = 0
+    fired: tuple[tuple[str, str], ...] = ()
+    """(fault kind, phase) of every planned fault that fired, counted once"""
+    commands: tuple[Commanded, ...] = ()
+    unapplied: tuple[str, ...] = ()
+    checkpoint_durations_us: tuple[int, ...] = ()
+    recovery_times_us: tuple[int, ...] = ()
+
+
+class Outcome(Value, kw_only=True):
+    """One scenario, run and judged by the quick checker."""
+
+    index: int
+    scenario: Scenario
+    verdicts: dict[str, Verdict]
+    can_show: frozenset[str] = frozenset()
+    measured: Measured = Measured()
+    defect_reached: bool = False
+    history: History | None = None
+    """kept for failures, and for all on request"""
+    draw_s: float = 0.0
+    run_s: float = 0.0
+    judge_s: float = 0.0
+
+    @property
+    def violations(self) -> list[tuple[str, Violated]]:
+        return [(name, verdict) for name, verdict in self.verdicts.items() if isinstance(verdict, Violated)]
+
+    @property
+    def held(self) -> bool:
+        """Nothing is violated and at least one invariant holds."""
+        return not self.violations and any(isinstance(verdict, Holds) for verdict in self.verdicts.values())
+
+
+def outcome_of(
+    index: int,
+    scenario: Scenario,
+    history: History,
+    verdicts: dict[str, Verdict],
+    *,
+    keep_history: bool = False,
+    seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
+) -> Outcome:
+    """`seconds` are those that drawing, running and judging took."""
+    failed = any(isinstance(verdict, Violated) for verdict in verdicts.values())
+    draw_s, run_s, judge_s = seconds
+    return Outcome(
+        index=index,
+        scenario=scenario,
+        verdicts=verdicts,
+        can_show=can_show(scenario),
+        measured=measure(scenario, history),
+        defect_reached=history.defect_reached,
+        history=history if keep_history or failed else None,
+        draw_s=draw_s,
+        run_s=run_s,
+        judge_s=judge_s,
+    )
+
+
+def measure(scenario: Scenario, history: History) -> Measured:
+    fired: dict[int, tuple[str, str]] = {}
+    returned: set[int] = set()
+    triggered_at: dict[int, int] = {}
+    started_at: dict[int, int] = {}
+    recoveries: list[int] = []
+    aborted = 0
+    for entry in history.journal:
+        match entry:
+            case FaultFired():
+                fired.setdefault(entry.fault, (entry.kind, entry.phase))
+            case CommandReturned(error=""):
+                returned.add(entry.command)
+            case CheckpointTriggered():
+                triggered_at[entry.checkpoint] = entry.at_us
+            case CheckpointAborted():
+                aborted += 1
+            case AttemptStarted():
+                started_at[entry.attempt] = entry.at_us
+            case AttemptRunning() if started_at and entry.attempt != min(started_at):
+                recoveries.append(entry.at_us - started_at.get(entry.attempt, entry.at_us))
+            case _:
+                pass
+    return Measured(
+        completed=len(history.completed),
+        aborted=aborted,
+        recoveries=len(recoveries),
+        read=sum(len(run.reads) for run in history.runs),
+        committed=len(history.committed),
+        fired=tuple(fired.values()),
+        commands=tuple(
+            Commanded(
+                kind=kind_of(command),
+                finished=number in returned,
+                drain=isinstance(command, StopWithSavepoint) and command.drain,
+            )
+            for number, command in enumerate(scenario.commands)
+        ),
+        unapplied=tuple(history.unapplied),
+        checkpoint_durations_us=tuple(
+            done.at_us - triggered_at[done.checkpoint] for done in history.completed if done.checkpoint in triggered_at
+        ),
+        recovery_times_us=tuple(recoveries),
+    )

@@ -1,0 +1,77 @@
+"""Profiles: how much a run does, and what it has to show for it.
+
+A run at least as large as its profile falls short (exit code 3) when an
+invariant was exercised in too small a share of the scenarios that can show it,
+or a fault kind never fired.  A smaller run prints its shortfalls and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..faults.plan import KINDS
+from ..reports.model import Summary
+from .subject import Capabilities
+
+SHARES: dict[str, int] = {
+    "exactly-once": 90,
+    "no-data-loss": 90,
+    "consistent-cut": 90,
+    "order": 60,
+    "restored-state": 60,
+    "visibility": 80,
+    "progress": 90,
+    "no-leaks": 60,
+}
+"""per cent of the scenarios that can show an invariant in which it must be exercised"""
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the scenarios that can show an invariant, how many exercised it."""
+
+    shown: int = 0
+    can_show: int = 0
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of a run, and the shares that it must reach."""
+
+    name: str
+    scenarios: int
+    max_records: int
+    max_faults: int
+    shares: dict[str, int]
+    every_fault: bool = True
+    """each kind of fault that the subject knows has to fire"""
+
+
+PROFILES: dict[str, Profile] = {
+    "smoke": Profile(name="smoke", scenarios=200, max_records=60, max_faults=3, shares=SHARES, every_fault=False),
+    "default": Profile(name="default", scenarios=2_000, max_records=160, max_faults=4, shares=SHARES),
+    "nightly": Profile(name="nightly", scenarios=20_000, max_records=240, max_faults=6, shares=SHARES),
+}
+
+
+def shortfalls(
+    profile: Profile, shares: Mapping[str, Share], fired: frozenset[str], capabilities: Capabilities
+) -> list[str]:
+    """What the run did not show, each in one sentence; empty when it showed all."""
+    found: list[str] = []
+    for name, wanted in profile.shares.items():
+        share = shares.get(name, Share())
+        if share.shown * 100 < wanted * share.can_show:
+            reached = share.shown * 100 / share.can_show
+            found.append(
+                f"{name} was exercised in {reached:.1f} % of the {share.can_show:,} scenarios that can show it; "
+                f"{wanted} % are wanted"
+            )
+    if profile.every_fault:
+        found.extend(f"{kind} never fired" for kind in sorted((capabilities.faults & set(KINDS)) - fired))
+    return found
+
+
+def falls_short(profile: Profile, summary: Summary) -> bool:
+    """Whether shortfalls count: the run was at least as large as its profile."""
+    return bool(summary.shortfalls) and summary.scenarios.run >= profile.scenarios

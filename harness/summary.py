@@ -1,0 +1,124 @@
+"""The summary of a run, counted up scenario by scenario."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..faults.plan import kind_of
+from ..properties.verdict import INVARIANTS, Holds, Violated
+from ..reports.model import (
+    CheckpointCounts,
+    CommandCounts,
+    FaultCounts,
+    InvariantCounts,
+    RecordCounts,
+    Samples,
+    ScenarioCounts,
+    Summary,
+)
+from .outcome import Outcome
+from .profiles import Share
+
+SAMPLES_AT_MOST = 20_000
+
+
+class Tally:
+    """Counts over outcomes, each added once, in any order."""
+
+    def __init__(self) -> None:
+        self.run = self.held = self.violated = 0
+        self.seconds = {"draw": 0.0, "run": 0.0, "judge": 0.0}
+        self._invariants = {name: Counter[str]() for name in INVARIANTS}
+        self._reasons = {name: Counter[str]() for name in INVARIANTS}
+        self._planned = Counter[str]()
+        self._fired: dict[str, Counter[str]] = {}
+        self._commands: dict[str, Counter[str]] = {}
+        self._totals = Counter[str]()
+        self._unapplied = Counter[str]()
+        self._durations_us: list[int] = []
+        self._recoveries_us: list[int] = []
+
+    def add(self, outcome: Outcome) -> None:
+        self.run += 1
+        self.held += outcome.held
+        self.violated += bool(outcome.violations)
+        self._add_verdicts(outcome)
+        self._add_measured(outcome)
+        self._planned.update(kind_of(fault) for fault in outcome.scenario.faults)
+        for name, spent in (("draw", outcome.draw_s), ("run", outcome.run_s), ("judge", outcome.judge_s)):
+            self.seconds[name] += spent
+
+    def _add_verdicts(self, outcome: Outcome) -> None:
+        for name, verdict in outcome.verdicts.items():
+            counts = self._invariants.setdefault(name, Counter())
+            shown = isinstance(verdict, (Holds, Violated))
+            counts["can_show"] += name in outcome.can_show
+            counts["shown"] += shown and name in outcome.can_show
+            if isinstance(verdict, Holds):
+                counts["holds"] += 1
+            elif isinstance(verdict, Violated):
+                counts["violated"] += 1
+            else:
+                counts["unknown"] += 1
+                self._reasons.setdefault(name, Counter())[verdict.reason] += 1
+
+    def _add_measured(self, outcome: Outcome) -> None:
+        measured = outcome.measured
+        for kind, phase in measured.fired:
+            self._fired.setdefault(kind, Counter())[phase] += 1
+        for command in measured.commands:
+            counts = self._commands.setdefault(command.kind, Counter())
+            counts.update(planned=1, finished=command.finished, drain=command.drain)
+        for name in ("completed", "aborted", "recoveries", "read", "committed"):
+            self._totals[name] += getattr(measured, name)
+        self._unapplied.update(words.split(" ", 1)[0].rstrip(":") for words in measured.unapplied)
+        room = SAMPLES_AT_MOST - len(self._durations_us)
+        self._durations_us.extend(measured.checkpoint_durations_us[: max(0, room)])
+        room = SAMPLES_AT_MOST - len(self._recoveries_us)
+        self._recoveries_us.extend(measured.recovery_times_us[: max(0, room)])
+
+    def shares(self) -> dict[str, Share]:
+        """By invariant: in how many of the scenarios that can show it, it was exercised."""
+        return {
+            name: Share(shown=counts["shown"], can_show=counts["can_show"]) for name, counts in self._invariants.items()
+        }
+
+    def fired(self) -> frozenset[str]:
+        """The fault kinds that fired at least once."""
+        return frozenset(self._fired)
+
+    def samples(self) -> Samples:
+        return Samples(checkpoint_durations_us=list(self._durations_us), recovery_times_us=list(self._recoveries_us))
+
+    def summary(self) -> Summary:
+        """The counts alone; what is known of the run as a whole is its owner's to add."""
+        kinds = sorted({*self._planned, *self._fired})
+        return Summary(
+            scenarios=ScenarioCounts(
+                run=self.run, held=self.held, violated=self.violated, unknown=self.run - self.held - self.violated
+            ),
+            invariants={
+                name: InvariantCounts(
+                    can_show=counts["can_show"],
+                    holds=counts["holds"],
+                    violated=counts["violated"],
+                    unknown=counts["unknown"],
+                    reasons=dict(sorted(self._reasons[name].items())),
+                )
+                for name, counts in self._invariants.items()
+                if counts.total()
+            },
+            faults={kind: self._faults_of(kind) for kind in kinds},
+            commands={
+                kind: CommandCounts(planned=counts["planned"], finished=counts["finished"], drain=counts["drain"])
+                for kind, counts in sorted(self._commands.items())
+            },
+            checkpoints=CheckpointCounts(completed=self._totals["completed"], aborted=self._totals["aborted"]),
+            recoveries=self._totals["recoveries"],
+            records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
+            unapplied=dict(sorted(self._unapplied.items())),
+        )
+
+    def _faults_of(self, kind: str) -> FaultCounts:
+        phases = self._fired.get(kind, Counter())
+        return FaultCounts(planned=self._planned[kind], fired=phases.total(), phases=dict(sorted(phases.items())))
