@@ -72,7 +72,8 @@ def test_entry_points_resolve(target: str) -> None:
 
 
 def test_one_version() -> None:
-    assert cutproof.__version__ == PROJECT["project"]["version"]
+    # Sources that are on the path without being installed have no version, and say so.
+    assert cutproof.__version__ in {PROJECT["project"]["version"], "unknown (not installed)"}
 
 
 def test_public_names_are_there() -> None:
