@@ -1,0 +1,256 @@
+"""Lies about a recorded run, each of which some invariant must see.
+
+A judge that never says "violated" is worth nothing, and on an engine that is
+correct nobody would notice.  So a recorded history is altered where an
+invariant held (a committed row dropped, repeated, replaced by a copy of one
+that is equal but for its tag; a cut moved; a state edited; a commit put before
+its completion; …) and the verdict has to turn.  An alteration is pure and
+keeps the rest of the history consistent with it, so that the invariant it aims
+at is what turns and not a reading of nonsense.
+
+Which record, row or snapshot is hit follows from the history alone: the middle
+one of those that can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from .case import Case
+from .history import History, Read, SnapshotDeleted, TaskFailed, Transaction
+from .lies import (
+    Alteration,
+    Lie,
+    beside,
+    edit_loaded,
+    edit_stored,
+    input_first,
+    middle,
+    move_cut,
+    repeat_apply,
+    shift_epoch,
+    skip_apply,
+    swap_applies,
+)
+from .workload import Row
+
+FOREVER = ("alive", "finished", "drained", "stopped")
+"""How a job stands that owes its transactions an end."""
+
+
+class Tampering(msgspec.Struct, frozen=True, kw_only=True):
+    """One alteration; wherever one of `invariants` held, at least one of them must be violated by it."""
+
+    name: str
+    invariants: tuple[str, ...]
+    alter: Alteration
+
+    def apply(self, history: History) -> History:
+        """The altered history; the one that is given stays as it is."""
+        copy = msgspec.msgpack.decode(msgspec.msgpack.encode(history), type=History)
+        self.alter(copy)
+        return copy
+
+
+def tamperings(case: Case) -> list[Tampering]:
+    """The alterations that this history has a place for, of invariants that it promises."""
+    found = []
+    for name, tell in LIES.items():
+        lie = tell(case)
+        if lie is None:
+            continue
+        touched = tuple(invariant for invariant in lie[0] if invariant in case.promised)
+        if touched:
+            found.append(Tampering(name=name, invariants=touched, alter=lie[1]))
+    return found
+
+
+# rows that a reader sees
+
+
+def _owed_once(case: Case) -> list[int]:
+    """Where in `committed` a row stands that is owed as often as it shows."""
+    if case.history.sink == "idempotent":
+        return list(range(len(case.history.committed)))
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    return [at for at, row in enumerate(case.history.committed) if case.committed[row] <= owed[row]]
+
+
+def _drop_row(case: Case) -> Lie | None:
+    at = middle(_owed_once(case))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        del history.committed[at]
+
+    return ("exactly-once", "no-data-loss", "at-least-once"), alter
+
+
+def _repeat_row(case: Case) -> Lie | None:
+    at = middle(range(len(case.history.committed)))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.committed.insert(at, history.committed[at])
+
+    return ("exactly-once", "at-most-once"), alter
+
+
+def _copy_twin(case: Case) -> Lie | None:
+    rows = case.history.committed
+    twins: dict[tuple[int | None, int | None], Row] = {}
+    found = []
+    for at in _owed_once(case):
+        twin = twins.setdefault(rows[at][:2], rows[at])
+        if twin != rows[at]:
+            found.append((at, twin))
+    chosen = middle(found)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.committed[chosen[0]] = chosen[1]
+
+    return ("exactly-once", "no-data-loss", "at-least-once", "at-most-once"), alter
+
+
+def _alter_row(case: Case) -> Lie | None:
+    at = middle(_owed_once(case))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        key, value, tag, tag2 = history.committed[at]
+        history.committed[at] = (key, beside(value), tag, tag2)
+
+    return ("exactly-once", "at-least-once", "at-most-once"), alter
+
+
+# transactions, reads and listings
+
+
+def _commit_early(case: Case) -> Lie | None:
+    """A commit is asked for before the first snapshot at all is complete."""
+    asked = [at for at, one in enumerate(case.history.transactions) if one.rows and one.commit_requested is not None]
+    at = middle(asked)
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        transaction = history.transactions[at]
+        transaction.commit_requested = min(entry.order for entry in history.completed) - 1
+
+    return ("visibility",), alter
+
+
+def _read_early(case: Case) -> Lie | None:
+    """A reader sees a row before anything is complete."""
+    if not case.history.committed or not case.history.completed or case.history.sink != "transactional":
+        return None
+
+    def alter(history: History) -> None:
+        order = min(entry.order for entry in history.completed) - 1
+        history.reads.insert(0, Read(began=order, ended=order, rows=1))
+
+    return ("visibility",), alter
+
+
+def _status(case: Case) -> str:
+    return case.ended.status if case.ended is not None else "alive"
+
+
+def _forget_commit(case: Case) -> Lie | None:
+    """A sealed transaction of a completed snapshot is never committed."""
+    held = {
+        name for number in case.line.checkpoints for one in case.states(number).values() for name, _ in one.transactions
+    }
+    done = [at for at, one in enumerate(case.history.transactions) if one.status == "committed" and one.name in held]
+    at = middle(done)
+    if at is None or _status(case) not in FOREVER:
+        return None
+
+    def alter(history: History) -> None:
+        transaction = history.transactions[at]
+        transaction.status, transaction.committed = "prepared", None
+        for row in transaction.rows:
+            history.committed.remove(row)
+        history.residue.prepared_transactions.append(transaction.name)
+
+    return ("progress",), alter
+
+
+def _leave_transaction(case: Case) -> Lie | None:
+    """One more open transaction of a sink that has one already, or none any more."""
+    first = middle(case.history.transactions[:1])
+    if first is None or _status(case) not in FOREVER:
+        return None
+
+    def alter(history: History) -> None:
+        name = first.name + "-left"
+        history.transactions.append(
+            Transaction(name=name, task=first.task, attempt=first.attempt, begun=first.begun + 1)
+        )
+        history.residue.open_transactions.append(name)
+
+    return ("no-leaks",), alter
+
+
+def _leave_file(case: Case) -> Lie | None:
+    """A deleted file is still in the store."""
+    there = set(case.history.residue.files)
+    deleted = [
+        handle
+        for entry in case.history.journal
+        if isinstance(entry, SnapshotDeleted)
+        for handle in entry.handles
+        if handle not in there
+    ]
+    handle = middle(deleted) or "left-behind"
+
+    def alter(history: History) -> None:
+        history.residue.files.append(handle)
+
+    return ("no-leaks",), alter
+
+
+def _fail_unexplained(case: Case) -> Lie | None:
+    """A task failed, and nobody had injected anything."""
+    run = middle(case.history.runs)
+    if run is None:
+        return None
+
+    def alter(history: History) -> None:
+        failed = TaskFailed(
+            order=run.started + 1, at_us=0, task=run.task, attempt=run.attempt, reason="an exception in the engine"
+        )
+        later = [at for at, entry in enumerate(history.journal) if entry.order > failed.order]
+        history.journal.insert(later[0] if later else len(history.journal), failed)
+
+    return ("progress",), alter
+
+
+LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "drop a committed row": _drop_row,
+    "repeat a committed row": _repeat_row,
+    "replace a row by a copy of one equal but for its tag": _copy_twin,
+    "alter a committed row": _alter_row,
+    "move a cut": move_cut,
+    "shift an epoch": shift_epoch,
+    "edit a stored state": edit_stored,
+    "edit a loaded state": edit_loaded,
+    "take input before the state": input_first,
+    "swap two records of a channel": swap_applies,
+    "skip a record": skip_apply,
+    "take a record twice": repeat_apply,
+    "ask for a commit before completion": _commit_early,
+    "read a row before completion": _read_early,
+    "forget a commit": _forget_commit,
+    "leave a transaction open": _leave_transaction,
+    "leave a file": _leave_file,
+    "fail without a fault": _fail_unexplained,
+}
+"""Every lie by its name."""
