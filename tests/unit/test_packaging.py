@@ -52,8 +52,8 @@ def test_everything_imported_is_declared() -> None:
         if path.suffix == ".py"
         for _, name in imported(path.as_posix(), (ROOT / path).read_text(encoding="utf-8"))
     } - {*sys.stdlib_module_names, "cutproof"}
-    # py4j is pyspark's own, and its errors are part of pyspark's face; delta is optional by contract.
-    assert wanted - {"py4j", "delta"} <= declared
+    # py4j is a part of pyspark's face, markupsafe of jinja2's; delta is optional by contract.
+    assert wanted - {"py4j", "markupsafe", "delta"} <= declared
 
 
 def test_every_dependency_has_its_reason() -> None:
