@@ -68,7 +68,7 @@ def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]
     return for_stream(quiet=options.quiet) or contextlib.nullcontext(Silent())
 
 
-def add_subject(parser: argparse.ArgumentParser) -> None:
+def add_subject(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--subject",
         metavar="NAME",

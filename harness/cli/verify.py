@@ -37,29 +37,44 @@ show, 4 the harness failed, 130 interrupted"""
 
 def configure(parser: argparse.ArgumentParser) -> None:
     drawn = parser.add_argument_group("what is drawn")
-    drawn.add_argument("--profile", choices=PROFILES, default="default",
-                       help="how much, and what has to be shown: smoke (seconds), default (at most a minute on "
-                       "2 cores), nightly")  # fmt: skip
+    drawn.add_argument(
+        "--profile",
+        choices=PROFILES,
+        default="default",
+        help="how much, and what has to be shown: smoke (seconds), default (at most a minute on 2 cores), nightly",
+    )
     drawn.add_argument("--scenarios", metavar="N", type=count, help="so many scenarios, in place of the profile's")
     drawn.add_argument("--time", metavar="TIME", type=duration, help="stop drawing after this long: 60s, 5m, 1h")
+    drawn.add_argument("--seed", metavar="S", type=seed, help="draw from this seed; else one is drawn, and printed")
     drawn.add_argument(
-        "--seed", metavar="S", type=seed, help="draw from this seed; without one it is drawn, and printed"
+        "--workload",
+        metavar="NAME|FILE|list",
+        help="a named workload, an example, or a workload file (.toml, .json); `list` shows the names",
     )
-    drawn.add_argument("--workload", metavar="NAME|FILE|list",
-                       help="a named workload, an example, or a workload file (.toml, .json); `list` shows the names")  # fmt: skip
-    drawn.add_argument("--input", metavar="FILE", type=Path,
-                       help="a CSV or Parquet file in place of the one that the workload file names")  # fmt: skip
+    drawn.add_argument(
+        "--input",
+        metavar="FILE",
+        type=Path,
+        help="a CSV or Parquet file in place of the one that the workload file names",
+    )
     tested = parser.add_argument_group("what is tested")
     add_subject(tested)
-    tested.add_argument("--tamper", action="store_true",
-                        help="show that the judge has teeth on this engine: drop, repeat or alter a committed row, or "
-                        "move a cut, in recorded histories, and demand that the verdict turns")  # fmt: skip
+    tested.add_argument(
+        "--tamper",
+        action="store_true",
+        help="show that the judge has teeth on this engine: drop, repeat or alter a committed row, or move a cut, "
+        "in recorded histories, and demand that the verdict turns",
+    )
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", metavar="DIR", type=Path, help="the run folder (a new one under out/)")
     kept.add_argument("--keep-histories", action="store_true", help="keep every history, not only those of failures")
     kept.add_argument("--stop-at-first", action="store_true", help="stop at the first violated scenario")
-    kept.add_argument("--known-failures", metavar="FILE", type=Path,
-                      help="failures that are expected until a day (see docs/known-failures.md)")  # fmt: skip
+    kept.add_argument(
+        "--known-failures",
+        metavar="FILE",
+        type=Path,
+        help="a file of failures that are expected until a day, each with its reason",
+    )
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:

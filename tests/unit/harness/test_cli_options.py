@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import pytest
+
 from cutproof.harness.cli.options import Parser, apply_settings, count, duration
 from cutproof.harness.config import Setting
 from cutproof.harness.exit_codes import UsageError
@@ -64,7 +65,7 @@ def test_settings_are_defaults_and_options_override_them() -> None:
     ],
 )
 def test_a_wrong_setting_names_its_source(name: str, value: object, says: str) -> None:
-    with pytest.raises(UsageError, match="cutproof.toml") as caught:
+    with pytest.raises(UsageError, match=r"cutproof\.toml") as caught:
         apply_settings(_parser(), {name: Setting(value, "cutproof.toml")})
     assert says in str(caught.value)
 

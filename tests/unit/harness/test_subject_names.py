@@ -1,0 +1,62 @@
+"""Subjects by name: the built one, one's own, and what is refused in one line."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from cutproof.harness.exit_codes import UsageError
+from cutproof.harness.subject import Capabilities
+from cutproof.harness.subject_names import subject_called
+
+
+class Engine:
+    """A subject in shape only."""
+
+    name = "mine"
+    capabilities = Capabilities()
+
+    def run(self, scenario: object, *, timeline: bool = False) -> None:
+        return None
+
+
+class Needy(Engine):
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+
+@pytest.fixture(autouse=True)
+def _own_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("their_engine")
+    vars(module).update(Engine=Engine, Needy=Needy, ready=Engine(), number=5, make_number=lambda: 5)
+    monkeypatch.setitem(__import__("sys").modules, "their_engine", module)
+    return
+
+
+@pytest.mark.parametrize("name", ["their_engine:Engine", "their_engine:ready"])
+def test_a_class_is_called_and_a_subject_is_taken_as_it_is(name: str) -> None:
+    assert subject_called(name).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("processes", "is not built yet; there are: simulated"),
+        ("simulatd", "there is no subject 'simulatd'; did you mean 'simulated'?"),
+        ("no_such_module:Engine", "cannot be imported"),
+        ("their_engine:Engin", "has no 'Engin'; did you mean 'Engine'?"),
+        ("their_engine:Needy", "cannot be called without arguments"),
+        ("their_engine:number", "neither a Subject nor something that makes one"),
+        ("their_engine:make_number", "is no Subject: it lacks name, capabilities, run"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_one_line(name: str, says: str) -> None:
+    with pytest.raises(UsageError, match=r"^[^\n]*$") as caught:
+        subject_called(name)
+    assert says in str(caught.value)
+
+
+def test_a_defect_is_not_planted_in_another_engine() -> None:
+    with pytest.raises(UsageError, match="does not go with a subject of your own"):
+        subject_called("their_engine:Engine", "A01")
