@@ -1,0 +1,19 @@
+"""What all tests share: how Hypothesis runs here, and one Spark session for a whole run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+
+# The same examples in every run: a red build is red again. The search that looks for new ones is `cutproof verify`.
+settings.register_profile("tests", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.load_profile("tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Under xdist the tests that start Spark go to one worker, which starts it once."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
