@@ -22,7 +22,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of the frozen, keyword-only values of an outcome."""
 
 
-class Commanded(Value, kw_only=True):
+class Commanded(Value, frozen=True, kw_only=True):
     """One planned command, and whether it returned without an error."""
 
     kind: str
@@ -30,7 +30,7 @@ class Commanded(Value, kw_only=True):
     drain: bool = False
 
 
-class Measured(Value, kw_only=True):
+class Measured(Value, frozen=True, kw_only=True):
     """What a history counts up to; times in µs of the run's clock."""
 
     completed: int = 0
@@ -46,7 +46,7 @@ class Measured(Value, kw_only=True):
     recovery_times_us: tuple[int, ...] = ()
 
 
-class Outcome(Value, kw_only=True):
+class Outcome(Value, frozen=True, kw_only=True):
     """One scenario, run and judged by the quick checker."""
 
     index: int
