@@ -129,6 +129,17 @@ class Case:
         return Counter(self.history.committed)
 
     @cached_property
+    def _transactions(self) -> dict[tuple[str, int], list[Transaction]]:
+        found: dict[tuple[str, int], list[Transaction]] = {}
+        for transaction in self.history.transactions:
+            found.setdefault((transaction.task, transaction.attempt), []).append(transaction)
+        return found
+
+    def transactions_of(self, task: str, attempt: int) -> list[Transaction]:
+        """The transactions that one attempt of a sink subtask began, in order."""
+        return self._transactions.get((task, attempt), [])
+
+    @cached_property
     def pending_transactions(self) -> tuple[Transaction, ...]:
         """The transactions prepared for a completed checkpoint of the closing cut, neither
         committed nor aborted: named in one's snapshot, they are bound to be committed."""

@@ -74,6 +74,13 @@ class Expected:
                 found.update(rows)
         return found
 
+    def yielded(self) -> Counter[Row]:
+        """Every row that any attempt may bring to the sink, on the line or off it; where the rows
+        follow the applied records, as often as it was brought."""
+        if not self.follows_applies:
+            return self.rows_up_to(INFINITE)
+        return self.replay.yielded()
+
     def last_rows(self, epoch: int) -> dict[int | None, Row]:
         """The last row of each key in Out(c): what an idempotent sink's table holds."""
         return {row[0]: row for at in sorted(self.rows()) if at <= epoch for row in self.rows()[at]}

@@ -18,6 +18,7 @@ here but the order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -98,6 +99,11 @@ class Replay:
                 if row is not None:
                     found.setdefault(epoch, []).append(row)
         return found
+
+    def yielded(self) -> Counter[Row]:
+        """The rows that all attempts' applied records brought to the sink, as often as they did."""
+        runs = [run for run in self._lines.runs.values() if run.operator == SINK]
+        return Counter(row for run in runs for row in self.run(run.task, run.attempt).taken if row is not None)
 
     def entries(self, node: str, checkpoint: int) -> Iterator[Entry]:
         """The state of all subtasks of a node at a completed checkpoint."""

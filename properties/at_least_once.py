@@ -1,0 +1,59 @@
+"""at-least-once: nothing owed is missing, whatever is repeated; and nothing is invented.
+
+Each record below the closing cut was applied, and each row that the line yields
+as applied, repeats included, is visible (or prepared, and bound to be); each
+visible row is one that some attempt's applied records yield.
+
+In the at-least-once mode the rows owed follow what the line really applied: a
+record that is both in a snapshot and replayed after it shifts every later
+running sum, rightly.  In the exactly-once mode with a plain sink this is what
+the output has, while state stays exactly-once.
+
+Exercised by records that a later attempt read again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .case import Case
+from .compare import violated_rows
+from .replay import is_determined
+from .routes import unapplied, unread
+from .verdict import Holds, Unknown, Verdict
+
+
+def check(case: Case) -> Verdict:
+    if "at-least-once" not in case.promised:
+        return Unknown(reason="not promised", detail=f"{case.history.guarantee} is another promise")
+    found = unread(case) or unapplied(case)
+    if found is not None:
+        return found
+    if not is_determined(case.workload, case.topology):
+        return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
+    visible = case.committed + case.pending
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    yielded = case.expected.replay.yielded()
+    lost = owed - visible
+    extra = visible - yielded
+    if case.history.sink == "idempotent":
+        keys = {row[0] for row in visible}
+        lost = Counter({row[0]: row for row in owed if row[0] not in keys}.values())
+        extra = Counter(row for row in visible if row not in yielded)
+    if lost or extra:
+        return violated_rows(
+            case, lost=lost, extra=extra, owed=owed, where="the output", checkpoint=case.closing.checkpoint
+        )
+    again = replayed_records(case)
+    if not again:
+        return Unknown(reason="not exercised", detail="no record was read again")
+    return Holds(exercised=again)
+
+
+def replayed_records(case: Case) -> int:
+    """How many records a later attempt read again."""
+    reads: Counter[tuple[int, int]] = Counter()
+    for run in case.history.runs:
+        reads.update(run.reads)
+    return sum(count - 1 for count in reads.values() if count > 1)
+

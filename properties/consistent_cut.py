@@ -1,0 +1,213 @@
+"""consistent-cut: each completed checkpoint is a state that the job could have passed through.
+
+For every completed checkpoint c, restored or not:
+
+- a record is below c's positions exactly if its read has an epoch <= c;
+- each record is read once on the line, and every operator on its way applies it
+  in the epoch it was read in: on aligned edges, nothing sent after a barrier is
+  applied before it, nor the other way round (which is causal closure);
+- per channel the sender's mark, the barrier's place in the network's log and the
+  receiver's mark are the same number: three witnesses;
+- the state decoded from the store's bytes equals State(c);
+- the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
+  other; the rows written in each epoch are those that the epoch owes.
+
+The definition is Chandy and Lamport's, "Distributed Snapshots" (1985), with the
+epoch of an event standing for its side of every cut at once.
+
+Exercised by checkpoints that held state and had record events between their
+local snapshots.  Where nobody counted those events, records on both sides of
+the cut in the attempt that took it are asked for instead.
+"""
+
+from __future__ import annotations
+
+from .case import Case
+from .cut_contents import missing_snapshots, rows_by_epoch, stored_state, transactions
+from .history import Mark, TaskRun
+from .line import INFINITE, Line, mark_of
+from .verdict import Holds, Unknown, Verdict, Violated
+from .words import LIMIT, record_in_words
+from .workload import COPY_BITS, SINK, origin_of
+
+
+def check(case: Case) -> Verdict:
+    if "consistent-cut" not in case.promised:
+        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode does not align")
+    judged: set[int] = set()
+    exercised = 0
+    for checkpoint in sorted(case.lines.completed):
+        line = case.lines.of_checkpoint(checkpoint)
+        found = missing_snapshots(case, checkpoint)
+        found = found or _positions(case, line, checkpoint) or _channels(case, checkpoint)
+        if found is None and line.tip not in judged:
+            judged.add(line.tip)
+            found = _closure(case, line)
+        found = found or stored_state(case, checkpoint) or transactions(case, line, checkpoint)
+        if found is not None:
+            return found
+        exercised += _is_exercised(case, checkpoint)
+    found = rows_by_epoch(case)
+    if found is not None:
+        return found
+    if not exercised:
+        return Unknown(reason="not exercised", detail="no checkpoint held state and had events amid its snapshots")
+    return Holds(exercised=exercised)
+
+
+def _positions(case: Case, line: Line, checkpoint: int) -> Violated | None:
+    """Recorded positions against the reads before and after the marks."""
+    stored = case.positions(checkpoint)
+    below: dict[int, list[int]] = {split: [] for split in stored}
+    above: dict[int, list[int]] = {split: [] for split in stored}
+    reader: dict[int, str] = {}
+    for source in case.workload.inputs:
+        for segment in line.of_operator(source.name):
+            count = segment.reads_up_to(checkpoint)
+            for index, (split, offset) in enumerate(segment.run.reads[: segment.reads]):
+                (below if index < count else above).setdefault(split, []).append(offset)
+                reader[split] = segment.run.task
+    for split, position in stored.items():
+        if below[split] == list(range(position)) and all(offset >= position for offset in above[split]):
+            continue
+        return _wrong_position(case, checkpoint, split, reader.get(split, ""), position, below[split], above[split])
+    return None
+
+
+def _wrong_position(
+    case: Case, checkpoint: int, split: int, task: str, position: int, below: list[int], above: list[int]
+) -> Violated:
+    wrong = [offset for offset in below if offset >= position]
+    wrong += [offset for offset in above if offset < position]
+    wrong += sorted(set(range(position)) - set(below) - set(above))
+    wrong += [offset for index, offset in enumerate(below) if offset in below[:index]]
+    return Violated(
+        difference="position differs from reads",
+        message=f"{task or 'no source'} read {len(below)} records of split {split} before the barrier of checkpoint"
+        f" {checkpoint} but recorded position {position}",
+        records=tuple(record_in_words(case.workload, origin_of(split, offset)) for offset in wrong[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=(task,) if task else (),
+        events=(
+            f"read before the snapshot, on the line: offsets {_span(below)} of split {split}",
+            f"the snapshot says: go on with offset {position}",
+            f"read after it, on the line: offsets {_span(above)}",
+        ),
+    )
+
+
+def _span(offsets: list[int]) -> str:
+    if not offsets:
+        return "none"
+    if offsets == list(range(offsets[0], offsets[-1] + 1)):
+        return f"{offsets[0]} to {offsets[-1]}"
+    return ", ".join(map(str, offsets[:LIMIT]))
+
+
+def _channels(case: Case, checkpoint: int) -> Violated | None:
+    """Marks at both ends of each channel, and the barrier's place in it."""
+    for task, stored in case.lines.stored(checkpoint).items():
+        run = case.runs.get((task, stored.attempt))
+        mark = mark_of(run, checkpoint) if run else None
+        if run is None or mark is None:
+            continue
+        for index, channel in enumerate(run.inputs):
+            sender = case.runs.get((channel.partition(">")[0], run.attempt))
+            sent = _sent(sender, channel, checkpoint)
+            passed = _barrier(case, channel, run.attempt, checkpoint)
+            counts = {count for count in (sent, passed, mark.received[index]) if count is not None}
+            if len(counts) > 1:
+                return _uneven(case, checkpoint, channel, run, mark.received[index], sent, passed)
+    return None
+
+
+def _sent(sender: TaskRun | None, channel: str, checkpoint: int) -> int | None:
+    mark = mark_of(sender, checkpoint) if sender else None
+    if sender is None or mark is None or channel not in sender.outputs:
+        return None
+    return mark.sent[sender.outputs.index(channel)]
+
+
+def _barrier(case: Case, channel: str, attempt: int, checkpoint: int) -> int | None:
+    log = case.channels.get((channel, attempt))
+    return next((before for number, before in log.barriers if number == checkpoint), None) if log else None
+
+
+def _uneven(
+    case: Case, checkpoint: int, channel: str, run: TaskRun, received: int, sent: int | None, passed: int | None
+) -> Violated:
+    sender = channel.partition(">")[0]
+    log = case.channels.get((channel, run.attempt))
+    known = [count for count in (sent, passed) if count is not None]
+    between = log.sent[min(received, *known) : max(received, *known)] if log else []
+    early = received > max(known)
+    return Violated(
+        difference="sent after, applied before" if early else "sent before, applied after",
+        message=f"{run.task} had taken {received} records of {channel} at its snapshot of checkpoint {checkpoint},"
+        f" {sender} had sent {max(known)}",
+        records=tuple(record_in_words(case.workload, origin) for origin in between[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=(sender, run.task),
+        events=(
+            f"{sender} had sent {sent} records into {channel} at its snapshot of checkpoint {checkpoint}",
+            f"the network saw the barrier after {passed} records",
+            f"{run.task} had taken {received} of them at its own snapshot",
+        ),
+    )
+
+
+def _closure(case: Case, line: Line) -> Violated | None:
+    """Each record is applied in the epoch that it was read in."""
+    read: dict[int, int] = {}
+    for source in case.workload.inputs:
+        for segment in line.of_operator(source.name):
+            for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
+                read[origin_of(split, offset) >> COPY_BITS] = epoch
+    for operator in (*(node.name for node in case.workload.nodes), SINK):
+        for segment in line.of_operator(operator):
+            for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
+                if read.get(origin >> COPY_BITS) != epoch:
+                    return _crossing(case, segment.run, channel, origin, epoch, read.get(origin >> COPY_BITS))
+    return None
+
+
+def _crossing(case: Case, run: TaskRun, channel: int, origin: int, applied: int, read: int | None) -> Violated:
+    place = record_in_words(case.workload, origin)
+    source = run.inputs[channel].partition(">")[0]
+    if read is None:
+        difference, told = "applied without a read", "no source read it on the line"
+    elif applied < read:
+        difference, told = "sent after, applied before", f"its source read it in {_epoch(read)}"
+    else:
+        difference, told = "sent before, applied after", f"its source read it in {_epoch(read)}"
+    return Violated(
+        difference=difference,
+        message=f"{run.task} (attempt {run.attempt}) applied {place} in {_epoch(applied)}, {told}",
+        records=(place,),
+        checkpoint=min(applied, INFINITE if read is None else read) if applied != read else None,
+        tasks=(source, run.task),
+        events=(f"{run.task} took it from {run.inputs[channel]}",),
+    )
+
+
+def _epoch(epoch: int) -> str:
+    return "the time after the last completed checkpoint" if epoch >= INFINITE else f"the epoch of checkpoint {epoch}"
+
+
+def _is_exercised(case: Case, checkpoint: int) -> bool:
+    states = case.states(checkpoint).values()
+    if not any(state.entries or state.transactions or any(state.positions.values()) for state in states):
+        return False
+    marks = [
+        (run, mark)
+        for task, stored in case.lines.stored(checkpoint).items()
+        if (run := case.runs.get((task, stored.attempt))) and (mark := mark_of(run, checkpoint))
+    ]
+    counted = [mark.events for _, mark in marks if mark.events >= 0]
+    if counted:
+        return max(counted) > min(counted)
+    return any(_lies_amid(run, mark) for run, mark in marks)
+
+
+def _lies_amid(run: TaskRun, mark: Mark) -> bool:
+    return 0 < mark.reads < len(run.reads) or 0 < mark.applies < len(run.applies)

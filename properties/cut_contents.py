@@ -1,0 +1,167 @@
+"""What a completed checkpoint holds, against what it owes: state, transactions, rows by epoch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from .case import Case
+from .compare import transaction_in_words, violated_rows
+from .history import Transaction
+from .line import INFINITE, Line, mark_of
+from .replay import is_determined
+from .semantics import Entry
+from .verdict import Violated
+from .words import LIMIT, row_in_words
+from .workload import KEYED, SINK, Row
+
+
+def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
+    """A task with state whose snapshot the completed checkpoint lacks, or cannot be read."""
+    completed = case.lines.completed[checkpoint]
+    stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
+    keeping = {source.name for source in case.workload.inputs} | {SINK}
+    keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
+    for run in case.history.runs:
+        if run.attempt != completed.attempt or run.operator not in keeping or run.how == "finished":
+            continue
+        if run.task not in completed.handles:
+            told = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
+        elif run.task not in stored:
+            told = f"checkpoint {checkpoint} points to {completed.handles[run.task]}, which was never stored"
+        elif run.task not in states:
+            told = f"the snapshot of {run.task} in checkpoint {checkpoint} cannot be read"
+        else:
+            continue
+        return Violated(
+            difference="snapshot missing",
+            message=told,
+            checkpoint=checkpoint,
+            tasks=(run.task,),
+            events=(f"the store made checkpoint {checkpoint} complete at {completed.at_us} µs",),
+        )
+    return None
+
+
+def stored_state(case: Case, checkpoint: int) -> Violated | None:
+    """Keyed state decoded from the store against State(c)."""
+    keyed = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)]
+    if not keyed or ("H" in case.classes.values() and not is_determined(case.workload, case.topology)):
+        return None
+    owed = case.expected.states(checkpoint)
+    held: dict[str, Counter[Entry]] = {name: Counter() for name in keyed}
+    for task, state in case.states(checkpoint).items():
+        operator = task.rpartition("-")[0]
+        if operator in held:
+            held[operator].update(state.entries)
+    for name in keyed:
+        if held[name] != owed[name]:
+            return _wrong_state(case, checkpoint, name, owed[name], held[name])
+    return None
+
+
+def _wrong_state(
+    case: Case, checkpoint: int, name: str, owed: Counter[Entry], held: Counter[Entry]
+) -> Violated:
+    missing, extra = owed - held, held - owed
+    keys = sorted({entry[1] for entry in (*missing, *extra)}, key=str)
+    tasks = [
+        task
+        for task, state in case.states(checkpoint).items()
+        if task.rpartition("-")[0] == name and any(entry in extra for entry in state.entries)
+    ]
+    return Violated(
+        difference="state differs",
+        message=f"{name} stored {_entries(extra)} in checkpoint {checkpoint} where {_entries(missing)} is owed",
+        records=tuple(f"key {key}" for key in keys[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=tuple(tasks) or (name,),
+        events=(f"the checkpoint's positions: {case.positions(checkpoint)}",),
+    )
+
+
+def _entries(entries: Counter[Entry]) -> str:
+    """The first few state entries in words."""
+    told = [f"key {key}: {a}" + (f", {b}" if b else "") for _, key, a, b in list(entries.elements())[:LIMIT]]
+    return "; ".join(told) or "nothing"
+
+
+def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
+    """The sealed transactions named in c against the sink's records up to its mark."""
+    if case.history.sink != "transactional":
+        return None
+    listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
+    for segment in line.of_operator(SINK):
+        run = segment.run
+        within = segment.applies_up_to(checkpoint)
+        last = case.runs.get((run.task, case.lines.completed[checkpoint].attempt))
+        mark = mark_of(last, checkpoint) if last else None
+        written = 0
+        for one in case.transactions_of(run.task, run.attempt):
+            inside = sum(applied <= within for applied in one.applied)
+            written += inside
+            if one.name in listed and inside < len(one.rows):
+                return _wrong_transaction(checkpoint, one, one.rows[inside:], "holds rows from after the barrier")
+            committed = one.committed is not None and (mark is None or one.committed <= mark.order)
+            if inside and one.name not in listed and not committed:
+                return _wrong_transaction(
+                    checkpoint, one, one.rows[:inside], "is neither in the checkpoint nor committed before it"
+                )
+        if written < within:
+            return _unwritten(checkpoint, run.task, within, written)
+    return None
+
+
+def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], told: str) -> Violated:
+    return Violated(
+        difference="transaction differs",
+        message=f"checkpoint {checkpoint}: transaction {one.name} {told}",
+        records=tuple(row_in_words(row) for row in rows[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=(one.task,),
+        events=(transaction_in_words(one),),
+    )
+
+
+def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated:
+    return Violated(
+        difference="transaction differs",
+        message=f"{task} had taken {taken} records at its snapshot of checkpoint {checkpoint},"
+        f" its transactions hold {written}",
+        checkpoint=checkpoint,
+        tasks=(task,),
+        events=(),
+    )
+
+
+def rows_by_epoch(case: Case) -> Violated | None:
+    """The rows that the sinks wrote in each epoch of the line against those that the epoch owes."""
+    if "H" in case.classes.values() and not is_determined(case.workload, case.topology):
+        return None
+    found: dict[int, Counter[Row]] = {}
+    for task, attempt, applied, row in _written(case):
+        epoch = case.line.epoch_of_apply(task, attempt, applied)
+        if epoch is not None and epoch < INFINITE:
+            found.setdefault(epoch, Counter())[row] += 1
+    for checkpoint in case.line.checkpoints:
+        owed = Counter(case.expected.rows().get(checkpoint, ()))
+        rows = found.get(checkpoint, Counter())
+        if rows != owed:
+            return violated_rows(
+                case,
+                lost=owed - rows,
+                extra=rows - owed,
+                owed=owed,
+                where=f"the rows written in the epoch of checkpoint {checkpoint}",
+                checkpoint=checkpoint,
+            )
+    return None
+
+
+def _written(case: Case) -> Iterator[tuple[str, int, int, Row]]:
+    """(task, attempt, records applied by then, row) of every row a sink wrote."""
+    for one in case.history.transactions:
+        for row, applied in zip(one.rows, one.applied, strict=True):
+            yield one.task, one.attempt, applied, row
+    for written in case.history.written:
+        yield written.task, written.attempt, written.applied, written.row

@@ -1,0 +1,98 @@
+"""exactly-once: the committed output is what a run without any failure would have committed.
+
+K, the rows an independent reader sees, plus P, the rows of transactions that
+are prepared for a completed checkpoint of the closing cut and not yet
+committed, equals Out(L), the rows owed up to the closing cut: as multisets of
+all columns.  An idempotent sink's table equals Out(L)'s last row of each key,
+and each of its upserts is a row that the line yields.
+
+For class H, whose rows follow the merge order that the run happened to have,
+every record owed must also have been applied exactly once at each operator, so
+that the order is all that the engine could choose.
+
+Exercised by restores amid records and by disturbed commits of rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .case import Case
+from .classes import last_row_is_fixed
+from .compare import loss_by_expiry, violated_rows
+from .hazards import disturbed_commits, restores
+from .replay import is_determined
+from .routes import misapplied
+from .verdict import Holds, Unknown, Verdict, Violated
+from .workload import Row
+
+
+def check(case: Case) -> Verdict:
+    if "exactly-once" not in case.promised:
+        return Unknown(
+            reason="not promised", detail=f"{case.history.guarantee} mode with a {case.history.sink} sink"
+        )
+    by_applies = case.expected.follows_applies
+    if by_applies and not is_determined(case.workload, case.topology):
+        return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
+    found = _table(case) if case.history.sink == "idempotent" else _output(case)
+    if found is None and by_applies:
+        found = misapplied(case)
+    if found is not None:
+        return found
+    exercised = sum(restore.amid_records for restore in restores(case)) + len(disturbed_commits(case))
+    if not case.history.committed:
+        return Unknown(reason="not exercised", detail="no row was committed")
+    if not exercised:
+        return Unknown(reason="not exercised", detail="no restore amid records, no disturbed commit of a row")
+    return Holds(exercised=exercised)
+
+
+def _output(case: Case) -> Verdict | None:
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    found = case.committed + case.pending
+    if found == owed:
+        return None
+    lost, extra = owed - found, found - owed
+    if not extra:
+        excused = loss_by_expiry(case, lost)
+        if excused is not None:
+            return excused
+    return violated_rows(
+        case, lost=lost, extra=extra, owed=owed, where="the committed output", checkpoint=case.closing.checkpoint
+    )
+
+
+def _table(case: Case) -> Violated | None:
+    everything = case.expected.yielded()
+    owed = case.expected.last_rows(case.closing.epoch)
+    table = {row[0]: row for row in case.history.committed}
+    settled = case.closing.kind != "newest"
+    exact = settled and last_row_is_fixed(case.workload, case.topology)
+    lost: Counter[Row] = Counter(row for key, row in owed.items() if key not in table)
+    extra: Counter[Row] = Counter(
+        row
+        for key, row in table.items()
+        if row not in everything or (settled and key not in owed) or (exact and row != owed[key])
+    )
+    if exact:
+        lost += Counter(row for key, row in owed.items() if key in table and table[key] != row)
+    if lost or extra or len(table) != len(case.history.committed):
+        return violated_rows(
+            case,
+            lost=lost,
+            extra=extra or case.committed - Counter(table.values()),
+            owed=Counter(owed.values()),
+            where="the table",
+            checkpoint=case.closing.checkpoint,
+        )
+    return _upserts(case, everything)
+
+
+def _upserts(case: Case, everything: Counter[Row]) -> Violated | None:
+    foreign = Counter(written.row for written in case.history.written if written.row not in everything)
+    if foreign:
+        return violated_rows(
+            case, lost=Counter(), extra=foreign, owed=everything, where="the upserts", checkpoint=None
+        )
+    return None

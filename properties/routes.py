@@ -1,0 +1,138 @@
+"""Whether records took their route: read, sent, and applied once at each operator on the line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .case import Case
+from .history import Mark
+from .line import INFINITE, Segment
+from .verdict import Violated
+from .words import LIMIT, journal_until, record_in_words
+from .workload import SINK, origin_of
+
+
+def unread(case: Case) -> Violated | None:
+    """A record below the closing cut that no source read on the line."""
+    read: dict[int, set[int]] = {}
+    for source in case.workload.inputs:
+        for segment in case.line.of_operator(source.name):
+            for split, offset in segment.run.reads[: segment.reads_up_to(case.closing.epoch)]:
+                read.setdefault(split, set()).add(offset)
+    for split, source, records in case.workload.splits():
+        end = min(case.closing.positions[split], len(records))
+        offsets = read.get(split, set())
+        missing = [offset for offset in range(end) if offset not in offsets]
+        if missing:
+            places = tuple(record_in_words(case.workload, origin_of(split, offset)) for offset in missing[:LIMIT])
+            return Violated(
+                difference="record never read",
+                message=f"{source.name} owes the records of split {split} up to {end}, and did not read {places[0]}",
+                records=places,
+                checkpoint=case.closing.checkpoint,
+                tasks=(source.name,),
+                events=journal_until(case.history, None),
+            )
+    return None
+
+
+def unapplied(case: Case) -> Violated | None:
+    """A message sent within the closing cut that its receiver did not take within it."""
+    epoch = case.closing.epoch
+    for task, segments in case.line.segments.items():
+        for segment in segments:
+            for index, channel in enumerate(segment.run.inputs):
+                sent = _sent_up_to(case, channel, segment.run.attempt, epoch)
+                taken = _taken_up_to(segment, index, epoch)
+                if sent is not None and taken < sent:
+                    return _never_applied(case, task, channel, segment, taken, sent)
+    return None
+
+
+def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> int | None:
+    """How many messages of a channel have at most this epoch; None when its sender is off the line."""
+    sender = case.line.segment(channel.partition(">")[0], attempt)
+    log = case.channels.get((channel, attempt))
+    if sender is None or log is None or channel not in sender.run.outputs:
+        return None
+    if epoch >= INFINITE and sender.cut is None:
+        return len(log.sent)
+    mark = sender.mark_at(epoch)
+    return mark.sent[sender.run.outputs.index(channel)] if mark else 0
+
+
+def _taken_up_to(segment: Segment, index: int, epoch: int) -> int:
+    mark: Mark | None = segment.mark_at(epoch)
+    if epoch >= INFINITE and segment.cut is None:
+        return sum(channel == index for channel, _ in segment.run.applies)
+    return mark.received[index] if mark else 0
+
+
+def _never_applied(case: Case, task: str, channel: str, segment: Segment, taken: int, sent: int) -> Violated:
+    log = case.channels[channel, segment.run.attempt].sent[taken:sent]
+    return Violated(
+        difference="message never applied",
+        message=f"{sent} messages of {channel} (attempt {segment.run.attempt}) lie within the closing cut,"
+        f" {task} took {taken} of them",
+        records=tuple(record_in_words(case.workload, origin) for origin in log[:LIMIT]),
+        checkpoint=case.closing.checkpoint,
+        tasks=(channel.partition(">")[0], task),
+        events=journal_until(case.history, None),
+    )
+
+
+def misapplied(case: Case) -> Violated | None:
+    """A record within the closing cut that an operator did not apply exactly once on the line.
+
+    What is owed to the first operators follows from the workload, to the others
+    from what their senders' applied records yield.
+    """
+    feeds = {node.name: node.inputs for node in case.workload.nodes} | {SINK: (case.workload.output,)}
+    for operator, senders in feeds.items():
+        owed: Counter[int] = Counter()
+        for sender in senders:
+            owed.update(_emitted(case, sender))
+        applied = _applied(case, operator)
+        if owed != applied:
+            return _told(case, operator, owed - applied, applied - owed)
+    return None
+
+
+def _emitted(case: Case, sender: str) -> list[int]:
+    inputs = {source.name for source in case.workload.inputs}
+    epoch = case.closing.epoch
+    if sender in inputs:
+        return [
+            origin_of(split, offset)
+            for split in case.workload.splits_of(sender)
+            for offset in range(case.closing.positions[split])
+        ]
+    return [
+        origin
+        for segment in case.line.of_operator(sender)
+        for taken, origin, _ in case.expected.replay.run(segment.run.task, segment.run.attempt).emitted
+        if taken <= segment.applies_up_to(epoch)
+    ]
+
+
+def _applied(case: Case, operator: str) -> Counter[int]:
+    epoch = case.closing.epoch
+    return Counter(
+        origin
+        for segment in case.line.of_operator(operator)
+        for _, origin in segment.run.applies[: segment.applies_up_to(epoch)]
+    )
+
+
+def _told(case: Case, operator: str, lost: Counter[int], extra: Counter[int]) -> Violated:
+    origins = sorted(extra) or sorted(lost)
+    places = tuple(record_in_words(case.workload, origin) for origin in origins[:LIMIT])
+    what = "more often than it is owed" if extra else "less often than it is owed"
+    return Violated(
+        difference="applied twice" if extra else "never applied",
+        message=f"{operator} applied {places[0]} {what} on the line",
+        records=places,
+        checkpoint=case.closing.checkpoint,
+        tasks=(operator,),
+        events=journal_until(case.history, None),
+    )
