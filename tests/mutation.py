@@ -137,8 +137,8 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def try_mutant(mutant: Mutant, package: Path, seconds: int, tree: str) -> Result:
-    original = (ROOT / mutant.path).read_text(encoding="utf-8")
     target = package / mutant.path
+    original = target.read_text(encoding="utf-8")
     target.write_text(mutant.source, encoding="utf-8")
     began = time.monotonic()
     killer = ""
