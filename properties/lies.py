@@ -6,6 +6,7 @@ does to a copy of the history, or None where the history has no place for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -185,15 +186,16 @@ def swap_applies(case: Case) -> Lie | None:
 
 
 def _apply_within(case: Case) -> tuple[int, int] | None:
-    """(index of a run, index of an apply) that the run has to answer for."""
-    return middle(
-        [
-            (at, number)
-            for at, _, epochs in _places(case)
-            for number, epoch in enumerate(epochs)
-            if epoch <= case.closing.epoch
-        ]
-    )
+    """(index of a run, index of an apply) that the run has to answer for: the only one of its
+    record and operator, since another, where repeats are allowed, would make up for it."""
+    times = Counter((run.operator, origin) for run in case.history.runs for _, origin in run.applies)
+    places = [
+        (at, number)
+        for at, segment, epochs in _places(case)
+        for number, epoch in enumerate(epochs)
+        if epoch <= case.closing.epoch and times[segment.run.operator, segment.run.applies[number][1]] == 1
+    ]
+    return middle(places)
 
 
 def _count(history: History, run: TaskRun, number: int, by: int) -> None:

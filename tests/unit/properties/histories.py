@@ -9,9 +9,7 @@ import random
 
 from toy import Case, Toy
 
-from cutproof.properties.history import (
-    History,
-)
+from cutproof.properties.history import History
 from cutproof.properties.workload import (
     SINK,
     Count,
@@ -84,15 +82,24 @@ def run(
     case: Case,
     *,
     seed: int = 0,
-    steps: int = 60,
-    kills: int = 1,
+    steps: int = 120,
+    kills: int = 2,
     sink: str = "transactional",
     guarantee: str = "exactly-once",
 ) -> History:
-    """A whole random run to its natural end, or at rest where an input is unbounded."""
+    """A whole random run, some stopped or cancelled on the way and resumed, to its natural end
+    or to rest where an input is unbounded."""
     toy = Toy(case, seed=seed, sink=sink, guarantee=guarantee)
     toy.start()
     toy.wander(steps, kills)
+    how = toy.draw.randrange(4)
+    if how == 1:
+        toy.stop()
+    elif how == 2:
+        toy.cancel()
+    if how in (1, 2):
+        toy.resume()
+        toy.wander(steps // 2, kills)
     if all(source.bounded for source in case[0].inputs):
         toy.finish()
     else:

@@ -475,8 +475,10 @@ class Toy:
         for task in self.tasks.values():
             if task.run.ended is None:
                 task.run.ended, task.run.how = self.tick(), how.get(status, "cancelled")
-            if task.open is not None:
-                task.open.status, task.open.aborted = "aborted", self.tick()
+            covered = max((entry.checkpoint for entry in self.seen.completed), default=0)
+            for left in [task.open, *(one for one in task.pending if (one.checkpoint or 0) > covered)]:
+                if left is not None:
+                    left.status, left.aborted = "aborted", self.tick()
         for number in list(self.pending):
             self.abort(number, status)
         self.note(JobEnded, job=self.job, status=status, checkpoint=checkpoint, reason=reason)
@@ -505,6 +507,12 @@ class Toy:
         self.end("drained" if drain else "stopped", checkpoint=number)
         self.note(CommandReturned, command=0, checkpoint=number)
 
+    def cancel(self) -> None:
+        """Stop at once: what is sealed for a completed snapshot and not committed stays so."""
+        self.note(CommandIssued, command=1, kind="cancel")
+        self.end("cancelled", checkpoint=self.seen.completed[-1].checkpoint if self.seen.completed else None)
+        self.note(CommandReturned, command=1)
+
     def resume(self) -> None:
         """A new job from the newest completed snapshot."""
         self.job += 1
@@ -531,7 +539,12 @@ class Toy:
             elif dice < 0.98:
                 self.look()
             for number in [number for number in self.pending if self.acknowledged(number)]:
-                self.complete(number)
+                told = self.draw.random() < 0.8 or not kills
+                self.complete(number, notify=told)
+                if not told:
+                    kills -= 1
+                    self.kill(self.draw.choice(sorted(self.tasks)))
+                    self.restart()
         self.settle()
         for number in list(self.pending):
             self.complete(number)
