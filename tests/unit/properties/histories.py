@@ -6,6 +6,8 @@ A test that wants a run of its own making drives a `Toy` itself.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from typing import Any
 
 from toy import Case, Toy
 
@@ -106,3 +108,32 @@ def run(
         toy.read_all()
         toy.checkpoint_now()
     return toy.history()
+
+
+def recovered(case: Case | None = None, **options: Any) -> Toy:
+    """A run with a checkpoint, records behind it, a kill, and the same records again; still alive."""
+    toy = Toy(case or counting(), **options)
+    toy.start()
+    sources = [name for name, task in toy.tasks.items() if not task.run.inputs]
+    for name in sources * 2:
+        toy.read(name)
+    toy.settle()
+    toy.checkpoint_now()
+    for name in sources * 2:
+        toy.read(name)
+    toy.settle()
+    toy.kill(sources[0])
+    toy.restart()
+    for name in sources:
+        toy.read(name)
+    toy.settle()
+    return toy
+
+
+def correct_runs(seeds: range = range(8)) -> Iterator[tuple[Case, History]]:
+    """Random correct runs of every workload here, with each kind of sink and guarantee."""
+    for seed in seeds:
+        for case in (counting(), counting(bounded=False), joining(), copying()):
+            for sink in ("transactional", "idempotent", "plain"):
+                for guarantee in ("exactly-once", "at-least-once"):
+                    yield case, run(case, seed=seed, sink=sink, guarantee=guarantee)

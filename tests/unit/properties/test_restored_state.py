@@ -1,0 +1,215 @@
+"""restored-state: what it sees, and that it accuses no correct run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from histories import correct_runs, counting, recovered
+from toy import Toy
+
+from cutproof.properties.case import Case
+from cutproof.properties.history import History, Loaded, StoredState, TaskRun
+from cutproof.properties.restored_state import check
+from cutproof.properties.verdict import Holds, Unknown, Violated
+
+
+def judged(toy: Toy) -> Holds | Violated | Unknown:
+    return check(Case(toy.workload, toy.topology, toy.history()))
+
+
+def loaded(history: History, operator: str) -> tuple[TaskRun, Loaded]:
+    """The last run of an operator that loaded entries or positions."""
+    for run in reversed(history.runs):
+        if run.operator == operator and run.loaded is not None:
+            state = msgspec.json.decode(run.loaded.state, type=StoredState)
+            if operator not in ("count", "sink") or state.entries or state.transactions:
+                return run, run.loaded
+    raise AssertionError("no such run")
+
+
+def edit(held: Loaded, change: Callable[[StoredState], None]) -> None:
+    state = msgspec.json.decode(held.state, type=StoredState)
+    change(state)
+    held.state = msgspec.json.encode(state).decode()
+
+
+def difference(toy: Toy) -> str:
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    return verdict.difference
+
+
+def test_no_correct_run_is_accused() -> None:
+    kinds = set()
+    for case, history in correct_runs():
+        verdict = check(Case(*case, history))
+        assert not isinstance(verdict, Violated), (case[0].name, verdict)
+        kinds.add(type(verdict))
+    assert kinds == {Holds, Unknown}
+
+
+def test_tasks_that_restored_something_are_counted() -> None:
+    toy = recovered()
+    verdict = judged(toy)
+    full = sum(
+        run.loaded is not None and ('"positions":{"' in run.loaded.state or "[[" in run.loaded.state)
+        for run in toy.history().runs
+    )
+    assert verdict == Holds(exercised=full)
+    assert full >= 3
+
+
+def test_a_run_without_failure_shows_nothing() -> None:
+    toy = Toy(counting())
+    toy.start()
+    toy.finish()
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not exercised"
+
+
+def test_at_most_once_does_not_rewind() -> None:
+    toy = recovered(guarantee="at-most-once")
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not promised"
+
+
+def test_an_entry_that_changed() -> None:
+    toy = recovered()
+    run, held = loaded(toy.history(), "count")
+
+    def change(state: StoredState) -> None:
+        side, key, n, tag = state.entries[0]
+        state.entries[0] = (side, key, (n or 0) + 1, tag)
+
+    edit(held, change)
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "loaded state differs"
+    assert verdict.tasks == (run.task,)
+    assert verdict.checkpoint == 1
+    assert any("stored, not loaded" in told for told in verdict.records)
+    assert any("loaded, not stored" in told for told in verdict.records)
+
+
+def test_an_entry_loaded_twice_is_no_set_equality() -> None:
+    toy = recovered()
+    edit(loaded(toy.history(), "count")[1], lambda state: state.entries.append(state.entries[0]))
+    assert difference(toy) == "loaded state differs"
+
+
+def test_the_order_of_entries_does_not_matter() -> None:
+    toy = recovered(counting(parallelism=1))
+    edit(loaded(toy.history(), "count")[1], lambda state: state.entries.reverse())
+    assert isinstance(judged(toy), Holds)
+
+
+def test_a_transaction_that_was_forgotten() -> None:
+    toy = recovered()
+    edit(loaded(toy.history(), "sink")[1], lambda state: state.transactions.clear())
+    assert difference(toy) == "loaded state differs"
+
+
+def test_a_position_that_slipped() -> None:
+    toy = recovered()
+    edit(loaded(toy.history(), "numbers")[1], lambda state: state.positions.update({0: 0}))
+    assert difference(toy) == "loaded state differs"
+
+
+def test_text_that_is_no_snapshot() -> None:
+    toy = recovered()
+    loaded(toy.history(), "count")[1].state = '{"entries": 3}'
+    assert difference(toy) == "loaded state differs"
+
+
+def test_a_source_that_reads_on_from_elsewhere() -> None:
+    toy = recovered()
+    run, _ = loaded(toy.history(), "numbers")
+    split, offset = run.reads[0]
+    run.reads[0] = (split, offset + 1)
+    assert difference(toy) == "read on from elsewhere"
+
+
+def test_an_older_snapshot() -> None:
+    toy = recovered()
+    toy.checkpoint_now()
+    toy.kill("count-0")
+    toy.start(toy.seen.completed[0])
+    assert difference(toy) == "another snapshot restored"
+
+
+def test_a_snapshot_that_never_completed() -> None:
+    toy = Toy(counting())
+    toy.start()
+    toy.kill("count-0")
+    toy.restart()
+    run = toy.tasks["count-0"].run
+    run.loaded = Loaded(checkpoint=1, order=run.started, state="{}")
+    assert difference(toy) == "another snapshot restored"
+
+
+def test_tasks_that_do_not_restore_the_same() -> None:
+    toy = recovered()
+    toy.stop()
+    toy.job = 2
+    toy.start(toy.seen.completed[-1])
+    toy.seen.completed[-1].savepoint = False
+    toy.seen.completed[0].savepoint = True
+    held = next(run.loaded for run in toy.seen.runs if run.job == 2 and run.task == "count-0")
+    assert held is not None
+    held.checkpoint = toy.seen.completed[0].checkpoint
+    first = next(one for one in toy.seen.stored if one.checkpoint == held.checkpoint and one.task == "count-0")
+    held.state = first.state
+    assert difference(toy) == "tasks restored different snapshots"
+
+
+def test_nothing_restored_though_something_was_complete() -> None:
+    toy = recovered()
+    toy.kill("count-0")
+    toy.start(None)
+    assert difference(toy) == "nothing restored"
+
+
+def test_an_attempt_that_died_before_it_ran_is_not_blamed() -> None:
+    toy = recovered()
+    toy.kill("count-0")
+    toy.start(None)
+    toy.kill("count-0")
+    toy.seen.journal = [entry for entry in toy.seen.journal if getattr(entry, "attempt", 0) != toy.attempt]
+    assert isinstance(judged(toy), Holds)
+
+
+def test_input_before_state() -> None:
+    toy = recovered()
+    loaded(toy.history(), "count")[1].applies_before = 1
+    assert difference(toy) == "input before state"
+
+
+@pytest.mark.parametrize("savepoint", [True, False])
+def test_a_resumed_job_may_begin_with_its_savepoint_or_the_newest(savepoint: bool) -> None:
+    toy = recovered()
+    wanted = toy.checkpoint_now(savepoint=True)
+    newest = toy.checkpoint_now()
+    toy.cancel()
+    toy.job += 1
+    chosen = wanted if savepoint else newest
+    toy.start(next(entry for entry in toy.seen.completed if entry.checkpoint == chosen))
+    assert isinstance(judged(toy), Holds)
+
+
+def test_a_savepoint_that_completed_out_of_turn_is_not_the_newest() -> None:
+    toy = recovered()
+    savepoint = toy.trigger(savepoint=True)
+    toy.settle()
+    newest = toy.trigger()
+    toy.settle()
+    kept = toy.pending.pop(savepoint)
+    toy.complete(newest)
+    toy.pending[savepoint] = kept
+    toy.complete(savepoint)
+    toy.kill("count-0")
+    toy.start(next(entry for entry in toy.seen.completed if entry.checkpoint == newest))
+    assert isinstance(judged(toy), Holds)
