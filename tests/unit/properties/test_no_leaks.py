@@ -1,0 +1,184 @@
+"""no-leaks: what it sees, and that it accuses no correct run."""
+
+from __future__ import annotations
+
+import pytest
+from histories import correct_runs, counting, recovered
+from toy import Toy
+
+from cutproof.properties.case import Case
+from cutproof.properties.history import History, SnapshotDeleted
+from cutproof.properties.no_leaks import check
+from cutproof.properties.verdict import Holds, Unknown, Violated
+
+
+def judged(toy: Toy, history: History | None = None) -> Holds | Violated | Unknown:
+    return check(Case(toy.workload, toy.topology, history or toy.history()))
+
+
+def accused(toy: Toy, history: History | None = None) -> Violated:
+    verdict = judged(toy, history)
+    assert isinstance(verdict, Violated)
+    return verdict
+
+
+def test_no_correct_run_is_accused() -> None:
+    for case, history in correct_runs():
+        verdict = check(Case(*case, history))
+        assert isinstance(verdict, Holds), (case[0].name, verdict)
+
+
+def test_garbage_is_counted() -> None:
+    toy = recovered()
+    history = toy.history()
+    deleted = sum(len(entry.handles) for entry in history.journal if isinstance(entry, SnapshotDeleted))
+    aborted = sum(one.status == "aborted" for one in history.transactions)
+    assert judged(toy) == Holds(exercised=deleted + aborted + 6)
+
+
+def test_nothing_became_garbage() -> None:
+    toy = Toy(counting(bounded=False))
+    toy.start()
+    toy.read_all()
+    toy.checkpoint_now()
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not exercised"
+
+
+def test_a_run_without_rest_shows_nothing() -> None:
+    toy = recovered()
+    toy.seen.quiet = False
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not observable"
+
+
+def test_an_open_transaction_of_a_dead_attempt() -> None:
+    toy = recovered()
+    history = toy.history()
+    dead = next(one for one in history.transactions if one.attempt == 1 and one.prepared is None)
+    history.residue.open_transactions.append(dead.name)
+    verdict = accused(toy, history)
+    assert verdict.difference == "transaction left"
+    assert dead.name in verdict.message
+    assert verdict.tasks == (dead.task,)
+
+
+def test_a_second_open_transaction_of_a_living_sink() -> None:
+    toy = recovered()
+    toy.begin(toy.tasks["sink-0"])
+    assert accused(toy).difference == "second open transaction"
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_an_open_transaction_after_the_end(drain: bool) -> None:
+    toy = recovered()
+    toy.stop(drain=drain)
+    assert isinstance(judged(toy), Holds)
+    history = toy.history()
+    history.residue.open_transactions.append(history.transactions[-1].name)
+    assert accused(toy, history).difference == "transaction left"
+
+
+def test_a_transaction_that_nobody_began() -> None:
+    toy = recovered()
+    toy.finish()
+    history = toy.history()
+    history.residue.open_transactions.append("stray")
+    assert "nobody began" in accused(toy, history).message
+
+
+def test_sealed_for_a_checkpoint_that_was_aborted() -> None:
+    toy = recovered()
+    number = toy.trigger()
+    toy.settle()
+    toy.abort(number)
+    toy.kill("count-0")
+    toy.restart()
+    toy.finish()
+    history = toy.history()
+    left = next(one for one in history.transactions if one.checkpoint == number)
+    history.residue.prepared_transactions.append(left.name)
+    verdict = accused(toy, history)
+    assert verdict.difference == "transaction left"
+    assert verdict.checkpoint == number
+
+
+def test_a_cancelled_job_may_leave_what_a_completed_snapshot_holds() -> None:
+    toy = recovered()
+    number = toy.trigger()
+    toy.settle()
+    toy.complete(number, notify=False)
+    toy.cancel()
+    history = toy.history()
+    assert history.residue.prepared_transactions
+    assert isinstance(judged(toy, history), Holds)
+
+
+def test_a_cancelled_job_may_not_leave_open_transactions() -> None:
+    toy = Toy(counting())
+    toy.start()
+    toy.read("numbers-0")
+    toy.settle()
+    toy.cancel()
+    history = toy.history()
+    history.residue.open_transactions.append(history.transactions[0].name)
+    assert accused(toy, history).difference == "transaction left"
+
+
+def test_what_died_with_a_failed_job_is_nobodys() -> None:
+    toy = recovered()
+    toy.kill("sink-0")
+    toy.end("failed", reason="restart attempts exhausted")
+    history = toy.history()
+    last = [one for one in history.transactions if one.attempt == 2][-1]
+    history.residue.open_transactions.append(last.name)
+    assert isinstance(judged(toy, history), Holds)
+
+
+def test_a_file_of_a_subsumed_checkpoint() -> None:
+    toy = recovered()
+    toy.checkpoint_now()
+    history = toy.history()
+    gone = next(entry for entry in history.journal if isinstance(entry, SnapshotDeleted)).handles[0]
+    history.residue.files.append(gone)
+    verdict = accused(toy, history)
+    assert verdict.difference == "file left"
+    assert gone in verdict.message
+    assert any("snapshot deleted" in told for told in verdict.events)
+
+
+def test_a_file_that_nobody_knows() -> None:
+    toy = recovered()
+    history = toy.history()
+    history.residue.files.append("7/count-0/1.part")
+    assert accused(toy, history).difference == "file left"
+
+
+def test_a_savepoint_stays() -> None:
+    toy = recovered()
+    savepoint = toy.checkpoint_now(savepoint=True)
+    toy.checkpoint_now()
+    history = toy.history()
+    history.residue.retained.remove(savepoint)
+    assert any(handle.startswith(f"{savepoint}/") for handle in history.residue.files)
+    assert isinstance(judged(toy, history), Holds)
+
+
+def test_a_checkpoint_under_way_is_no_garbage() -> None:
+    toy = recovered()
+    toy.trigger()
+    toy.settle()
+    assert isinstance(judged(toy), Holds)
+
+
+def test_a_checkpoint_that_its_job_did_not_outlive_is() -> None:
+    toy = recovered()
+    number = toy.trigger()
+    toy.settle()
+    handles = [one.handle for one in toy.pending[number].values()]
+    toy.cancel()
+    history = toy.history()
+    history.residue.files.append(handles[0])
+    assert accused(toy, history).checkpoint == number

@@ -1,0 +1,239 @@
+"""progress: what it sees, and that it accuses no correct run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from histories import correct_runs, counting, recovered
+from toy import Toy
+
+from cutproof.properties.case import Case
+from cutproof.properties.history import (
+    CommandReturned,
+    CoordinatorDown,
+    FaultFired,
+    JobEnded,
+    TaskFailed,
+)
+from cutproof.properties.progress import check
+from cutproof.properties.verdict import Holds, Unknown, Violated
+
+
+def judged(toy: Toy) -> Holds | Violated | Unknown:
+    return check(Case(toy.workload, toy.topology, toy.history()))
+
+
+def difference(toy: Toy) -> str:
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    return verdict.difference
+
+
+def reason(toy: Toy) -> str:
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    return verdict.reason
+
+
+def finished() -> Toy:
+    toy = recovered()
+    toy.finish()
+    return toy
+
+
+def resting() -> Toy:
+    """An unbounded job that has covered all there is."""
+    toy = recovered(counting(bounded=False))
+    toy.read_all()
+    toy.checkpoint_now()
+    return toy
+
+
+def test_no_correct_run_is_accused() -> None:
+    for case, history in correct_runs():
+        verdict = check(Case(*case, history))
+        assert isinstance(verdict, Holds), (case[0].name, verdict)
+
+
+def test_what_was_achieved_after_healing_is_counted() -> None:
+    toy = finished()
+    healed = toy.seen.healed or 0
+    commits = sum((one.committed or 0) > healed for one in toy.seen.transactions)
+    assert judged(toy) == Holds(exercised=1 + commits + 1)
+
+
+def test_without_any_fault_everything_counts() -> None:
+    toy = Toy(counting())
+    toy.start()
+    toy.checkpoint_now()
+    toy.finish()
+    assert judged(toy) == Holds(exercised=2 + 4 + 1)
+
+
+def test_nothing_owed_after_healing() -> None:
+    toy = resting()
+    toy.seen.healed = toy.order + 1
+    assert reason(toy) == "not exercised"
+
+
+@pytest.mark.parametrize("make", [finished, resting])
+def test_a_failure_that_no_fault_explains(make: Callable[[], Toy]) -> None:
+    toy = make()
+    toy.seen.journal.append(TaskFailed(order=1, at_us=1, task="count-0", attempt=1, reason="KeyError: 3"))
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "unexplained failure"
+    assert "KeyError: 3" in verdict.message
+    assert verdict.tasks == ("count-0",)
+
+
+def test_a_coordinator_that_falls_over_by_itself() -> None:
+    toy = finished()
+    toy.seen.journal.append(CoordinatorDown(order=1, at_us=1))
+    assert difference(toy) == "unexplained failure"
+    toy.seen.journal[-1] = CoordinatorDown(order=1, at_us=1, fault=0)
+    assert isinstance(judged(toy), Holds)
+
+
+def test_a_job_that_failed_and_said_so_after_faults() -> None:
+    toy = recovered()
+    toy.end("failed", reason="restart attempts exhausted")
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "assumption broken"
+    assert "restart attempts exhausted" in verdict.detail
+
+
+def test_a_job_that_failed_and_said_nothing() -> None:
+    toy = recovered()
+    toy.end("failed")
+    assert difference(toy) == "job failed silently"
+
+
+def test_a_job_that_failed_without_any_fault() -> None:
+    toy = Toy(counting())
+    toy.start()
+    toy.end("failed", reason="no idea")
+    assert difference(toy) == "job failed"
+
+
+def test_a_failed_job_that_was_resumed_is_judged_by_what_followed() -> None:
+    toy = recovered()
+    toy.end("failed", reason="restart attempts exhausted")
+    toy.resume()
+    toy.finish()
+    assert isinstance(judged(toy), Holds)
+
+
+def test_a_hang() -> None:
+    toy = recovered()
+    toy.seen.quiet = False
+    assert difference(toy) == "no rest"
+
+
+def test_a_hang_without_any_fault() -> None:
+    toy = Toy(counting())
+    toy.start()
+    toy.seen.quiet = False
+    assert difference(toy) == "no rest"
+
+
+def test_a_run_cut_off_while_a_fault_lasted_shows_nothing() -> None:
+    toy = recovered()
+    toy.seen.quiet, toy.seen.healed = False, None
+    assert reason(toy) == "not observable"
+
+
+def test_a_fault_that_comes_again_and_again() -> None:
+    toy = recovered()
+    toy.seen.quiet = False
+    toy.note(TaskFailed, task="count-0", attempt=2, reason="poison", fault=0)
+    assert reason(toy) == "assumption broken"
+
+
+def test_a_command_that_never_returns() -> None:
+    toy = recovered()
+    toy.stop()
+    toy.seen.journal = [entry for entry in toy.seen.journal if not isinstance(entry, CommandReturned)]
+    assert difference(toy) == "command never returned"
+
+
+def test_a_commit_outstanding() -> None:
+    toy = finished()
+    transaction = next(one for one in toy.seen.transactions if one.rows and one.status == "committed")
+    transaction.status, transaction.committed = "prepared", None
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "commit outstanding"
+    assert verdict.checkpoint == transaction.checkpoint
+    assert verdict.tasks == (transaction.task,)
+
+
+def test_a_cancelled_job_owes_no_commit() -> None:
+    toy = recovered()
+    number = toy.trigger()
+    toy.settle()
+    toy.complete(number, notify=False)
+    toy.cancel()
+    assert any(one.status == "prepared" for one in toy.seen.transactions)
+    assert isinstance(judged(toy), Holds)
+
+
+def test_an_abort_outstanding() -> None:
+    toy = recovered()
+    toy.trigger()
+    toy.settle()
+    toy.kill("count-0")
+    toy.restart()
+    left = next(one for one in toy.seen.transactions if one.prepared and one.status == "aborted")
+    left.status, left.aborted = "prepared", None
+    toy.finish()
+    left.status, left.aborted = "prepared", None
+    assert difference(toy) == "abort outstanding"
+
+
+def test_a_bounded_job_that_rests_without_an_end() -> None:
+    toy = recovered()
+    toy.read_all()
+    toy.checkpoint_now()
+    assert difference(toy) == "job never ended"
+
+
+def test_input_that_no_snapshot_covers() -> None:
+    toy = recovered(counting(bounded=False))
+    toy.read_all()
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "input not covered"
+    toy.checkpoint_now()
+    assert isinstance(judged(toy), Holds)
+
+
+def test_at_most_once_owes_no_cover() -> None:
+    toy = recovered(counting(bounded=False), guarantee="at-most-once")
+    toy.read_all()
+    assert not isinstance(judged(toy), Violated)
+
+
+def test_a_restart_out_of_nothing() -> None:
+    toy = resting()
+    toy.restart()
+    assert difference(toy) == "restart without a failure"
+
+
+def test_a_restart_that_a_late_detection_explains() -> None:
+    toy = resting()
+    toy.note(TaskFailed, task="count-0", attempt=2, reason="no heartbeat", fault=0)
+    toy.restart()
+    toy.checkpoint_now()
+    assert isinstance(judged(toy), Holds)
+
+
+def test_healing_is_not_awaited_when_nothing_fired() -> None:
+    toy = Toy(counting(bounded=False))
+    toy.start()
+    toy.read_all()
+    assert toy.seen.healed is None
+    assert not any(isinstance(entry, (FaultFired, JobEnded)) for entry in toy.seen.journal)
+    assert difference(toy) == "input not covered"

@@ -1,0 +1,193 @@
+"""visibility: what it sees, and that it accuses no correct run."""
+
+from __future__ import annotations
+
+import pytest
+from histories import correct_runs, counting, joining, recovered
+from toy import Toy
+
+from cutproof.properties.case import Case
+from cutproof.properties.history import Read, Transaction
+from cutproof.properties.verdict import Holds, Unknown, Violated
+from cutproof.properties.visibility import check
+
+
+def judged(toy: Toy) -> Holds | Violated | Unknown:
+    return check(Case(toy.workload, toy.topology, toy.history()))
+
+
+def difference(toy: Toy) -> str:
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    return verdict.difference
+
+
+def with_rows(toy: Toy, status: str) -> Transaction:
+    return next(one for one in toy.seen.transactions if one.rows and one.status == status)
+
+
+def finished() -> Toy:
+    toy = recovered(counting(per_split=8))
+    toy.finish()
+    return toy
+
+
+def test_no_correct_run_is_accused() -> None:
+    kinds = set()
+    for case, history in correct_runs():
+        verdict = check(Case(*case, history))
+        assert not isinstance(verdict, Violated), (case[0].name, verdict)
+        kinds.add(type(verdict))
+    assert kinds == {Holds, Unknown}
+
+
+def test_attempts_that_died_with_rows_are_exercise() -> None:
+    toy = finished()
+    died = sum(bool(one.rows) and one.attempt == 1 and one.status == "aborted" for one in toy.seen.transactions)
+    assert died
+    assert judged(toy) == Holds(exercised=died)
+
+
+def test_a_read_between_seal_and_completion_is_exercise() -> None:
+    toy = Toy(counting(splits=1, parallelism=1))
+    toy.start()
+    toy.read("numbers-0")
+    toy.settle()
+    number = toy.trigger()
+    toy.settle()
+    toy.look()
+    toy.complete(number)
+    toy.look()
+    assert judged(toy) == Holds(exercised=1)
+
+
+def test_a_read_after_completion_shows_nothing() -> None:
+    toy = Toy(counting(splits=1, parallelism=1))
+    toy.start()
+    toy.read("numbers-0")
+    toy.settle()
+    toy.checkpoint_now()
+    toy.look()
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not exercised"
+
+
+@pytest.mark.parametrize(("sink", "guarantee"), [("plain", "exactly-once"), ("transactional", "at-least-once")])
+def test_not_promised(sink: str, guarantee: str) -> None:
+    toy = recovered(sink=sink, guarantee=guarantee)
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not promised"
+
+
+def test_rows_from_both_sides_of_a_snapshot() -> None:
+    toy = finished()
+    early = with_rows(toy, "committed")
+    late = next(
+        one
+        for one in toy.seen.transactions
+        if one.rows and one.task == early.task and one.attempt == early.attempt and one is not early
+    )
+    late.rows.insert(0, early.rows[-1])
+    late.applied.insert(0, early.applied[-1])
+    assert difference(toy) == "rows of two epochs"
+
+
+def test_a_transaction_sealed_for_a_snapshot_before_its_rows() -> None:
+    toy = finished()
+    late = next(one for one in toy.seen.transactions if one.rows and one.attempt == 2)
+    task = next(run for run in toy.seen.runs if (run.task, run.attempt) == (late.task, late.attempt))
+    mark = task.marks[0]
+    late.checkpoint = mark.checkpoint
+    late.applied = [taken + mark.applies for taken in late.applied]
+    assert difference(toy) == "rows of two epochs"
+
+
+def test_rows_around_a_snapshot_that_was_aborted_are_one_epoch() -> None:
+    """A sink that does not seal for a checkpoint which comes to nothing wrongs nobody."""
+    toy = recovered(counting(per_split=8))
+    toy.abort(toy.trigger())
+    toy.read("numbers-0")
+    toy.settle()
+    toy.finish()
+    assert isinstance(judged(toy), Holds)
+
+
+def test_commit_before_completion() -> None:
+    toy = finished()
+    transaction = with_rows(toy, "committed")
+    completed = next(entry for entry in toy.seen.completed if entry.checkpoint == transaction.checkpoint)
+    transaction.commit_requested = completed.order - 1
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "commit before completion"
+    assert verdict.checkpoint == transaction.checkpoint
+    assert verdict.records
+
+
+def test_commit_after_the_completion_of_an_older_snapshot_only() -> None:
+    """Completed is not enough: it must be the snapshot that covers the rows."""
+    toy = finished()
+    transaction = [one for one in toy.seen.transactions if one.rows and one.attempt == 2][-1]
+    transaction.commit_requested = toy.seen.completed[0].order + 1
+    assert difference(toy) == "commit before completion"
+
+
+def test_a_dead_attempts_sealed_rows_are_committed() -> None:
+    toy = recovered()
+    toy.trigger()
+    toy.settle()
+    toy.kill("count-0")
+    toy.restart()
+    left = [one for one in toy.seen.transactions if one.rows and one.prepared and one.status == "aborted"][-1]
+    left.status, left.aborted, left.commit_requested, left.committed = "committed", None, toy.tick(), toy.tick()
+    assert difference(toy) == "commit without a snapshot"
+
+
+def test_a_dead_attempts_open_rows_are_committed() -> None:
+    toy = finished()
+    left = next(one for one in toy.seen.transactions if one.rows and one.prepared is None and one.status == "aborted")
+    left.status, left.committed = "committed", toy.tick()
+    assert difference(toy) == "unsealed rows committed"
+
+
+def test_a_reader_that_sees_rows_before_anything_is_complete() -> None:
+    toy = finished()
+    order = toy.seen.completed[0].order - 1
+    toy.seen.reads.append(Read(began=order, ended=order, rows=1))
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "rows seen too early"
+    assert len(verdict.records) == 1
+
+
+def test_a_reader_that_sees_more_than_the_newest_snapshot_covers() -> None:
+    toy = finished()
+    first = toy.seen.completed[0]
+    covered = sum(len(one.rows) for one in toy.seen.transactions if one.checkpoint == first.checkpoint)
+    toy.seen.reads.append(Read(began=first.order + 1, ended=first.order + 1, rows=covered))
+    assert isinstance(judged(toy), Holds)
+    toy.seen.reads.append(Read(began=first.order + 1, ended=first.order + 1, rows=covered + 1))
+    assert difference(toy) == "rows seen too early"
+
+
+def test_a_read_off_the_line_is_not_judged() -> None:
+    """A job resumed from an older savepoint promises nothing of what its predecessor showed."""
+    toy = Toy(joining())
+    toy.start()
+    toy.checkpoint_now(savepoint=True)
+    toy.read_all()
+    toy.checkpoint_now()
+    toy.look()
+    toy.cancel()
+    toy.job += 1
+    toy.start(toy.seen.completed[0])
+    toy.checkpoint_now()
+    assert not isinstance(judged(toy), Violated)
+
+
+def test_a_writer_that_nobody_observed_is_not_judged() -> None:
+    toy = finished()
+    toy.history().runs = [run for run in toy.seen.runs if run.operator != "sink"]
+    assert not isinstance(judged(toy), Violated)
