@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from ...reports.model import Counterexample, Summary
+from ...properties.history import History
+from ...properties.verdict import Holds, Unknown, Verdict, Violated
+from ...properties.workload import Row
+from ...reports.model import Counterexample, RowPair, Summary
+from ...reports.rows import side_by_side
+from ...reports.words import row_cells
 from .output import Output
+
+ROWS_AT_MOST = 20
 
 
 def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:
@@ -53,3 +61,51 @@ def _tell_counterexample(found: Counterexample, output: Output) -> None:
 
 def _share(shown: int, possible: int) -> str:
     return f"{shown} of {possible} that can" if possible else "-"
+
+
+def tell_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
+    """A line an invariant, and what a violated one points at."""
+    output.table(("invariant", "verdict", ""), [(name, *_words(verdict)) for name, verdict in verdicts.items()])
+    for name, verdict in verdicts.items():
+        if isinstance(verdict, Violated):
+            output.say()
+            output.say(f"{name}: {verdict.message}")
+            for line in (*verdict.records, *verdict.events):
+                output.say(f"  {line}")
+
+
+def _words(verdict: Verdict) -> tuple[str, str]:
+    match verdict:
+        case Holds(exercised=exercised):
+            return "holds", f"exercised {exercised} times"
+        case Violated(difference=difference):
+            return "VIOLATED", difference
+        case Unknown(reason=reason, detail=detail):
+            return "unknown", f"{reason}: {detail}" if detail else reason
+
+
+def tell_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output) -> None:
+    """Expected beside committed, the rows that differ first; nothing when all are equal."""
+    pairs = side_by_side(expected, committed)
+    wrong = [pair for pair in pairs if pair.status != "ok"]
+    if wrong:
+        shown = (wrong + [pair for pair in pairs if pair.status == "ok"])[:ROWS_AT_MOST]
+        output.say()
+        output.table(("", "expected", "committed"), [_pair(pair) for pair in shown])
+        if len(pairs) > len(shown):
+            output.say(f"and {len(pairs) - len(shown):,} more rows, {len(wrong):,} of all differ")
+
+
+def _pair(pair: RowPair) -> tuple[str, str, str]:
+    sides = (" ".join(row_cells(row)) if row else "-" for row in (pair.expected, pair.committed))
+    expected, committed = sides
+    return "" if pair.status == "ok" else pair.status, expected, committed
+
+
+def tell_events(history: History, output: Output) -> None:
+    """The time line, a line an event."""
+    from ...reports.words import sentence
+
+    for event in sorted(history.timeline, key=lambda event: event.order):
+        output.say(f"{event.at_us / 1000:10.3f} ms  {sentence(event)}")
+    output.say()

@@ -1,0 +1,64 @@
+"""`cutproof judge`: a recorded history again, without running anything."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..exit_codes import ExitCode, UsageError
+from .options import progress_of
+from .output import Output
+from .tell import tell_verdicts
+
+FORMAT = "cutproof-judge/1"
+
+DESCRIPTION = """\
+Judges a recorded history again, without running anything: one that a run kept, or one
+that was recorded elsewhere in the same format (cutproof-history/1). The scenario says
+what was to be computed; without --scenario it is looked for beside the history."""
+
+EXAMPLES = """\
+examples:
+  cutproof judge out/latest/histories/ID.json
+  cutproof judge recorded.json --scenario scenario.json --json
+
+exit codes: 0 held, 1 violated, 2 bad input, 4 the two judges disagree or Spark did not start"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("history", metavar="HISTORY.json", type=Path, help="a recorded history")
+    parser.add_argument("--scenario", metavar="FILE", type=Path, help="the scenario file that it is a run of")
+
+
+def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    from ...properties.judge import judge
+    from ..files import read_history, read_scenario
+
+    history = read_history(options.history)
+    path = options.scenario or _beside(options.history)
+    scenario = read_scenario(path)
+    with progress_of(options) as progress:
+        progress.step(f"judging {options.history.name}")
+        judgement = judge(scenario.workload, scenario.topology, history)
+    tell_verdicts(judgement.verdicts, output)
+    output.result(
+        {
+            "format": FORMAT,
+            "history": str(options.history),
+            "scenario": str(path),
+            "subject": history.subject,
+            "outcome": judgement.outcome,
+            "verdicts": judgement.verdicts,
+        }
+    )
+    return ExitCode.VIOLATED if judgement.violated else ExitCode.HELD
+
+
+def _beside(history: Path) -> Path:
+    """The scenario file of a kept history: scenario.json beside it, or the counterexample of its name."""
+    name = history.name.removesuffix(".gz")
+    candidates = [history.with_name("scenario.json"), history.parent.parent / "counterexamples" / name]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise UsageError(f"{history} does not say what it is a run of; name its scenario file with --scenario")

@@ -1,0 +1,106 @@
+"""`cutproof replay`: one scenario file again, and its story."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..exit_codes import ExitCode
+from ..subject_names import subject_called
+from .options import add_subject, progress_of
+from .output import Output
+from .tell import tell_events, tell_rows, tell_verdicts
+
+if TYPE_CHECKING:
+    from ..replay import Replayed
+    from ..scenario import Scenario
+
+FORMAT = "cutproof-replay/1"
+
+DESCRIPTION = """\
+Runs one scenario file again and tells what happened: what ran, what was hit, where
+the cut lay, what was committed, what was expected, and the verdicts. A run is a
+function of its scenario: `--json` has trace_sha256, a digest of everything that
+happened in order, and it is the same every time.
+
+A file that was found with a planted defect names it, and is replayed with it."""
+
+EXAMPLES = """\
+examples:
+  cutproof replay out/latest/counterexamples/ID.json
+  cutproof replay tests/kept.cutproof.json --subject my.engine:Engine
+  cutproof replay ID.json --defect none     the same scenario on the unmodified engine
+
+exit codes: 0 held, 1 violated, 2 no such file or none that can be read, 4 the harness failed"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("scenario", metavar="SCENARIO.json", type=Path, help="a scenario file, one's own or a run's")
+    add_subject(parser)
+    parser.add_argument("--story", action="store_true", help="the story event by event, not only its main points")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario, history and a report here")
+
+
+def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    from ..files import read_scenario
+    from ..replay import replay
+
+    scenario = read_scenario(options.scenario)
+    subject = subject_called(options.subject, _defect(options, scenario))
+    with progress_of(options) as progress:
+        progress.step(f"replaying {options.scenario.name}")
+        replayed = replay(subject, scenario)
+    _tell(replayed, output, every_event=options.story)
+    if options.out is not None:
+        _keep(replayed, options.out)
+        output.say(f"kept in {options.out}")
+    output.result(_result(replayed, subject.name, options.scenario))
+    return ExitCode.VIOLATED if replayed.judgement.violated else ExitCode.HELD
+
+
+def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
+    """What to plant: what was asked for, else what the file was found with, if the subject has such things."""
+    if options.defect is not None:
+        return None if options.defect == "none" else str(options.defect)
+    return scenario.defect or None if options.subject == "simulated" else None
+
+
+def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
+    from ...properties.case import Case
+    from ..story import expected_rows
+
+    scenario, history = replayed.scenario, replayed.history
+    for paragraph in (replayed.story.sentence, *replayed.story.paragraphs):
+        output.say(paragraph)
+        output.say()
+    if every_event:
+        tell_events(history, output)
+    tell_verdicts(replayed.judgement.verdicts, output)
+    if history.sink != "plain":
+        case = Case(scenario.workload, scenario.topology, history)
+        tell_rows((expected_rows(case) - case.pending).elements(), history.committed, output)
+    output.say()
+    output.say(f"trace sha256 {replayed.trace_sha256}")
+
+
+def _keep(replayed: Replayed, folder: Path) -> None:
+    from ..files import write_history, write_scenario
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_scenario(folder / "scenario.json", replayed.scenario)
+    write_history(folder / "history.json", replayed.history)
+
+
+def _result(replayed: Replayed, subject: str, path: Path) -> dict[str, object]:
+    return {
+        "format": FORMAT,
+        "scenario": str(path),
+        "subject": subject,
+        "defect": replayed.scenario.defect,
+        "defect_reached": replayed.history.defect_reached,
+        "outcome": replayed.judgement.outcome,
+        "verdicts": replayed.judgement.verdicts,
+        "story": {"sentence": replayed.story.sentence, "paragraphs": replayed.story.paragraphs},
+        "trace_sha256": replayed.trace_sha256,
+    }

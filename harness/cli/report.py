@@ -1,0 +1,41 @@
+"""`cutproof report`: a run folder's report again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..exit_codes import ExitCode, UsageError
+from .output import Output
+
+FORMAT = "cutproof-report/1"
+
+DESCRIPTION = """\
+Writes report.html and junit.xml of a run folder again, from what the folder keeps:
+after an upgrade, or where a full disk kept them from being written."""
+
+EXAMPLES = """\
+examples:
+  cutproof report out/latest
+
+exit codes: 0 written, 2 not a run folder, 4 it could not be written"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="RUNDIR", type=Path, help="the folder of a run, with its summary.json")
+
+
+def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    from ...reports.junit import render_junit
+    from ..files import write_whole
+    from ..store import JUNIT, REPORT, read_view, write_report
+
+    folder: Path = options.folder
+    if not folder.is_dir():
+        raise UsageError(f"there is no run folder {folder}")
+    view = read_view(folder)
+    write_report(folder, view)
+    write_whole(folder / JUNIT, render_junit(view.summary).encode())
+    output.say(f"written: {folder / REPORT} and {folder / JUNIT}")
+    output.result({"format": FORMAT, "report": str(folder / REPORT), "junit": str(folder / JUNIT)})
+    return ExitCode.HELD

@@ -1,0 +1,83 @@
+"""Collected scenario files: `NAME.cutproof.json` under one's own tests, each a test.
+
+A file is a permanent counterexample: the test passes when its scenario holds.
+One that was found with a planted defect is run without it, unless it says in
+`expects` which invariant the defect violates; then it must be violated.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..properties.verdict import Violated
+from .causes import cause_of
+from .exit_codes import CutproofError
+from .files import ScenarioFileError, read_scenario
+from .pytest_verifier import ScenarioViolated, TestResult, failure_text, verifier_of
+from .replay import Replayed, replay
+from .scenario import Scenario
+from .subject import SubjectFailed
+from .subject_names import subject_called
+
+HOLDS = "holds"
+
+
+class ScenarioFile(pytest.File):
+    """A scenario file as a collector of its one test."""
+
+    def collect(self) -> Iterable[ScenarioItem]:
+        item: ScenarioItem = ScenarioItem.from_parent(self, name=self.path.name.removesuffix(".cutproof.json"))
+        yield item
+
+
+class ScenarioItem(pytest.Item):
+    """The test of one scenario file."""
+
+    def runtest(self) -> None:
+        scenario = read_scenario(self.path)
+        name = str(self.config.getoption("--cutproof-subject"))
+        wanted = scenario.expects if scenario.expects not in ("", HOLDS) else ""
+        planted = scenario.defect if wanted and name == "simulated" else None
+        replayed = replay(subject_called(name, planted), scenario)
+        result = _result(self.nodeid, name, scenario, replayed)
+        verifier_of(self.config).add(result)
+        if wanted and planted:
+            if wanted not in replayed.judgement.violated:
+                raise ScenarioViolated(f"{self.path.name}: {wanted} is not violated with the defect {planted} planted")
+        elif replayed.judgement.violated:
+            raise ScenarioViolated(failure_text(replayed, _command(self.path, name)))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        error = excinfo.value
+        if isinstance(error, (ScenarioViolated, ScenarioFileError, SubjectFailed, CutproofError)):
+            return str(error)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        return self.path, None, f"scenario {self.name}"
+
+
+def _command(path: Path, subject: str) -> str:
+    suffix = "" if subject == "simulated" else f" --subject {shlex.quote(subject)}"
+    return f"cutproof replay {shlex.quote(str(path))}{suffix}"
+
+
+def _result(test: str, subject: str, scenario: Scenario, replayed: Replayed) -> TestResult:
+    violated: dict[str, Violated] = replayed.judgement.violated
+    outcome = replayed.judgement.outcome
+    return TestResult(
+        test=test,
+        subject=subject,
+        run=1,
+        held=int(outcome == "held"),
+        violated=int(outcome == "violated"),
+        unknown=int(outcome == "unknown"),
+        failures=[
+            cause_of(name, verdict, scenario, replayed.history, subject) for name, verdict in list(violated.items())[:1]
+        ],
+    )

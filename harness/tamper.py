@@ -1,0 +1,113 @@
+"""`verify --tamper`: lies told about an engine's own histories, and whether the judge sees them.
+
+Scenarios are drawn and run as ever.  Wherever an invariant held, the history is
+altered so that it no longer may, and the verdict has to turn.  A lie for which no
+history had a place was not reached; that too is a shortfall.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from ..properties.case import Case
+from ..properties.history import History
+from ..properties.judge import judge
+from ..properties.tampering import LIES, Tampering, tamperings
+from ..properties.verdict import Holds, Verdict, Violated
+from .progress import Progress, Silent
+from .scenario import Scenario
+from .subject import Subject
+
+FORMAT = "cutproof-tamper/1"
+MISSES_KEPT = 5
+
+
+class LieCount(msgspec.Struct, kw_only=True):
+    """How often one lie was told, and seen."""
+
+    name: str
+    tried: int = 0
+    caught: int = 0
+    by_invariant: dict[str, int] = {}
+    """how often which invariant turned"""
+    missed: list[str] = []
+    """seeds of scenarios in which it was not seen, the first few"""
+
+
+class TamperReport(msgspec.Struct, kw_only=True):
+    """What `verify --tamper --json` prints."""
+
+    format: str = FORMAT
+    subject: str
+    seed: int
+    scenarios: int = 0
+    tamperings: list[LieCount]
+    caught: int = 0
+    missed: int = 0
+    not_reached: list[str] = []
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def has_teeth(self) -> bool:
+        """Every lie was told, and every time it was seen."""
+        return not self.missed and not self.not_reached
+
+
+def tamper(
+    subject: Subject,
+    draw: Callable[[int, int], Scenario],
+    *,
+    seed: int,
+    scenarios: int,
+    time_s: float | None = None,
+    progress: Progress | None = None,
+) -> TamperReport:
+    """Tell every lie about every drawn scenario's history; an interruption keeps what was done."""
+    progress = progress or Silent()
+    counts = {name: LieCount(name=name) for name in LIES}
+    report = TamperReport(subject=subject.name, seed=seed, tamperings=list(counts.values()))
+    began = time.monotonic()
+    progress.step("tampering with histories", scenarios)
+    try:
+        while report.scenarios < scenarios and not (time_s and time.monotonic() - began > time_s):
+            scenario = draw(seed, report.scenarios)
+            _tell_all(scenario, subject.run(scenario), counts)
+            report.scenarios += 1
+            progress.advance(report.scenarios)
+    except KeyboardInterrupt:
+        report.interrupted = True
+    report.caught = sum(count.caught for count in counts.values())
+    report.missed = sum(count.tried - count.caught for count in counts.values())
+    report.not_reached = [name for name, count in counts.items() if not count.tried]
+    report.seconds = round(time.monotonic() - began, 3)
+    return report
+
+
+def _tell_all(scenario: Scenario, history: History, counts: dict[str, LieCount]) -> None:
+    before = _verdicts(scenario, history)
+    for tampering in tamperings(Case(scenario.workload, scenario.topology, history)):
+        if any(isinstance(before.get(name), Holds) for name in tampering.invariants):
+            _count(scenario, _turned(scenario, history, tampering), counts[tampering.name])
+
+
+def _turned(scenario: Scenario, history: History, tampering: Tampering) -> list[str]:
+    """Which of the invariants that the lie touches are violated after it."""
+    after = _verdicts(scenario, tampering.apply(history))
+    return [name for name in tampering.invariants if isinstance(after.get(name), Violated)]
+
+
+def _count(scenario: Scenario, turned: list[str], count: LieCount) -> None:
+    count.tried += 1
+    count.caught += bool(turned)
+    for name in turned:
+        count.by_invariant[name] = count.by_invariant.get(name, 0) + 1
+    if not turned and len(count.missed) < MISSES_KEPT:
+        count.missed.append(scenario.seed)
+
+
+def _verdicts(scenario: Scenario, history: History) -> dict[str, Verdict]:
+    return judge(scenario.workload, scenario.topology, history).verdicts
