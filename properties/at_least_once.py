@@ -56,4 +56,3 @@ def replayed_records(case: Case) -> int:
     for run in case.history.runs:
         reads.update(run.reads)
     return sum(count - 1 for count in reads.values() if count > 1)
-

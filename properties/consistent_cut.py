@@ -22,6 +22,11 @@ the cut in the attempt that took it are asked for instead.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
+
+import msgspec
+
 from .case import Case
 from .cut_contents import missing_snapshots, rows_by_epoch, stored_state, transactions
 from .history import Mark, TaskRun
@@ -34,19 +39,24 @@ from .workload import COPY_BITS, SINK, origin_of
 def check(case: Case) -> Verdict:
     if "consistent-cut" not in case.promised:
         return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode does not align")
-    judged: set[int] = set()
+    lines = {checkpoint: case.lines.of_checkpoint(checkpoint) for checkpoint in sorted(case.lines.completed)}
+    reads = {line.tip: _reads(case, line) for line in lines.values()}
     exercised = 0
-    for checkpoint in sorted(case.lines.completed):
-        line = case.lines.of_checkpoint(checkpoint)
-        found = missing_snapshots(case, checkpoint)
-        found = found or _positions(case, line, checkpoint) or _channels(case, checkpoint)
-        if found is None and line.tip not in judged:
-            judged.add(line.tip)
-            found = _closure(case, line)
-        found = found or stored_state(case, checkpoint) or transactions(case, line, checkpoint)
+    for checkpoint, line in lines.items():
+        found = (
+            missing_snapshots(case, checkpoint)
+            or _positions(case, reads[line.tip], checkpoint)
+            or _channels(case, checkpoint)
+            or stored_state(case, checkpoint)
+            or transactions(case, line, checkpoint)
+        )
         if found is not None:
             return found
         exercised += _is_exercised(case, checkpoint)
+    for line in {line.tip: line for line in lines.values()}.values():
+        found = _closure(case, line, reads[line.tip])
+        if found is not None:
+            return found
     found = rows_by_epoch(case)
     if found is not None:
         return found
@@ -55,23 +65,38 @@ def check(case: Case) -> Verdict:
     return Holds(exercised=exercised)
 
 
-def _positions(case: Case, line: Line, checkpoint: int) -> Violated | None:
-    """Recorded positions against the reads before and after the marks."""
-    stored = case.positions(checkpoint)
-    below: dict[int, list[int]] = {split: [] for split in stored}
-    above: dict[int, list[int]] = {split: [] for split in stored}
-    reader: dict[int, str] = {}
+class _Reads(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of one split on a line, in order, and the epoch of each read."""
+
+    task: str
+    offsets: list[int] = []
+    epochs: list[int] = []
+
+
+def _reads(case: Case, line: Line) -> dict[int, _Reads]:
+    found: dict[int, _Reads] = {}
     for source in case.workload.inputs:
         for segment in line.of_operator(source.name):
-            count = segment.reads_up_to(checkpoint)
-            for index, (split, offset) in enumerate(segment.run.reads[: segment.reads]):
-                (below if index < count else above).setdefault(split, []).append(offset)
-                reader[split] = segment.run.task
-    for split, position in stored.items():
-        if below[split] == list(range(position)) and all(offset >= position for offset in above[split]):
-            continue
-        return _wrong_position(case, checkpoint, split, reader.get(split, ""), position, below[split], above[split])
+            for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
+                if split not in found:
+                    found[split] = _Reads(task=segment.run.task)
+                found[split].offsets.append(offset)
+                found[split].epochs.append(epoch)
+    return found
+
+
+def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violated | None:
+    """Recorded positions against the reads before and after the marks."""
+    for split, position in case.positions(checkpoint).items():
+        seen = reads.get(split, _NONE)
+        before = bisect_right(seen.epochs, checkpoint)
+        below, above = seen.offsets[:before], seen.offsets[before:]
+        if below != list(range(position)) or any(offset < position for offset in above):
+            return _wrong_position(case, checkpoint, split, seen.task, position, below, above)
     return None
+
+
+_NONE = _Reads(task="")
 
 
 def _wrong_position(
@@ -80,7 +105,7 @@ def _wrong_position(
     wrong = [offset for offset in below if offset >= position]
     wrong += [offset for offset in above if offset < position]
     wrong += sorted(set(range(position)) - set(below) - set(above))
-    wrong += [offset for index, offset in enumerate(below) if offset in below[:index]]
+    wrong += [offset for offset, count in Counter(below).items() if count > 1]
     return Violated(
         difference="position differs from reads",
         message=f"{task or 'no source'} read {len(below)} records of split {split} before the barrier of checkpoint"
@@ -156,13 +181,12 @@ def _uneven(
     )
 
 
-def _closure(case: Case, line: Line) -> Violated | None:
+def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | None:
     """Each record is applied in the epoch that it was read in."""
     read: dict[int, int] = {}
-    for source in case.workload.inputs:
-        for segment in line.of_operator(source.name):
-            for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
-                read[origin_of(split, offset) >> COPY_BITS] = epoch
+    for split, seen in reads.items():
+        for offset, epoch in zip(seen.offsets, seen.epochs, strict=True):
+            read[origin_of(split, offset) >> COPY_BITS] = epoch
     for operator in (*(node.name for node in case.workload.nodes), SINK):
         for segment in line.of_operator(operator):
             for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):

@@ -60,9 +60,7 @@ def stored_state(case: Case, checkpoint: int) -> Violated | None:
     return None
 
 
-def _wrong_state(
-    case: Case, checkpoint: int, name: str, owed: Counter[Entry], held: Counter[Entry]
-) -> Violated:
+def _wrong_state(case: Case, checkpoint: int, name: str, owed: Counter[Entry], held: Counter[Entry]) -> Violated:
     missing, extra = owed - held, held - owed
     keys = sorted({entry[1] for entry in (*missing, *extra)}, key=str)
     tasks = [

@@ -29,9 +29,8 @@ from .workload import Row
 
 def check(case: Case) -> Verdict:
     if "exactly-once" not in case.promised:
-        return Unknown(
-            reason="not promised", detail=f"{case.history.guarantee} mode with a {case.history.sink} sink"
-        )
+        detail = f"{case.history.guarantee} mode with a {case.history.sink} sink"
+        return Unknown(reason="not promised", detail="resumed from an older snapshot" if case.rewound else detail)
     by_applies = case.expected.follows_applies
     if by_applies and not is_determined(case.workload, case.topology):
         return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
@@ -92,7 +91,5 @@ def _table(case: Case) -> Violated | None:
 def _upserts(case: Case, everything: Counter[Row]) -> Violated | None:
     foreign = Counter(written.row for written in case.history.written if written.row not in everything)
     if foreign:
-        return violated_rows(
-            case, lost=Counter(), extra=foreign, owed=everything, where="the upserts", checkpoint=None
-        )
+        return violated_rows(case, lost=Counter(), extra=foreign, owed=everything, where="the upserts", checkpoint=None)
     return None

@@ -166,4 +166,3 @@ def _pipe(take: Take, side: int, onward: Push) -> Push:
             onward(out)
 
     return push
-

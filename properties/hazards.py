@@ -62,9 +62,7 @@ def restores(case: Case) -> list[Restore]:
 def disturbed_commits(case: Case) -> list[Transaction]:
     """Transactions with rows that a fault hit between their sealing and their commit."""
     hits = [
-        entry.order
-        for entry in case.history.journal
-        if isinstance(entry, FaultFired) and entry.kind in COMMIT_FAULTS
+        entry.order for entry in case.history.journal if isinstance(entry, FaultFired) and entry.kind in COMMIT_FAULTS
     ]
     return [
         one

@@ -49,7 +49,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """"violated" when any is; "held" when none is and at least one holds; else "unknown"."""
+        """One word: "violated" when any is, "held" when none is and at least one holds, else "unknown"."""
         if self.violated:
             return "violated"
         return "held" if any(isinstance(verdict, Holds) for verdict in self.verdicts.values()) else "unknown"
