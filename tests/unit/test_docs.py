@@ -1,0 +1,49 @@
+"""What the documents promise is there: links lead somewhere, and CI runs what the README says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests/README.md"]
+)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors of a document's headings, as code hosts make them."""
+    titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document: str) -> None:
+    here = ROOT / document
+    text = here.read_text(encoding="utf-8")
+    dead = []
+    for link in LINK.findall(text):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (here.parent / name) if name else here
+        if not target.exists() or (anchor and anchor not in _anchors(target.read_text(encoding="utf-8"))):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_decision_is_listed() -> None:
+    listed = set(LINK.findall((ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")))
+    assert listed == {path.name for path in (ROOT / "docs/decisions").glob("0*.md")}
+
+
+def test_ci_runs_what_the_readme_says() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8").replace(" --quiet", "")
+    commands = re.findall(r"^python3 -m venv .+$", readme, flags=re.MULTILINE)
+    assert len(commands) == 2
+    assert [command for command in commands if command not in script] == []
