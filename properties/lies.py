@@ -14,7 +14,6 @@ import msgspec
 
 from .case import Case
 from .history import History, Stored, TaskRun
-from .line import Segment
 
 T = TypeVar("T")
 Alteration = Callable[[History], None]
@@ -154,23 +153,14 @@ def input_first(case: Case) -> Lie | None:
 # records on their way
 
 
-def _places(case: Case) -> list[tuple[int, Segment, list[int]]]:
-    """(index of the run, its segment, the epochs of its applies) of each run on the line."""
-    found = []
-    for at, run in enumerate(case.history.runs):
-        segment = case.line.segment(run.task, run.attempt)
-        if segment is not None:
-            found.append((at, segment, segment.apply_epochs()))
-    return found
-
-
 def swap_applies(case: Case) -> Lie | None:
     """Two neighbours of one channel change places."""
     pairs = []
-    for at, segment, _ in _places(case):
+    for at, run in enumerate(case.history.runs):
+        segment = case.line.segment(run.task, run.attempt)
         last: dict[int, int] = {}
-        for number, (channel, origin) in enumerate(segment.run.applies[: segment.applies]):
-            if channel in last and segment.run.applies[last[channel]][1] != origin:
+        for number, (channel, origin) in enumerate(run.applies[: segment.applies] if segment is not None else ()):
+            if channel in last and run.applies[last[channel]][1] != origin:
                 pairs.append((at, last[channel], number))
             last[channel] = number
     chosen = middle(pairs)
@@ -191,11 +181,19 @@ def _apply_within(case: Case) -> tuple[int, int] | None:
     times = Counter((run.operator, origin) for run in case.history.runs for _, origin in run.applies)
     places = [
         (at, number)
-        for at, segment, epochs in _places(case)
-        for number, epoch in enumerate(epochs)
-        if epoch <= case.closing.epoch and times[segment.run.operator, segment.run.applies[number][1]] == 1
+        for at, run in enumerate(case.history.runs)
+        for number in range(_answerable(case, run))
+        if times[run.operator, run.applies[number][1]] == 1
     ]
     return middle(places)
+
+
+def _answerable(case: Case, run: TaskRun) -> int:
+    """How many of a run's applies count: those within the closing cut, or, where nothing rewinds, all."""
+    if case.history.guarantee == "at-most-once":
+        return len(run.applies)
+    segment = case.line.segment(run.task, run.attempt)
+    return segment.applies_up_to(case.closing.epoch) if segment is not None else 0
 
 
 def _count(history: History, run: TaskRun, number: int, by: int) -> None:

@@ -135,5 +135,5 @@ def correct_runs(seeds: range = range(8)) -> Iterator[tuple[Case, History]]:
     for seed in seeds:
         for case in (counting(), counting(bounded=False), joining(), copying()):
             for sink in ("transactional", "idempotent", "plain"):
-                for guarantee in ("exactly-once", "at-least-once"):
+                for guarantee in ("exactly-once", "at-least-once", "at-most-once"):
                     yield case, run(case, seed=seed, sink=sink, guarantee=guarantee)

@@ -186,7 +186,7 @@ class Toy:
             kept = msgspec.json.decode(text, type=StoredState)
             task.run.loaded = Loaded(checkpoint=restores.checkpoint, order=self.tick(), state=text)
         task.entries = list(kept.entries)
-        task.positions = kept.positions or dict.fromkeys(self.splits_of(task), 0)
+        task.positions = kept.positions or {split: self.first_offset(split) for split in self.splits_of(task)}
         if task.run.operator == SINK and self.seen.sink == "transactional":
             for name, _ in kept.transactions:
                 self.commit(next(sealed for sealed in self.seen.transactions if sealed.name == name))
@@ -200,6 +200,12 @@ class Toy:
             return []
         own = self.workload.splits_of(task.run.operator)
         return list(own[task.run.subtask :: self.topology.parallelism[task.run.operator]])
+
+    def first_offset(self, split: int) -> int:
+        """Where an attempt that restores nothing begins: behind all that was read, if it does not rewind."""
+        if self.seen.guarantee != "at-most-once":
+            return 0
+        return max((offset + 1 for run in self.seen.runs for of, offset in run.reads if of == split), default=0)
 
     # records
 
@@ -459,7 +465,14 @@ class Toy:
 
     def restart(self) -> None:
         """Start the next attempt from the newest completed snapshot."""
-        self.start(self.seen.completed[-1] if self.seen.completed else None, cause="task failed")
+        self.start(self.newest, cause="task failed")
+
+    @property
+    def newest(self) -> Completed | None:
+        """What an attempt begins with; at-most-once begins empty and does not rewind."""
+        if self.seen.guarantee == "at-most-once" or not self.seen.completed:
+            return None
+        return self.seen.completed[-1]
 
     def settle(self) -> None:
         """Until no task can take anything."""
@@ -516,7 +529,7 @@ class Toy:
     def resume(self) -> None:
         """A new job from the newest completed snapshot."""
         self.job += 1
-        self.start(self.seen.completed[-1] if self.seen.completed else None, cause="resumed")
+        self.start(self.newest, cause="resumed")
 
     def wander(self, steps: int, kills: int = 1) -> None:
         """Random but correct happenings; running when it returns."""
