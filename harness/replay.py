@@ -9,7 +9,7 @@ from ..properties.judge import Judgement
 from .files import digest
 from .run import run
 from .scenario import Scenario
-from .story import Story, tell
+from .story import Story, tell_case
 from .subject import Subject
 
 
@@ -29,6 +29,6 @@ def replay(subject: Subject, scenario: Scenario) -> Replayed:
         scenario=scenario,
         history=result.history,
         judgement=result.judgement,
-        story=tell(scenario, result.history, result.judgement.verdicts),
+        story=tell_case(scenario, result.case, result.judgement.verdicts),
         trace_sha256=digest(result.history),
     )

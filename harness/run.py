@@ -7,23 +7,41 @@ can be demanded of it.  What is judged is the history alone.
 
 from __future__ import annotations
 
-import msgspec
+import time
 
+from ..properties.case import Case
 from ..properties.history import History
-from ..properties.judge import Judgement, judge
+from ..properties.judge import Judgement, judge_case
 from .scenario import Scenario
 from .subject import Subject
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario, what happened, and what is to be thought of it."""
+class Result:
+    """A scenario, what happened, and what is to be thought of it.
 
-    scenario: Scenario
-    history: History
-    judgement: Judgement
+    `case` holds what the checkers found out on their way (lines, expected rows);
+    `run_s` and `judge_s` are the seconds that the subject and the judge took.
+    """
+
+    __slots__ = ("case", "judge_s", "judgement", "run_s", "scenario")
+
+    def __init__(self, scenario: Scenario, case: Case, judgement: Judgement, run_s: float, judge_s: float) -> None:
+        self.scenario = scenario
+        self.case = case
+        self.judgement = judgement
+        self.run_s = run_s
+        self.judge_s = judge_s
+
+    @property
+    def history(self) -> History:
+        return self.case.history
 
 
 def run(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> Result:
     """Drive the subject through the scenario and judge; `SubjectFailed` when it cannot be driven."""
+    began = time.perf_counter()
     history = subject.run(scenario, timeline=timeline)
-    return Result(scenario=scenario, history=history, judgement=judge(scenario.workload, scenario.topology, history))
+    ran = time.perf_counter()
+    case = Case(scenario.workload, scenario.topology, history)
+    judgement = judge_case(case)
+    return Result(scenario, case, judgement, ran - began, time.perf_counter() - ran)

@@ -77,6 +77,9 @@ class Resume(Command, kw_only=True, tag="resume"):
 
 AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume
 
+COMMANDS: dict[str, type[Command]] = {str(kind.__struct_config__.tag): kind for kind in AnyCommand.__args__}
+"""Every command kind by its name."""
+
 
 class Deviation(Value, kw_only=True):
     """One departure from the default schedule: who is late, and by how much.

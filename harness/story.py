@@ -48,7 +48,12 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tell(scenario: Scenario, history: History, verdicts: dict[str, Verdict]) -> Story:
-    case = Case(scenario.workload, scenario.topology, history)
+    return tell_case(scenario, Case(scenario.workload, scenario.topology, history), verdicts)
+
+
+def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict]) -> Story:
+    """The story of a case whose expected rows were already worked out."""
+    history = case.history
     paragraphs = (
         f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}.",
         f"What happened: {_joined(_events(scenario, history))}",

@@ -26,7 +26,7 @@ class Tally:
     """Counts over outcomes, each added once, in any order."""
 
     def __init__(self) -> None:
-        self.run = self.held = self.violated = 0
+        self.run = self.held = self.violated = self.undriven = 0
         self.seconds = {"draw": 0.0, "run": 0.0, "judge": 0.0}
         self._invariants = {name: Counter[str]() for name in INVARIANTS}
         self._reasons = {name: Counter[str]() for name in INVARIANTS}

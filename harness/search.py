@@ -1,0 +1,214 @@
+"""The search: draw scenarios, run and judge them, have PySpark judge them too.
+
+Workers draw, run and judge by the quick checker; meanwhile Spark starts, and
+then works through the scenarios in batches.  Where the two reckonings differ
+the harness has failed: nothing is called a violation that only one of them
+sees.  Scenario i of a seed is the same whatever the budget, the order of the
+work or the number of workers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
+
+import msgspec
+
+from ..reports.model import OracleCounts
+from .exit_codes import CutproofError, one_line
+from .oracle import Examined, Oracle
+from .outcome import Outcome
+from .pool import Pool
+from .progress import Progress, Silent
+from .store import RunFolder
+from .summary import Tally
+from .worker import Chunk
+
+CHUNK = 20
+"""scenarios that a worker takes at a time"""
+AHEAD = 2
+"""chunks that wait for each worker"""
+BATCH = 1_000
+"""scenarios in one question to PySpark"""
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a search goes on; whichever is reached first."""
+
+    scenarios: int
+    seconds: float | None = None
+    stop_at_first: bool = False
+
+
+class Found(msgspec.Struct, kw_only=True):
+    """What a search found, as far as it came."""
+
+    tally: Tally
+    oracle: OracleCounts = OracleCounts()
+    failing: list[Outcome] = []
+    """violated by the quick checker, by index"""
+    unconfirmed: set[int] = set()
+    """indexes of those that PySpark did not judge, or judged otherwise"""
+    failures: list[str] = []
+    """of the harness or its environment, each in one sentence"""
+    interrupted: bool = False
+    search_s: float = 0.0
+    start_s: float = 0.0
+    """nothing was done but to wait for the interpreters and Spark to start"""
+    oracle_s: float = 0.0
+    first_failure_s: float = 0.0
+
+
+class Search:
+    """One search; `run` once."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        oracle: Oracle,
+        budget: Budget,
+        *,
+        folder: RunFolder | None = None,
+        progress: Progress | None = None,
+        on_outcome: Callable[[Outcome], None] | None = None,
+    ) -> None:
+        self._pool = pool
+        self._oracle = oracle
+        self._budget = budget
+        self._folder = folder
+        self._progress = progress or Silent()
+        self._on_outcome = on_outcome
+        self._found = Found(tally=Tally(), failing=[], unconfirmed=set(), failures=[])
+        self._next = 0
+        self._running: set[Future[Chunk]] = set()
+        self._waiting: list[tuple[int, bytes]] = []
+        self._examiner = ThreadPoolExecutor(1, thread_name_prefix="oracle")
+        self._examining: Future[Examined] | None = None
+        self._asked: list[int] = []
+        self._began = 0.0
+
+    def run(self) -> Found:
+        """Search until the budget is spent; Ctrl-C ends it with what was done so far."""
+        self._began = time.perf_counter()
+        self._progress.step("running scenarios", self._budget.scenarios)
+        try:
+            self._feed()
+            self._oracle.start()
+            self._work()
+            self._judge_the_rest()
+        except KeyboardInterrupt:
+            self._found.interrupted = True
+            self._abandon()
+        except BrokenExecutor:
+            self._found.failures.append("a worker process died; what it was doing is lost")
+            self._abandon()
+        finally:
+            self._examiner.shutdown(wait=False, cancel_futures=True)
+        self._found.failing.sort(key=lambda outcome: outcome.index)
+        self._found.search_s = time.perf_counter() - self._began
+        return self._found
+
+    def _abandon(self) -> None:
+        """Give up what has not been done; what PySpark has not judged is not confirmed."""
+        self._found.unconfirmed.update(index for index, _ in self._waiting)
+        self._found.unconfirmed.update(self._asked)
+        for future in self._running:
+            future.cancel()
+
+    def _work(self) -> None:
+        while self._running:
+            done, self._running = wait(self._running, return_when=FIRST_COMPLETED)
+            for future in sorted(done, key=id):
+                self._take(future.result())
+            if not self._over():
+                self._feed()
+            self._examine(least=BATCH // 2)
+
+    def _feed(self) -> None:
+        while len(self._running) < AHEAD * self._pool.workers and self._next < self._budget.scenarios:
+            first, end = self._next, min(self._next + CHUNK, self._budget.scenarios)
+            self._running.add(self._pool.chunk(first, end))
+            self._next = end
+
+    def _over(self) -> bool:
+        budget = self._budget
+        late = budget.seconds is not None and time.perf_counter() - self._began >= budget.seconds
+        return late or (budget.stop_at_first and bool(self._found.failing))
+
+    def _take(self, chunk: Chunk) -> None:
+        found = self._found
+        if not found.tally.run and not found.tally.undriven:
+            found.start_s += time.perf_counter() - self._began
+        for undriven in chunk.undriven:
+            found.tally.undriven += 1
+            found.failures.append(f"scenario {undriven.index} could not be run: {undriven.reason}")
+        self._store(chunk)
+        for outcome, question in zip(chunk.outcomes, chunk.questions, strict=True):
+            found.tally.add(outcome)
+            self._waiting.append((outcome.index, question))
+            if outcome.violations:
+                if not found.failing:
+                    found.first_failure_s = time.perf_counter() - self._began
+                found.failing.append(outcome)
+            if self._on_outcome is not None:
+                self._on_outcome(outcome)
+        self._progress.advance(found.tally.run, f"{found.tally.violated} violated" if found.tally.violated else "")
+
+    def _store(self, chunk: Chunk) -> None:
+        """Into the run folder, as long as it can be written to."""
+        if self._folder is None:
+            return
+        try:
+            self._folder.add(chunk.outcomes)
+            for undriven in chunk.undriven:
+                self._folder.add_counterexample(f"undriven-{undriven.index}", undriven.scenario)
+        except CutproofError as error:
+            self._found.failures.append(one_line(error))
+            self._folder = None
+
+    def _examine(self, *, least: int) -> None:
+        """Hand PySpark the next batch, when it has none and enough have gathered."""
+        if self._examining is not None and self._examining.done():
+            self._answered(self._examining)
+        if self._examining is None and len(self._waiting) >= max(1, least):
+            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            self._asked = [index for index, _ in batch]
+            self._examining = self._examiner.submit(self._oracle.examine, [question for _, question in batch])
+
+    def _answered(self, examining: Future[Examined]) -> None:
+        found, asked = self._found, self._asked
+        self._examining, self._asked = None, []
+        try:
+            examined = examining.result()
+        except CutproofError as error:
+            found.unconfirmed.update(asked)
+            if one_line(error) not in found.failures:
+                found.failures.append(one_line(error))
+            return
+        found.oracle_s += examined.seconds
+        found.oracle = msgspec.structs.replace(
+            found.oracle,
+            engine=examined.engine,
+            workloads=found.oracle.workloads + examined.workloads,
+            expected_rows=found.oracle.expected_rows + examined.expected_rows,
+            queries=found.oracle.queries + examined.queries,
+            disagreements=found.oracle.disagreements + len(examined.disagreements),
+        )
+        for position, words in examined.disagreements:
+            found.unconfirmed.add(asked[position])
+            found.failures.append(f"the two judges disagree about scenario {asked[position]}: {words}")
+
+    def _judge_the_rest(self) -> None:
+        if self._examining is None and not self._waiting:
+            return
+        self._progress.step("waiting for PySpark")
+        idle = time.perf_counter()
+        self._oracle.wait()
+        self._found.start_s += time.perf_counter() - idle
+        self._progress.step("judging with PySpark", self._found.tally.run)
+        while self._examining is not None or self._waiting:
+            if self._examining is not None:
+                wait([self._examining])
+            self._examine(least=1)
+            self._progress.advance(self._found.tally.run - len(self._waiting) - len(self._asked))

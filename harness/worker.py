@@ -1,0 +1,152 @@
+"""What a worker process of a search does: draw, run, judge, shrink.
+
+Workers are spawned, so everything that reaches them is data: the subject by its
+name, the drawing by its parameters.  Results go back as bytes, since decoding
+them where they are needed costs less than unpickling.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ..properties.verdict import Violated
+from .inputs import LoadedWorkload
+from .oracle import question_of
+from .outcome import Outcome, outcome_of
+from .run import run
+from .scenario import Scenario
+from .shrink import MAX_RUNS, Shrunk, shrink
+from .slices import first_slice, sliced
+from .strategies import Drawing, scenario_of
+from .subject import Capabilities, Subject
+from .subject_names import subject_called
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search runs: whose scenarios, on which subject."""
+
+    subject: str = "simulated"
+    defect: str | None = None
+    drawing: Drawing = Drawing()
+    loaded: LoadedWorkload | None = None
+    """a workload in place of drawn ones; a large one is run in slices"""
+    seed: int = 0
+    keep_histories: bool = False
+
+
+class Undriven(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that the subject could not be driven through, and why, in one line."""
+
+    index: int
+    scenario: Scenario
+    reason: str
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True):
+    """Some scenarios, judged by the quick checker, and what PySpark is asked about them."""
+
+    outcomes: list[Outcome] = []
+    questions: list[bytes] = []
+    """one for each outcome"""
+    undriven: list[Undriven] = []
+
+
+class Worker:
+    """A subject and a strategy, ready to run scenarios by their numbers."""
+
+    def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
+        """`subject` in place of the plan's name, for one that lives in this process."""
+        self._plan = plan
+        self.subject = subject or subject_called(plan.subject, plan.defect)
+        self._draw = drawer(plan, self.subject.capabilities)
+
+    def chunk(self, first: int, end: int) -> Chunk:
+        """Scenarios `first` to `end` - 1 of the plan's seed."""
+        chunk = Chunk(outcomes=[], questions=[], undriven=[])
+        for index in range(first, end):
+            began = time.perf_counter()
+            scenario = self._draw(self._plan.seed, index)
+            if self._plan.defect:
+                scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
+            self._one(chunk, index, scenario, time.perf_counter() - began)
+        return chunk
+
+    def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
+        try:
+            result = run(self.subject, scenario)
+            outcome = outcome_of(
+                index,
+                scenario,
+                result.history,
+                result.judgement.verdicts,
+                keep_history=self._plan.keep_histories,
+                seconds=(draw_s, result.run_s, result.judge_s),
+            )
+            question = question_of(result)
+        except Exception as error:  # the subject or a checker broke: reported as the harness's failure
+            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=_where(error)))
+            return
+        chunk.outcomes.append(outcome)
+        chunk.questions.append(question)
+
+    def shrink(self, scenario: Scenario, invariant: str, difference: str, max_runs: int = MAX_RUNS) -> Shrunk:
+        def still_fails(smaller: Scenario) -> bool:
+            return fails_like(self.subject, smaller, invariant, difference)
+
+        return shrink(scenario, still_fails, max_runs=max_runs)
+
+
+def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scenario]:
+    """The function from seed and index to the plan's scenario."""
+    drawing = msgspec.structs.replace(plan.drawing, capabilities=plan.drawing.capabilities or capabilities)
+    if plan.loaded is None:
+        return scenario_of(drawing)
+    first = first_slice(plan.loaded)
+    drawing = msgspec.structs.replace(drawing, workload=first.workload, topology=first.topology)
+    return sliced(scenario_of(drawing), plan.loaded)
+
+
+def fails_like(subject: Subject, scenario: Scenario, invariant: str, difference: str) -> bool:
+    """Whether the scenario violates the invariant by the same kind of difference."""
+    try:
+        verdict = run(subject, scenario).judgement.verdicts.get(invariant)
+    except Exception:  # a smaller scenario that breaks the subject is another failure, not this one
+        return False
+    return isinstance(verdict, Violated) and verdict.difference == difference
+
+
+def _where(error: Exception) -> str:
+    """The exception in one line, with the place that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    text = " ".join(str(error).split())
+    if not frames:
+        return f"{type(error).__name__}: {text}"
+    last = frames[-1]
+    return f"{type(error).__name__}: {text} ({last.name}, line {last.lineno} of {Path(last.filename).name})"
+
+
+_worker: Worker | None = None
+_encoder = msgspec.msgpack.Encoder()
+
+
+def start(plan: Plan) -> None:
+    """Make this process a worker; Ctrl-C is its parent's to handle."""
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _worker = Worker(plan)
+
+
+def chunk(first: int, end: int) -> bytes:
+    assert _worker is not None
+    return _encoder.encode(_worker.chunk(first, end))
+
+
+def shrunk(scenario: Scenario, invariant: str, difference: str) -> Shrunk:
+    assert _worker is not None
+    return _worker.shrink(scenario, invariant, difference)
