@@ -61,6 +61,7 @@ CONTROL_MESSAGES: tuple[str, ...] = (
     "abort",
     "cancel",
     "terminate",
+    "ended",
     "finished",
 )
 """The control messages that lose-, late- and repeat-message can hit."""

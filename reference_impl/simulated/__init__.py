@@ -1,1 +1,1 @@
-
+"""The simulator: the core in virtual time, where a run is a function of its scenario."""

@@ -1,0 +1,33 @@
+"""Carries a plan of faults out on an environment, whatever that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .. import plan
+from ..ports import Disturbable
+
+
+def inject(fault: plan.AnyFault, number: int, environment: Disturbable) -> bool:
+    """Apply one fault now; whether the environment could apply it."""
+    return _HOW[type(fault)](fault, number, environment)
+
+
+_HOW: dict[type, Callable[..., bool]] = {
+    plan.KillTask: lambda f, n, env: env.kill_task(n, f.task),
+    plan.KillNode: lambda f, n, env: env.kill_node(n, f.node),
+    plan.KillCoordinator: lambda f, n, env: env.kill_coordinator(n, f.down_us),
+    plan.PauseTask: lambda f, n, env: env.pause_task(n, f.task, f.for_us),
+    plan.DelayChannel: lambda f, n, env: env.delay_channel(n, f.sender, f.receiver, f.by_us, f.for_us),
+    plan.StallChannel: lambda f, n, env: env.stall_channel(n, f.sender, f.receiver, f.for_us),
+    plan.CutChannel: lambda f, n, env: env.cut_channel(n, f.sender, f.receiver),
+    plan.LoseMessage: lambda f, n, env: env.meddle(n, "lose", f.message, f.task, 0),
+    plan.LateMessage: lambda f, n, env: env.meddle(n, "late", f.message, f.task, f.by_us),
+    plan.RepeatMessage: lambda f, n, env: env.meddle(n, "repeat", f.message, f.task, f.after_us),
+    plan.FailWrite: lambda f, n, env: env.fail_write(n, f.task),
+    plan.FailRead: lambda f, n, env: env.fail_read(n, f.task),
+    plan.TearWrite: lambda f, n, env: env.tear_write(n, f.task),
+    plan.LoseUnsynced: lambda f, n, env: env.lose_unsynced(n, f.node),
+    plan.FailCommit: lambda f, n, env: env.fail_commit(n, f.task, f.how, f.times),
+    plan.RaiseInOperator: lambda f, n, env: env.raise_in_operator(n, f.task, f.always),
+}

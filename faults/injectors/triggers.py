@@ -1,0 +1,67 @@
+"""What sets things off: times, points and phases, each with an action of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..plan import AnyTrigger, AtPoint, AtTime, InPhase
+
+Action = Callable[[], None]
+
+
+class Triggers:
+    """Waits for triggers and carries out their actions, once each.
+
+    `later(time, action)` is how the environment does something at a time.
+    Occurrences of a point are counted per (point, task) and per point over all
+    tasks, for the `before` and the `after` side alike.
+    """
+
+    def __init__(self, now: Callable[[], int], later: Callable[[int, Action], None]) -> None:
+        self._now = now
+        self._later = later
+        self._points: dict[tuple[str, str | None, str], list[tuple[int, Action]]] = {}
+        self._counts: dict[tuple[str, str | None, str], int] = {}
+        self._phases: dict[str, list[tuple[int, int, Action]]] = {}
+        self._entered: dict[str, int] = {}
+
+    def add(self, trigger: AnyTrigger, action: Action) -> None:
+        """Have an action carried out when its trigger comes."""
+        if isinstance(trigger, AtTime):
+            self._later(trigger.at_us, action)
+        elif isinstance(trigger, AtPoint):
+            address = (trigger.point, trigger.task, trigger.side)
+            self._points.setdefault(address, []).append((trigger.occurrence, action))
+        else:
+            self._add_phase(trigger, action)
+
+    def _add_phase(self, trigger: InPhase, action: Action) -> None:
+        self._phases.setdefault(trigger.phase, []).append((trigger.occurrence, trigger.after_us, action))
+
+    @property
+    def points(self) -> frozenset[str]:
+        return frozenset(point for point, _, _ in self._points)
+
+    @property
+    def phases(self) -> bool:
+        return bool(self._phases)
+
+    def reached(self, point: str, task: str | None, side: str) -> None:
+        """A point was reached: count it, and do what waited for this occurrence."""
+        for address in ((point, task, side), (point, None, side)) if task is not None else ((point, None, side),):
+            count = self._counts.get(address, 0) + 1
+            self._counts[address] = count
+            for occurrence, action in self._points.get(address, ()):
+                if occurrence == count:
+                    action()
+
+    def entered(self, phase: str) -> None:
+        """The job entered a phase."""
+        count = self._entered.get(phase, 0) + 1
+        self._entered[phase] = count
+        for occurrence, after_us, action in self._phases.get(phase, ()):
+            if occurrence == count:
+                if after_us:
+                    self._later(self._now() + after_us, action)
+                else:
+                    action()

@@ -1,0 +1,325 @@
+"""Records what a world reports as a history, the checkers' contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...properties import history as h
+from ...reference_impl.core import transactions as t
+from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+
+
+class RunLog:
+    """The program order of one attempt of one task, as it grows."""
+
+    def __init__(self, recorder: Recorder, run: h.TaskRun) -> None:
+        self._recorder = recorder
+        self._run = run
+        self.reads = run.reads
+        self.applies = run.applies
+
+    def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None:
+        recorder, run = self._recorder, self._run
+        run.marks.append(
+            h.Mark(
+                checkpoint=checkpoint,
+                order=recorder.order(),
+                at_us=recorder.now(),
+                reads=len(run.reads),
+                applies=len(run.applies),
+                received=received,
+                sent=sent,
+                events=recorder.events(),
+            )
+        )
+        recorder.show("snapshot-taken", run, checkpoint)
+
+    def restored(self, checkpoint: CheckpointId, state: str) -> None:
+        run = self._run
+        before = len(run.applies) + len(run.reads)
+        run.loaded = h.Loaded(
+            checkpoint=checkpoint, order=self._recorder.order(), applies_before=before, state=state
+        )
+        self._recorder.show("state-loaded", run, checkpoint)
+
+    def input_ended(self) -> None:
+        self._run.end_of_data = True
+
+    def ended(self, how: str) -> None:
+        self._run.ended = self._recorder.order()
+        self._run.how = how
+        self._recorder.show("ended", self._run, None, how)
+
+
+class Recorder:
+    """An observer of a world; `history` is what it saw."""
+
+    def __init__(self, history: h.History, kinds: Sequence[str], now: Callable[[], int], detailed: bool) -> None:
+        """`kinds` are the plan's faults by kind, in the plan's order."""
+        self.history = history
+        self.detailed = detailed
+        self.now = now
+        self._kinds = kinds
+        self._order = 0
+        self._transactions: dict[str, h.Transaction] = {}
+        self._fired: set[int] = set()
+
+    def order(self) -> int:
+        self._order += 1
+        return self._order
+
+    def events(self) -> int:
+        """Records read and applied so far, by all tasks together."""
+        return sum(len(run.reads) + len(run.applies) for run in self.history.runs)
+
+    # -- tasks and channels ------------------------------------------------------------
+
+    def task_started(
+        self,
+        task: TaskId,
+        operator: str,
+        subtask: int,
+        attempt: AttemptId,
+        job: int,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> RunLog:
+        run = h.TaskRun(
+            task=task,
+            operator=operator,
+            subtask=subtask,
+            attempt=attempt,
+            job=job,
+            started=self.order(),
+            inputs=list(inputs),
+            outputs=list(outputs),
+            reads=[],
+            applies=[],
+            marks=[],
+        )
+        self.history.runs.append(run)
+        self.show("task-deployed", run, None)
+        return RunLog(self, run)
+
+    def channel_opened(self, name: str, attempt: AttemptId) -> h.Channel:
+        channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[])
+        self.history.channels.append(channel)
+        return channel
+
+    # -- the coordinator -----------------------------------------------------------------
+
+    def note(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+        at = self.now()
+        journal = self.history.journal
+        if what == "attempt-started":
+            journal.append(
+                h.AttemptStarted(
+                    order=self.order(), at_us=at, attempt=attempt or 0, job=job, restores=checkpoint, cause=detail
+                )
+            )
+        elif what == "attempt-running":
+            journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
+        elif what == "checkpoint-triggered":
+            journal.append(
+                h.CheckpointTriggered(
+                    order=self.order(),
+                    at_us=at,
+                    checkpoint=checkpoint or 0,
+                    job=job,
+                    attempt=attempt or 0,
+                    savepoint=detail == "savepoint",
+                )
+            )
+        elif what == "checkpoint-aborted":
+            journal.append(
+                h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=checkpoint or 0, reason=detail)
+            )
+        if self.detailed:
+            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail)
+
+    def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
+        self.history.journal.append(
+            h.TaskFailed(
+                order=self.order(), at_us=self.now(), task=task, attempt=attempt, reason=reason, fault=fault
+            )
+        )
+
+    def coordinator(self, up: bool, fault: int | None) -> None:
+        entry: h.AnyJournalEntry
+        if up:
+            entry = h.CoordinatorUp(order=self.order(), at_us=self.now())
+        else:
+            entry = h.CoordinatorDown(order=self.order(), at_us=self.now(), fault=fault)
+        self.history.journal.append(entry)
+        if self.detailed:
+            self.timed("coordinator-up" if up else "killed", "coordinator", 0)
+
+    def command_issued(self, command: int, kind: str, drain: bool) -> None:
+        self.history.journal.append(
+            h.CommandIssued(order=self.order(), at_us=self.now(), command=command, kind=kind, drain=drain)
+        )
+
+    def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
+        self.history.journal.append(
+            h.CommandReturned(
+                order=self.order(), at_us=self.now(), command=command, checkpoint=checkpoint, error=error
+            )
+        )
+
+    def job_ended(self, job: int, status: str, checkpoint: CheckpointId | None, reason: str) -> None:
+        self.history.journal.append(
+            h.JobEnded(
+                order=self.order(), at_us=self.now(), job=job, status=status, checkpoint=checkpoint, reason=reason
+            )
+        )
+        if self.detailed:
+            self.timed("job-ended", "coordinator", 0, detail=status)
+
+    # -- the stores ------------------------------------------------------------------------
+
+    def snapshot_stored(
+        self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
+    ) -> None:
+        self.history.stored.append(
+            h.Stored(
+                checkpoint=checkpoint,
+                task=task,
+                attempt=attempt,
+                order=self.order(),
+                at_us=self.now(),
+                handle=handle,
+                state=state,
+            )
+        )
+        if self.detailed:
+            self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
+
+    def checkpoint_completed(
+        self, checkpoint: CheckpointId, job: int, attempt: AttemptId, handles: dict[TaskId, Handle], savepoint: bool
+    ) -> None:
+        self.history.completed.append(
+            h.Completed(
+                checkpoint=checkpoint,
+                job=job,
+                attempt=attempt,
+                order=self.order(),
+                at_us=self.now(),
+                handles={str(task): str(handle) for task, handle in handles.items()},
+                savepoint=savepoint,
+            )
+        )
+        if self.detailed:
+            self.timed("checkpoint-completed", "coordinator", attempt, checkpoint=checkpoint)
+
+    def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
+        self.history.journal.append(
+            h.SnapshotDeleted(
+                order=self.order(), at_us=self.now(), checkpoint=checkpoint or 0, handles=[str(one) for one in handles]
+            )
+        )
+
+    def commit_requested(self, name: str) -> None:
+        transaction = self._transactions.get(name)
+        if transaction is not None and transaction.commit_requested is None:
+            transaction.commit_requested = self.order()
+
+    def transacted(self, request: t.AnyRequest, outcome: t.Outcome, applied: int) -> None:
+        """What the external store did about a request."""
+        if not isinstance(outcome, t.Done):
+            return
+        if isinstance(request, t.Append | t.Upsert):
+            self.history.written.append(
+                h.Written(
+                    task=request.writer, attempt=request.attempt, order=self.order(), applied=applied, row=request.row
+                )
+            )
+        elif isinstance(request, t.Begin):
+            self._begun(request)
+        elif isinstance(request, t.Write | t.PreCommit | t.Commit | t.AbortTransaction):
+            self._changed(request, applied)
+
+    def _begun(self, request: t.Begin) -> None:
+        if request.name in self._transactions:
+            return
+        transaction = h.Transaction(
+            name=request.name, task=request.writer, attempt=request.attempt, begun=self.order(), rows=[], applied=[]
+        )
+        self._transactions[request.name] = transaction
+        self.history.transactions.append(transaction)
+
+    def _changed(self, request: t.Write | t.PreCommit | t.Commit | t.AbortTransaction, applied: int) -> None:
+        transaction = self._transactions.get(request.name)
+        if transaction is None or transaction.status in ("committed", "aborted"):
+            return
+        if isinstance(request, t.Write):
+            transaction.rows.extend(request.rows)
+            transaction.applied.extend([applied] * len(request.rows))
+            return
+        order = self.order()
+        if isinstance(request, t.PreCommit):
+            transaction.status, transaction.prepared, transaction.checkpoint = "prepared", order, request.checkpoint
+        elif isinstance(request, t.Commit):
+            transaction.status, transaction.committed = "committed", order
+        else:
+            transaction.status, transaction.aborted = "aborted", order
+        if self.detailed:
+            self.timed(
+                f"transaction-{transaction.status}", request.writer, request.attempt, detail=f"{len(transaction.rows)} rows"
+            )
+
+    def looked(self, began: int, rows: int) -> None:
+        self.history.reads.append(h.Read(began=began, ended=self.order(), rows=rows))
+
+    # -- faults and the time line ------------------------------------------------------------
+
+    def fault_fired(self, fault: int, phase: str, detail: str, attempt: int | None) -> None:
+        self.history.healed = self.order()
+        self.history.journal.append(
+            h.FaultFired(
+                order=self.order(),
+                at_us=self.now(),
+                fault=fault,
+                kind=self._kinds[fault],
+                phase=phase,
+                detail=detail,
+                attempt=attempt,
+            )
+        )
+        if self.detailed:
+            self.timed("fault-fired", "", attempt or 0, detail=detail)
+
+    def fault_healed(self, fault: int) -> None:
+        self.history.healed = self.order()
+
+    def show(self, what: str, run: h.TaskRun, checkpoint: int | None, detail: str = "") -> None:
+        if self.detailed:
+            self.timed(what, run.task, run.attempt, checkpoint=checkpoint, detail=detail)
+
+    def timed(
+        self,
+        what: str,
+        task: str,
+        attempt: int,
+        *,
+        peer: str = "",
+        detail: str = "",
+        channel: str = "",
+        position: int = -1,
+        checkpoint: int | None = None,
+        origin: int | None = None,
+    ) -> None:
+        self.history.timeline.append(
+            h.Timed(
+                order=self.order(),
+                at_us=self.now(),
+                what=what,
+                task=task,
+                attempt=attempt,
+                peer=peer,
+                detail=detail,
+                channel=channel,
+                position=position,
+                checkpoint=checkpoint,
+                origin=origin,
+            )
+        )

@@ -1,0 +1,189 @@
+"""The simulated reference engine as a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+from ...faults.injectors.environment import inject
+from ...faults.injectors.triggers import Triggers
+from ...faults.plan import KINDS, AtTime
+from ...faults.plan import kind_of as fault_kind
+from ...properties.history import History, Residue
+from ...reference_impl.core.errors import EngineError
+from ...reference_impl.core.parts import Parts
+from ...reference_impl.defects import parts_for
+from ...reference_impl.simulated.decisions import Decisions
+from ...reference_impl.simulated.disturbances import Disturbances
+from ...reference_impl.simulated.world import World
+from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
+from ..subject import Capabilities, SubjectFailed
+from .recorder import Recorder
+from .translation import config, identity, job_graph, logs, settings
+
+OPERATORS = ("map", "filter", "flat-map", "count", "sum", "greater", "dedup", "union", "join")
+
+
+class SimulatedSubject:
+    """Runs scenarios in virtual time; with `defect`, on an engine with that defect planted."""
+
+    def __init__(self, defect: str | None = None) -> None:
+        self.defect = defect
+
+    @property
+    def name(self) -> str:
+        return "simulated"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            faults=frozenset(KINDS),
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+            operators=frozenset(OPERATORS),
+            guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
+            sinks=frozenset({"transactional", "idempotent", "plain"}),
+            deviations=True,
+        )
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        """Run a scenario; raises SubjectFailed for one that the engine refuses."""
+        try:
+            run = Run(scenario, parts_for(self.defect), timeline)
+        except EngineError as error:
+            raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
+        return run.history()
+
+
+class Run:
+    """One run: a world, what disturbs it, and the history of it."""
+
+    def __init__(self, scenario: Scenario, parts: Parts, timeline: bool) -> None:
+        self.scenario = scenario
+        self.parts = parts
+        engine = scenario.engine
+        told = config(engine)
+        told.check()
+        self._history = History(
+            subject="simulated",
+            guarantee=engine.guarantee,
+            sink=engine.sink,
+            runs=[],
+            channels=[],
+            stored=[],
+            completed=[],
+            transactions=[],
+            written=[],
+            reads=[],
+            journal=[],
+            timeline=[],
+        )
+        kinds = [fault_kind(fault) for fault in scenario.faults]
+        recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline)
+        self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
+        self.world = World(
+            job_graph(scenario.workload, scenario.topology),
+            told,
+            settings(scenario),
+            logs(scenario.workload),
+            observer=recorder,
+            decisions=self.decisions,
+            parts=parts,
+            identity="" if engine.sink == "plain" else identity(scenario.workload),
+        )
+        self.environment = Disturbances(self.world)
+        self.triggers = Triggers(self.environment.now, self.environment.at)
+        self._unapplied: dict[str, None] = {}
+        self._resumes = [command for command in scenario.commands if isinstance(command, Resume)]
+        self._plan()
+
+    def _plan(self) -> None:
+        for number, fault in enumerate(self.scenario.faults):
+            name = f"fault {number}: {fault_kind(fault)}"
+            self._unapplied[name] = None
+            self.triggers.add(fault.trigger, self._injection(number, name))
+        for number, command in enumerate(self.scenario.commands):
+            if not isinstance(command, Resume):
+                name = f"command {number}: {kind_of(command)}"
+                self._unapplied[name] = None
+                self.triggers.add(command.trigger, self._issue(number, name, command))
+        self.world.direct(Director(self))
+
+    def _injection(self, number: int, name: str) -> Callable[[], None]:
+        def act() -> None:
+            if not self.world.job_over and inject(self.scenario.faults[number], number, self.environment):
+                self._unapplied.pop(name, None)
+
+        return act
+
+    def _issue(self, number: int, name: str, command: AnyCommand) -> Callable[[], None]:
+        def act() -> None:
+            if not self.world.job_over:
+                self._unapplied.pop(name, None)
+                drain = isinstance(command, StopWithSavepoint) and command.drain
+                assert isinstance(command, Savepoint | StopWithSavepoint | Cancel)
+                self.world.command(number, kind_of(command), drain)
+
+        # a command acts between steps: whoever reached the point finishes its step first
+        return lambda: self.world.loop.after(0, lambda *_: act())
+
+    def resume(self, status: str) -> None:
+        """Start the next job, once the one before has ended, if the scenario says so."""
+        if not self._resumes or status not in ("stopped", "drained", "cancelled", "failed"):
+            return
+        command = self._resumes.pop(0)
+        number = self.scenario.commands.index(command)
+        pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else 1_000
+
+        def act() -> None:
+            world = self.world
+            snapshot = max(world.retained, key=lambda one: one.checkpoint, default=None)
+            if snapshot is None and status == "failed":
+                return
+            world.observer.command_issued(number, "resume", False)
+            world.submit(snapshot)
+            world.observer.command_returned(number, snapshot.checkpoint if snapshot else None, "")
+
+        self.environment.at(self.world.loop.now + pause, act)
+
+    def history(self) -> History:
+        """Run it, and everything that it let us see."""
+        self.world.run()
+        history, world = self._history, self.world
+        history.quiet = world.quiet
+        history.committed = list(world.sessions.store.rows())
+        history.residue = self._residue()
+        history.unapplied = [*self._unapplied, *self.decisions.unapplied(), *(kind_of(one) for one in self._resumes)]
+        history.defect_reached = self.parts.reached
+        if world.quiet:
+            world.look()
+        return history
+
+    def _residue(self) -> Residue:
+        world = self.world
+        accounts = world.sessions.store.accounts.values()
+        retained = world.retained
+        if not world.job_over and world.coordinator is not None:
+            retained = world.coordinator.machine.checkpoints.retained
+        return Residue(
+            open_transactions=[account.name for account in accounts if account.status == "open"],
+            prepared_transactions=[account.name for account in accounts if account.status == "prepared"],
+            files=[str(handle) for handle in world.stores.files.files],
+            retained=[int(snapshot.checkpoint) for snapshot in retained],
+            live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
+        )
+
+
+class Director:
+    """Hands what a world reports to the triggers of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.points = run.triggers.points
+        self.phases = run.triggers.phases
+        self.reached = run.triggers.reached
+        self.entered = run.triggers.entered
+
+    def job_ended(self, job: int, status: str) -> None:
+        self._run.resume(status)
+
+

@@ -1,0 +1,148 @@
+"""From the neutral description of a workload to a job graph of the reference engine.
+
+The functions made here are the user functions of the engine under test.  The
+quick checker and PySpark read the same description and share none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ...properties import workload as described
+from ...properties.workload import SINK, Topology, Workload
+from ...reference_impl.core import operators as engine
+from ...reference_impl.core.config import Config
+from ...reference_impl.core.source import SplitLog
+from ...reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from ...reference_impl.simulated.settings import Settings
+from ..scenario import Engine, Scenario
+
+
+def job_graph(workload: Workload, topology: Topology) -> JobGraph:
+    """The engine's graph: sources, operators and the one sink."""
+    specs = [
+        OperatorSpec(
+            name=source.name,
+            parallelism=topology.parallelism[source.name],
+            splits=workload.splits_of(source.name),
+            role="source",
+        )
+        for source in workload.inputs
+    ]
+    for node in workload.nodes:
+        specs.append(
+            OperatorSpec(
+                name=node.name,
+                parallelism=topology.parallelism[node.name],
+                inputs=_edges(topology, node.inputs, node.name),
+                build=builder(node.operator),
+            )
+        )
+    specs.append(
+        OperatorSpec(
+            name=SINK,
+            parallelism=topology.parallelism[SINK],
+            inputs=_edges(topology, (workload.output,), SINK),
+            role="sink",
+        )
+    )
+    return JobGraph(tuple(specs), topology.key_groups)
+
+
+def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[EdgeSpec, ...]:
+    return tuple(
+        EdgeSpec(sender=sender, partitioning=topology.edge(sender, receiver).partitioning) for sender in senders
+    )
+
+
+def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
+    """What makes an instance of the operator for one subtask."""
+    if isinstance(operator, described.Map):
+        return lambda: engine.Map(_mapping(operator))
+    if isinstance(operator, described.Filter):
+        modulus, drop = operator.modulus, operator.drop
+        return lambda: engine.Filter(lambda value: value is not None and value % modulus != drop)
+    if isinstance(operator, described.FlatMap):
+        fan = operator.fan
+        return lambda: engine.FlatMap(
+            lambda value: () if value is None else tuple(value + copy for copy in range(value % (fan + 1)))
+        )
+    if isinstance(operator, described.Count):
+        return lambda: engine.Count(operator.tagged)
+    if isinstance(operator, described.Dedup):
+        return lambda: engine.Dedup(operator.keys_only)
+    plain: dict[type[described.Operator], Callable[[], engine.Operator]] = {
+        described.Sum: engine.Sum,
+        described.Greater: engine.Greater,
+        described.Union: engine.Union,
+        described.Join: engine.Join,
+    }
+    return plain[type(operator)]
+
+
+def _mapping(operator: described.Map) -> Callable[[int | None, int | None], tuple[int | None, int | None]]:
+    multiply, add, rekey = operator.multiply, operator.add, operator.rekey
+
+    def mapped(key: int | None, value: int | None) -> tuple[int | None, int | None]:
+        new_key = key if rekey is None or key is None else key % rekey
+        return new_key, None if value is None else value * multiply + add
+
+    return mapped
+
+
+def logs(workload: Workload) -> list[SplitLog]:
+    return [
+        SplitLog(split=number, records=records, bounded=source.bounded) for number, source, records in workload.splits()
+    ]
+
+
+def identity(workload: Workload) -> str:
+    """By what an idempotent sink replaces rows: the key where rows are one per key and
+    grow (a count, a deduplication by key), else the whole row."""
+    operator = workload.nodes[-1].operator if workload.nodes else None
+    if isinstance(operator, described.Count | described.Dedup):
+        return "key"
+    return "row"
+
+
+def config(engine_settings: Engine) -> Config:
+    return Config(
+        guarantee=engine_settings.guarantee,
+        sink=engine_settings.sink,
+        synchronous=engine_settings.snapshot_mode == "synchronous",
+        memory=engine_settings.snapshot_store == "memory",
+        checkpoint_interval_us=engine_settings.checkpoint_interval_us,
+        minimum_pause_us=engine_settings.minimum_pause_us,
+        checkpoint_timeout_us=engine_settings.checkpoint_timeout_us,
+        concurrent_checkpoints=engine_settings.concurrent_checkpoints,
+        tolerated_failures=engine_settings.tolerated_failures,
+        retained_checkpoints=engine_settings.retained_checkpoints,
+        restart_attempts=engine_settings.restart_attempts,
+        restart_delay_us=engine_settings.restart_delay_us,
+    )
+
+
+def settings(scenario: Scenario) -> Settings:
+    """The world's settings; its limit of time grows with what there is to do and to heal."""
+    told = scenario.engine
+    troubles = len(scenario.faults) + len(scenario.commands) + 1
+    healing = sum(
+        getattr(fault, name, 0) for fault in scenario.faults for name in ("for_us", "down_us", "by_us", "after_us")
+    )
+    late = sum(deviation.by_us for deviation in scenario.deviations)
+    work = scenario.workload.records() * (told.read_interval_us + told.apply_cost_us * 8)
+    limit = 500_000 + 20 * work + healing + late + troubles * (
+        2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 100_000
+    )
+    return Settings(
+        memory=told.snapshot_store == "memory",
+        channel_capacity=told.channel_capacity,
+        nodes=told.nodes,
+        read_interval_us=told.read_interval_us,
+        apply_cost_us=told.apply_cost_us,
+        channel_latency_us=told.channel_latency_us,
+        control_latency_us=told.control_latency_us,
+        snapshot_write_us=told.snapshot_write_us,
+        transaction_us=told.transaction_us,
+        limit_us=limit,
+    )

@@ -1,0 +1,257 @@
+"""Barrier alignment: when a task with several inputs takes its snapshot.
+
+Seed 004: a channel that delivered barrier n is set aside until the last input
+has delivered it too; then the task snapshots, sends barrier n on, and takes the
+waiting records before new ones (ABS-2).  `TABLE` is the whole of it: for a state
+and a signal it names the move, and an unlisted pair is a bug and raises.
+
+The states are types.  `Flowing` remembers the last checkpoint that was begun or
+given up here, so that barriers which arrive late change nothing, and the
+checkpoints that the coordinator aborted before any barrier of theirs came: each
+still owes those downstream a cancel barrier, or they would wait for ever.
+
+At-least-once does not block (ABS-7): `Counting` only counts barriers, several
+checkpoints at a time, and records overtake each other around the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from .errors import require
+from .ids import CheckpointId
+
+Channels = tuple[int, ...]
+
+
+class Flowing(msgspec.Struct, frozen=True):
+    """No checkpoint is being aligned."""
+
+    last: CheckpointId
+    aborted: tuple[CheckpointId, ...] = ()
+
+
+class Aligning(msgspec.Struct, frozen=True):
+    """`arrived` have delivered the barrier of `checkpoint`, the others have not."""
+
+    last: CheckpointId
+    checkpoint: CheckpointId
+    arrived: Channels
+    aborted: tuple[CheckpointId, ...] = ()
+
+
+class Counting(msgspec.Struct, frozen=True):
+    """At-least-once: how many channels delivered each pending barrier, oldest first."""
+
+    last: CheckpointId
+    pending: tuple[tuple[CheckpointId, int], ...] = ()
+    aborted: tuple[CheckpointId, ...] = ()
+
+
+State = Flowing | Aligning | Counting
+
+
+class BarrierCame(msgspec.Struct, frozen=True):
+    checkpoint: CheckpointId
+    channel: int
+
+
+class CancelCame(msgspec.Struct, frozen=True):
+    """A cancel barrier: somebody upstream gave the checkpoint up."""
+
+    checkpoint: CheckpointId
+    channel: int
+
+
+class AbortCame(msgspec.Struct, frozen=True):
+    """The coordinator gave the checkpoint up."""
+
+    checkpoint: CheckpointId
+
+
+Signal = BarrierCame | CancelCame | AbortCame
+
+
+class SetAside(msgspec.Struct, frozen=True):
+    """Take nothing more from the channel."""
+
+    channel: int
+
+
+class TakeAgain(msgspec.Struct, frozen=True):
+    """Take from these channels again."""
+
+    channels: Channels
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """Snapshot now and send the barrier on."""
+
+    checkpoint: CheckpointId
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """Send a cancel barrier on; `declined` tells the coordinator, who does not know yet."""
+
+    checkpoint: CheckpointId
+    declined: bool
+
+
+Action = SetAside | TakeAgain | Begin | GiveUp
+Move = Callable[["Alignment", "State", "Signal"], tuple["State", list["Action"]]]
+
+
+class Alignment:
+    """The decisions around a barrier; `inputs` is the number of input channels."""
+
+    reached = False
+
+    def initial(self, blocking: bool, last: CheckpointId) -> State:
+        return Flowing(last) if blocking else Counting(last)
+
+    def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        """The state after the signal, and what is to be done, in order."""
+        move = TABLE.get((type(state), type(signal), self.relation(state, signal.checkpoint)))
+        require(move is not None, f"no transition for {state} at {signal}")
+        assert move is not None
+        return move(self, state, signal, inputs)
+
+    def relation(self, state: State, checkpoint: CheckpointId) -> str:
+        """How a signal's checkpoint stands to what is going on here."""
+        if isinstance(state, Aligning) and checkpoint == state.checkpoint:
+            return "current"
+        if self.is_obsolete(state, checkpoint):
+            return "obsolete"
+        return "aborted" if checkpoint in state.aborted else "new"
+
+    def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
+        """Begun or given up already: whatever still comes of it changes nothing."""
+        begun = state.checkpoint if isinstance(state, Aligning) else state.last
+        return checkpoint <= begun
+
+    def skip(self, checkpoint: CheckpointId) -> list[Action]:
+        """A task takes no part in a checkpoint that was aborted: those downstream must hear it."""
+        return [GiveUp(checkpoint, declined=False)]
+
+    # -- the moves -----------------------------------------------------------------
+
+    def ignore(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        return state, []
+
+    def first_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        assert isinstance(signal, BarrierCame)
+        checkpoint = signal.checkpoint
+        if inputs == 1:
+            return Flowing(checkpoint, _after(state.aborted, checkpoint)), [Begin(checkpoint)]
+        aligning = Aligning(state.last, checkpoint, (signal.channel,), state.aborted)
+        return aligning, [SetAside(signal.channel)]
+
+    def next_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        assert isinstance(state, Aligning) and isinstance(signal, BarrierCame)
+        arrived = (*state.arrived, signal.channel)
+        if len(arrived) < inputs:
+            return msgspec.structs.replace(state, arrived=arrived), [SetAside(signal.channel)]
+        rest = _after(state.aborted, state.checkpoint)
+        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), TakeAgain(state.arrived)]
+
+    def newer_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        """A channel that never delivered the current barrier is past it: it cannot complete."""
+        assert isinstance(state, Aligning)
+        flowing, actions = self.give_up(state, signal, inputs)
+        then, more = self.step(flowing, signal, inputs)
+        return then, actions + more
+
+    def give_up(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        assert isinstance(state, Aligning)
+        known = isinstance(signal, AbortCame)
+        flowing = Flowing(state.checkpoint, _after(state.aborted, state.checkpoint))
+        return flowing, [GiveUp(state.checkpoint, declined=not known), TakeAgain(state.arrived)]
+
+    def pass_cancel(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=True)]
+
+    def newer_cancel(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        assert isinstance(state, Aligning)
+        flowing, actions = self.give_up(state, signal, inputs)
+        then, more = self.step(flowing, signal, inputs)
+        return then, actions + more
+
+    def remember(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        """Aborted before its barrier came: it will come, or a cancel barrier will."""
+        return msgspec.structs.replace(state, aborted=tuple(sorted((*state.aborted, signal.checkpoint)))), []
+
+    def skip_aborted(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        """The first barrier (or cancel) of a checkpoint that was aborted before it."""
+        if isinstance(state, Aligning):
+            flowing, actions = self.give_up(state, signal, inputs)
+            return self._past(flowing, signal.checkpoint), actions + self.skip(signal.checkpoint)
+        return self._past(state, signal.checkpoint), self.skip(signal.checkpoint)
+
+    def count(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        assert isinstance(state, Counting)
+        counts = dict(state.pending)
+        counts[signal.checkpoint] = counts.get(signal.checkpoint, 0) + 1
+        if counts[signal.checkpoint] < inputs:
+            return msgspec.structs.replace(state, pending=tuple(sorted(counts.items()))), []
+        return self._past(state, signal.checkpoint), [Begin(signal.checkpoint)]
+
+    def drop_count(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        assert isinstance(state, Counting)
+        if signal.checkpoint not in dict(state.pending):
+            return self.remember(state, signal, inputs)
+        declined = not isinstance(signal, AbortCame)
+        return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined)]
+
+    @staticmethod
+    def _past(state: State, checkpoint: CheckpointId) -> State:
+        """The state once everything up to the checkpoint is settled here."""
+        rest = _after(state.aborted, checkpoint)
+        if isinstance(state, Counting):
+            return Counting(checkpoint, tuple(item for item in state.pending if item[0] > checkpoint), rest)
+        return Flowing(checkpoint, rest)
+
+
+def _after(checkpoints: tuple[CheckpointId, ...], last: CheckpointId) -> tuple[CheckpointId, ...]:
+    return tuple(checkpoint for checkpoint in checkpoints if checkpoint > last)
+
+
+TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Signal, int], tuple[State, list[Action]]]] = {
+    (Flowing, BarrierCame, "new"): Alignment.first_barrier,
+    (Flowing, BarrierCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, BarrierCame, "obsolete"): Alignment.ignore,
+    (Flowing, CancelCame, "new"): Alignment.pass_cancel,
+    (Flowing, CancelCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, CancelCame, "obsolete"): Alignment.ignore,
+    (Flowing, AbortCame, "new"): Alignment.remember,
+    (Flowing, AbortCame, "aborted"): Alignment.ignore,
+    (Flowing, AbortCame, "obsolete"): Alignment.ignore,
+    (Aligning, BarrierCame, "current"): Alignment.next_barrier,
+    (Aligning, BarrierCame, "new"): Alignment.newer_barrier,
+    (Aligning, BarrierCame, "aborted"): Alignment.skip_aborted,
+    (Aligning, BarrierCame, "obsolete"): Alignment.ignore,
+    (Aligning, CancelCame, "current"): Alignment.give_up,
+    (Aligning, CancelCame, "new"): Alignment.newer_cancel,
+    (Aligning, CancelCame, "aborted"): Alignment.skip_aborted,
+    (Aligning, CancelCame, "obsolete"): Alignment.ignore,
+    (Aligning, AbortCame, "current"): Alignment.give_up,
+    (Aligning, AbortCame, "new"): Alignment.remember,
+    (Aligning, AbortCame, "aborted"): Alignment.ignore,
+    (Aligning, AbortCame, "obsolete"): Alignment.ignore,
+    (Counting, BarrierCame, "new"): Alignment.count,
+    (Counting, BarrierCame, "aborted"): Alignment.skip_aborted,
+    (Counting, BarrierCame, "obsolete"): Alignment.ignore,
+    (Counting, CancelCame, "new"): Alignment.drop_count,
+    (Counting, CancelCame, "aborted"): Alignment.skip_aborted,
+    (Counting, CancelCame, "obsolete"): Alignment.ignore,
+    (Counting, AbortCame, "new"): Alignment.drop_count,
+    (Counting, AbortCame, "aborted"): Alignment.ignore,
+    (Counting, AbortCame, "obsolete"): Alignment.ignore,
+}
+"""(state, signal, relation of the signal's checkpoint to the state) → move.
+
+Relations: `current` is being aligned; `obsolete` was begun or given up here;
+`aborted` was aborted by the coordinator before its barrier came; `new` is none
+of these.
+"""

@@ -1,0 +1,187 @@
+"""The coordinator's book of checkpoints: triggered, acknowledged, complete, retained (ABS-3, ABS-4).
+
+A checkpoint is *pending* from its trigger until every expected task has
+acknowledged; then its record is *being stored*; once that is durable it is
+complete, and *retained* until newer ones subsume it.  Whatever is given up
+leaves names behind (`unsettled`) that are discarded, late or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .config import Config
+from .effects import Discard, Effect, Note, SetTimer, Store, Tell
+from .events import CompletedSnapshot
+from .ids import AttemptId, CheckpointId, Handle, TaskId
+from .messages import Abort, Ack, Trigger
+from .parts import Parts
+from .state import TaskState
+
+
+class Pending(msgspec.Struct, kw_only=True):
+    """A checkpoint under way; `command` is the user's request behind it, if any."""
+
+    checkpoint: CheckpointId
+    attempt: AttemptId
+    expected: tuple[TaskId, ...]
+    savepoint: bool = False
+    ending: str = ""
+    command: int | None = None
+    acknowledged: dict[TaskId, Handle] = {}
+    states: dict[TaskId, TaskState] = {}
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return all(task in self.acknowledged for task in self.expected)
+
+
+class Checkpoints:
+    """The book of one coordinator; each method returns the effects of an entry."""
+
+    def __init__(self, job: int, config: Config, parts: Parts, tasks: Sequence[TaskId], sources: Sequence[TaskId]):
+        self.job = job
+        self.config = config
+        self.parts = parts
+        self.tasks = tuple(tasks)
+        self.sources = tuple(sources)
+        self.next_id = CheckpointId(1)
+        self.under_way = 0
+        """pending and not asked for by a user: what `concurrent_checkpoints` bounds"""
+        self.pending: dict[CheckpointId, Pending] = {}
+        self.storing: dict[CheckpointId, Pending] = {}
+        self.retained: list[CompletedSnapshot] = []
+        self.unsettled: dict[Handle, None] = {}
+
+    # -- begin ---------------------------------------------------------------------
+
+    def open(self, attempt: AttemptId, *, savepoint: bool, ending: str, command: int | None) -> Pending:
+        """Enter a new checkpoint; it is triggered once its id is durable."""
+        pending = Pending(
+            checkpoint=self.parts.checkpoint_ids.allocate(self),
+            attempt=attempt,
+            expected=self.parts.triggering.expected(self.tasks, self.sources),
+            savepoint=savepoint,
+            ending=ending,
+            command=command,
+        )
+        self.pending[pending.checkpoint] = pending
+        self.under_way += not savepoint
+        return pending
+
+    def trigger(self, pending: Pending) -> list[Effect]:
+        checkpoint, attempt = pending.checkpoint, pending.attempt
+        effects: list[Effect] = [Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint)]
+        if self.parts.triggering.times_out():
+            effects.append(SetTimer(f"timeout {checkpoint}", self.config.checkpoint_timeout_us))
+        ending = pending.ending if pending.ending != "finish" else ""
+        order = Trigger(attempt=attempt, checkpoint=checkpoint, ending=ending)
+        return [*effects, *(Tell(source, order) for source in self.sources)]
+
+    # -- acknowledgements ----------------------------------------------------------
+
+    def acknowledge(self, ack: Ack) -> list[Effect]:
+        """Take an acknowledgement; the last one has the checkpoint's record written."""
+        completion = self.parts.completion
+        pending = completion.find(self, ack)
+        if pending is None or pending.attempt != ack.attempt or ack.task not in self.tasks:
+            return self._reject(ack)
+        pending.acknowledged[ack.task] = ack.handle
+        if ack.state is not None:
+            pending.states[ack.task] = ack.state
+        return [effect for done in completion.finished(self, pending) for effect in self._complete(done)]
+
+    def _reject(self, ack: Ack) -> list[Effect]:
+        """An acknowledgement of something that is over, or that is acknowledged already."""
+        if any(ack.handle in snapshot.handles.values() for snapshot in self.retained):
+            return []
+        if any(ack.handle in stored.acknowledged.values() for stored in self.storing.values()):
+            return []
+        self.unsettled.pop(ack.handle, None)
+        handles = tuple(self.parts.completion.rejected(ack))
+        return [Discard(handles)] if handles else []
+
+    def _complete(self, pending: Pending) -> list[Effect]:
+        self.parts.completion.claim(self, pending)
+        self.storing[pending.checkpoint] = pending
+        snapshot = self.snapshot_of(pending)
+        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(snapshot)]
+
+    def snapshot_of(self, pending: Pending) -> CompletedSnapshot:
+        return CompletedSnapshot(
+            checkpoint=pending.checkpoint,
+            job=self.job,
+            attempt=pending.attempt,
+            savepoint=pending.savepoint,
+            ending=pending.ending,
+            handles=dict(pending.acknowledged),
+            states=dict(pending.states),
+        )
+
+    def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
+        """The record is durable: the checkpoint is complete, older ones are subsumed."""
+        pending = self.storing.pop(checkpoint)
+        self.under_way -= not pending.savepoint
+        self.retained.append(self.snapshot_of(pending))
+        self.retained.sort(key=lambda snapshot: snapshot.checkpoint)
+        effects: list[Effect] = []
+        for snapshot in self.parts.cleanup.subsumed(self.retained, self.config.retained_checkpoints):
+            self.retained.remove(snapshot)
+            effects.append(Discard(tuple(snapshot.handles.values()), snapshot.checkpoint))
+        for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
+            effects.extend(self.abort(older, f"subsumed by checkpoint {checkpoint}"))
+        return pending, effects
+
+    # -- giving up -----------------------------------------------------------------
+
+    def abort(self, pending: Pending, reason: str) -> list[Effect]:
+        """Give a pending checkpoint up, discard what there is of it, and remember what may still come."""
+        if self.pending.pop(pending.checkpoint, None) is None:
+            return []
+        self.under_way -= not pending.savepoint
+        return [*self._give_up(pending, reason), *self._tell_abort(pending)]
+
+    def store_failed(self, checkpoint: CheckpointId, reason: str) -> tuple[Pending, list[Effect]]:
+        pending = self.storing.pop(checkpoint)
+        self.under_way -= not pending.savepoint
+        return pending, [*self._give_up(pending, reason), *self._tell_abort(pending)]
+
+    def _give_up(self, pending: Pending, reason: str) -> list[Effect]:
+        for task in pending.expected:
+            if task not in pending.acknowledged:
+                self.unsettled[self._handle(pending, task)] = None
+        effects: list[Effect] = [Note("checkpoint-aborted", pending.checkpoint, pending.attempt, reason)]
+        if pending.acknowledged:
+            effects.append(Discard(tuple(pending.acknowledged.values())))
+        return effects
+
+    def _tell_abort(self, pending: Pending) -> list[Effect]:
+        return [Tell(task, Abort(attempt=pending.attempt, checkpoint=pending.checkpoint)) for task in self.tasks]
+
+    def _handle(self, pending: Pending, task: TaskId) -> Handle:
+        return self.parts.naming.handle(self.job, pending.checkpoint, task, pending.attempt)
+
+    def abandon(self, reason: str) -> list[Effect]:
+        """The attempt failed: nothing pending of it can complete any more."""
+        pending, self.pending = self.pending, {}
+        effects = [effect for one in pending.values() for effect in self._give_up(one, reason)]
+        self.parts.failover.reset(self)
+        self.parts.checkpoint_ids.first_of_attempt(self)
+        return effects
+
+    def settle(self) -> list[Effect]:
+        """Discard whatever may have been written for checkpoints that were given up."""
+        return [Discard(tuple(self.unsettled))] if self.unsettled else []
+
+    # -- what is retained ----------------------------------------------------------
+
+    def take_over(self, listed: Sequence[CompletedSnapshot]) -> None:
+        self.retained = sorted(listed, key=lambda snapshot: snapshot.checkpoint)
+
+    def handles(self) -> tuple[Handle, ...]:
+        return tuple(handle for snapshot in self.retained for handle in snapshot.handles.values())
+
+    def newest(self) -> CompletedSnapshot | None:
+        return self.parts.restore_choice.choose(self.retained)

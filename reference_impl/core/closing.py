@@ -1,0 +1,54 @@
+"""Closing a job down: what a cancelled or failed job leaves in the external store.
+
+Its sinks may be dead, so the coordinator itself shuts every writer out and
+aborts what no complete checkpoint covers.  What one covers stays: it was
+promised, and a resumed job commits it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .effects import Effect, SetTimer, Transact
+from .events import Answered
+from .ids import AttemptId, CheckpointId, TaskId
+from .transactions import AbortTransaction, Done, Fence
+
+FENCE = 1
+"""The number of the one request whose answer matters."""
+
+UNHEARD = 0
+"""The number of requests whose answers do not."""
+
+
+class Closing(msgspec.Struct, frozen=True):
+    """Writers in `waiting` have not been settled; `covered` is the newest complete checkpoint.
+
+    One writer is asked at a time, so that an answer is always the first one's.
+    """
+
+    status: str
+    reason: str
+    attempt: AttemptId
+    covered: CheckpointId
+    waiting: tuple[TaskId, ...]
+
+    def requests(self) -> list[Effect]:
+        """A fence for the next writer."""
+        return [Transact(FENCE, Fence(writer=self.waiting[0], attempt=self.attempt))] if self.waiting else []
+
+
+def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing, list[Effect]]:
+    """The first writer is fenced: abort what is not covered, and go on to the next."""
+    if event.number != FENCE or not stage.waiting:
+        return stage, []
+    if not isinstance(event.outcome, Done):
+        return stage, [SetTimer("close", retry_us)]
+    writer, *left = stage.waiting
+    aborts: list[Effect] = [
+        Transact(UNHEARD, AbortTransaction(writer=writer, attempt=stage.attempt, name=name))
+        for name, checkpoint in event.outcome.unfinished
+        if checkpoint is None or checkpoint > stage.covered
+    ]
+    stage = msgspec.structs.replace(stage, waiting=tuple(left))
+    return stage, [*aborts, *stage.requests()]

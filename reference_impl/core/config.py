@@ -1,0 +1,51 @@
+"""How one job is run; times in µs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .errors import Refused
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's settings for a job.  `check` refuses what would weaken a promise."""
+
+    guarantee: str = "exactly-once"
+    sink: str = "transactional"
+    synchronous: bool = False
+    memory: bool = False
+    """snapshots live in the coordinator's memory, and die with it"""
+    checkpoint_interval_us: int = 10_000
+    minimum_pause_us: int = 0
+    checkpoint_timeout_us: int = 40_000
+    concurrent_checkpoints: int = 1
+    tolerated_failures: int = 8
+    retained_checkpoints: int = 1
+    restart_attempts: int = 8
+    restart_delay_us: int = 1_000
+    deploy_timeout_us: int = 20_000
+    retry_us: int = 3_000
+    """between two tries of a commit, of a listing, of a last notification"""
+    write_batch: int = 4
+    """rows a transactional sink gathers before it sends them to the store"""
+
+    @property
+    def blocking(self) -> bool:
+        """Barriers set channels aside: exactly-once alone (ABS-7)."""
+        return self.guarantee == "exactly-once"
+
+    @property
+    def rewinds(self) -> bool:
+        """Failures go back to a checkpoint; at-most-once takes none and goes on."""
+        return self.guarantee != "at-most-once"
+
+    def check(self) -> None:
+        """Raise Refused for settings that cannot keep what they promise."""
+        if self.guarantee not in ("exactly-once", "at-least-once", "at-most-once"):
+            raise Refused(f"unknown guarantee {self.guarantee!r}")
+        if self.sink not in ("transactional", "idempotent", "plain"):
+            raise Refused(f"unknown sink {self.sink!r}")
+        if not self.rewinds and self.sink != "plain":
+            raise Refused("at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink")
+        if self.retained_checkpoints < 1 or self.concurrent_checkpoints < 1:
+            raise Refused("at least one checkpoint must be retained, and one may be under way")

@@ -1,0 +1,489 @@
+"""The coordinator: it deploys attempts, starts checkpoints, and ends the job.
+
+One coordinator lives at a time; one that takes over knows what is durable: the
+job's record and the complete snapshots (ABS-6).  Its life is a row of stages,
+each a type, so that what cannot be asked in a stage cannot be forgotten either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from .checkpoints import Checkpoints, Pending
+from .closing import Closing, close_step
+from .config import Config
+from .effects import (
+    Effect,
+    EndJob,
+    ListSnapshots,
+    Note,
+    Return,
+    SaveJob,
+    SetTimer,
+    Sweep,
+    Tell,
+)
+from .events import (
+    Answered,
+    Commanded,
+    CompletedSnapshot,
+    CoordinatorStarted,
+    Event,
+    JobRecord,
+    JobSaved,
+    Received,
+    SnapshotsListed,
+    SnapshotStored,
+    StoreFailed,
+    TaskLost,
+    TimerFired,
+)
+from .ids import AttemptId, CheckpointId, TaskId
+from .messages import Ack, Cancel, Complete, Decline, Deploy, Finished, InputEnded, Running, Terminate
+from .parts import Parts
+from .topology import JobGraph
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Reading what is durable, before anything else."""
+
+    tries: int = 1
+
+
+class Saving(msgspec.Struct, frozen=True):
+    """A new attempt waits for its number to be durable."""
+
+    restores: CompletedSnapshot | None
+
+
+class Deploying(msgspec.Struct, frozen=True):
+    """The tasks of an attempt come up; `waiting` have not said that they run."""
+
+    restores: CompletedSnapshot | None
+    waiting: tuple[TaskId, ...]
+
+
+class Working(msgspec.Struct, frozen=True):
+    """Every task runs."""
+
+
+class Restarting(msgspec.Struct, frozen=True):
+    """An attempt failed; the next waits for its delay, and for a record being stored."""
+
+    cause: str
+    delayed: bool = True
+
+
+class Terminating(msgspec.Struct, frozen=True):
+    """Everything rests on a complete checkpoint (None: at-most-once); tasks commit and finish."""
+
+    checkpoint: CheckpointId | None
+    ending: str
+    waiting: tuple[TaskId, ...]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Over."""
+
+
+Stage = Listing | Saving | Deploying | Working | Restarting | Terminating | Closing | Ended
+
+STATUS = {"finish": "finished", "stop": "stopped", "drain": "drained"}
+LISTING_TRIES = 5
+
+
+class Coordinator:
+    """The machine; `first_attempt` and `initial` matter only to a job without a record."""
+
+    def __init__(
+        self,
+        job: int,
+        graph: JobGraph,
+        config: Config,
+        parts: Parts,
+        *,
+        first_attempt: AttemptId = AttemptId(1),
+        first_checkpoint: CheckpointId = CheckpointId(1),
+        initial: CompletedSnapshot | None = None,
+    ) -> None:
+        config.check()
+        self.job = job
+        self.config = config
+        self.parts = parts
+        self.tasks = tuple(task for task, _, _ in graph.tasks())
+        self.sinks = tuple(task for task, spec, _ in graph.tasks() if spec.role == "sink")
+        sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
+        self.checkpoints = Checkpoints(job, config, parts, self.tasks, sources)
+        self.checkpoints.next_id = first_checkpoint
+        self.attempt = AttemptId(first_attempt - 1)
+        self.stage: Stage = Listing()
+        self._initial = initial
+        self._version = 0
+        self._had_snapshot = False
+        self._after_save: dict[int, Callable[[], list[Effect]]] = {}
+        self._waiting_commands: list[Commanded] = []
+        self._ended_inputs: tuple[TaskId, ...] = ()
+        self._restarts = 0
+        self._failed_checkpoints = 0
+        self._paused = False
+        self._took_over = False
+        self._handlers: dict[type, Callable[[Any], list[Effect]]] = {
+            CoordinatorStarted: self._on_started,
+            SnapshotsListed: self._on_listed,
+            JobSaved: self._on_saved,
+            Received: self._on_received,
+            TaskLost: self._on_lost,
+            SnapshotStored: self._on_stored,
+            StoreFailed: self._on_store_failed,
+            TimerFired: self._on_timer,
+            Commanded: self._on_command,
+            Answered: self._on_answered,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        """What is to be done about an event, in this order."""
+        return self._handlers[type(event)](event)
+
+    @property
+    def is_running(self) -> bool:
+        return isinstance(self.stage, Working)
+
+    @property
+    def is_live(self) -> bool:
+        """An attempt is up or coming up, so that a failure of it matters."""
+        return isinstance(self.stage, Deploying | Working | Terminating)
+
+    @property
+    def is_ending(self) -> bool:
+        """A stop, a drain or the final checkpoint is under way."""
+        checkpoints = self.checkpoints
+        return any(one.ending for one in (*checkpoints.pending.values(), *checkpoints.storing.values()))
+
+    # -- taking over ---------------------------------------------------------------
+
+    def _on_started(self, event: CoordinatorStarted) -> list[Effect]:
+        record = event.record
+        if record is None:
+            if self._initial is not None:
+                self.checkpoints.take_over((self._initial,))
+            return self._start_attempt("the job was submitted")
+        self._took_over = True
+        self.attempt, self._version = record.attempt, record.version
+        self.checkpoints.next_id = record.next_checkpoint
+        self._had_snapshot = record.had_snapshot
+        cancels = [Tell(task, Cancel(attempt=record.attempt)) for task in self.tasks]
+        if record.closing:
+            return [*cancels, *self._close(record.closing, record.reason)]
+        early = [Sweep(())] if self.parts.cleanup.on_takeover(listed=False) else []
+        return [*cancels, *early, ListSnapshots()]
+
+    def _on_listed(self, event: SnapshotsListed) -> list[Effect]:
+        assert isinstance(self.stage, Listing)
+        if event.unreadable and not self.parts.restore_choice.despite_unreadable(event.unreadable):
+            if self.stage.tries == LISTING_TRIES:
+                names = ", ".join(str(checkpoint) for checkpoint in event.unreadable)
+                return self._close("failed", f"the record of checkpoint {names} cannot be read")
+            self.stage = Listing(self.stage.tries + 1)
+            return [SetTimer("list", self.config.retry_us)]
+        self.checkpoints.take_over(event.retained)
+        if self._had_snapshot and not event.retained:
+            return self._close("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
+        sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self.parts.cleanup.on_takeover(True) else []
+        return [*sweep, *self._start_attempt("a new coordinator took over")]
+
+    # -- attempts ------------------------------------------------------------------
+
+    def _start_attempt(self, cause: str) -> list[Effect]:
+        self.attempt = AttemptId(self.attempt + 1)
+        restores = self.checkpoints.newest() if self.config.rewinds else None
+        self.stage = Saving(restores)
+        self._ended_inputs = ()
+        note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
+        return self._save(lambda: [note, *self._deploy(restores)])
+
+    def _deploy(self, restores: CompletedSnapshot | None) -> list[Effect]:
+        self.stage = Deploying(restores, self.tasks)
+        suspended = restores is not None and restores.ending != "" and restores.job == self.job
+        deploys = [
+            Tell(
+                task,
+                Deploy(
+                    attempt=self.attempt,
+                    checkpoint=restores.checkpoint if restores else None,
+                    handle=restores.handles.get(task) if restores and task not in restores.states else None,
+                    state=restores.states.get(task) if restores else None,
+                    suspended=suspended,
+                ),
+            )
+            for task in self.tasks
+        ]
+        return [*deploys, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+
+    def _on_running(self, message: Running) -> list[Effect]:
+        if not isinstance(self.stage, Deploying):
+            return []
+        waiting = tuple(task for task in self.stage.waiting if task != message.task)
+        restores = self.stage.restores
+        self.stage = Deploying(restores, waiting)
+        if waiting:
+            return []
+        self.stage = Working()
+        up: list[Effect] = [Note("attempt-running", None, self.attempt)]
+        if restores is not None and restores.ending and restores.job == self.job:
+            return [*up, *self._terminate(restores.checkpoint, restores.ending)]
+        commands, self._waiting_commands = self._waiting_commands, []
+        timer = [SetTimer("checkpoint", self.config.checkpoint_interval_us)] if self.config.rewinds else []
+        return [*up, *timer, *(effect for command in commands for effect in self._on_command(command))]
+
+    def _on_lost(self, event: TaskLost) -> list[Effect]:
+        if event.attempt != self.attempt or not self.parts.failover.restarts_again(self):
+            return []
+        return self._fail_over(f"{event.task}: {event.reason}")
+
+    def _fail_over(self, cause: str) -> list[Effect]:
+        """The attempt is lost: give up what is pending, and start again after a delay."""
+        stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
+        effects = [
+            *self.checkpoints.abandon(f"the attempt failed: {cause}"),
+            *(Tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
+            *(Return(command, error=f"the attempt failed: {cause}") for command in stops),
+        ]
+        self._restarts += 1
+        if self._restarts > self.config.restart_attempts:
+            reason = f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"
+            return [*effects, *self._close("failed", reason)]
+        sweep = [Sweep(())] if self.parts.cleanup.on_failure() else []
+        self.stage = Restarting(cause)
+        return [*effects, *sweep, SetTimer("restart", self.config.restart_delay_us)]
+
+    def _restart(self) -> list[Effect]:
+        assert isinstance(self.stage, Restarting)
+        self.stage = Restarting(self.stage.cause, delayed=False)
+        if self.checkpoints.storing and self.parts.failover.awaits_store():
+            return []
+        return self._start_attempt(self.stage.cause)
+
+    # -- checkpoints ---------------------------------------------------------------
+
+    def _on_tick(self) -> list[Effect]:
+        """The interval has passed: start a checkpoint if one may be started."""
+        if not self.is_running:
+            return []
+        again = SetTimer("checkpoint", self.config.checkpoint_interval_us)
+        if len(self._ended_inputs) == len(self.tasks):
+            return [*self._finish(), again]
+        full = self.checkpoints.under_way >= self.config.concurrent_checkpoints
+        if full or self._paused or not self.parts.triggering.allowed(self):
+            return [again]
+        return [*self._trigger(), again]
+
+    def _trigger(self, *, savepoint: bool = False, ending: str = "", command: int | None = None) -> list[Effect]:
+        attempt = self.attempt
+        pending = self.checkpoints.open(attempt, savepoint=savepoint, ending=ending, command=command)
+
+        def when_saved() -> list[Effect]:
+            alive = self.checkpoints.pending.get(pending.checkpoint) is pending
+            return self.checkpoints.trigger(pending) if alive and attempt == self.attempt else []
+
+        return self._save(when_saved)
+
+    def _on_stored(self, event: SnapshotStored) -> list[Effect]:
+        pending, effects = self.checkpoints.stored(event.checkpoint)
+        self._failed_checkpoints = 0
+        if pending.command is not None:
+            effects.append(Return(pending.command, event.checkpoint))
+        if pending.attempt == self.attempt and self.is_running:
+            if pending.ending:
+                return [*effects, *self._terminate(event.checkpoint, pending.ending)]
+            news = Complete(attempt=self.attempt, checkpoint=event.checkpoint)
+            effects.extend(Tell(task, news) for task in self.tasks)
+        if self.config.minimum_pause_us:
+            self._paused = True
+            effects.append(SetTimer("pause", self.config.minimum_pause_us))
+        return [*effects, *self._resume_restart()]
+
+    def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
+        pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
+        return [*effects, *self._resume_restart(), *self._after_abort(pending, event.reason)]
+
+    def _resume_restart(self) -> list[Effect]:
+        """A restart that waited for a record to be stored goes on."""
+        if isinstance(self.stage, Restarting) and not self.stage.delayed and not self.checkpoints.storing:
+            return self._start_attempt(self.stage.cause)
+        return []
+
+    def _abort(self, pending: Pending, reason: str) -> list[Effect]:
+        return [*self.checkpoints.abort(pending, reason), *self._after_abort(pending, reason)]
+
+    def _after_abort(self, pending: Pending, reason: str) -> list[Effect]:
+        effects: list[Effect] = []
+        if pending.command is not None:
+            effects.append(Return(pending.command, error=reason))
+        if not self.is_running or pending.attempt != self.attempt:
+            return effects
+        self._failed_checkpoints += 1
+        if pending.ending in ("stop", "drain"):
+            return [*effects, *self._fail_over(f"the stop failed, its savepoint was aborted: {reason}")]
+        if self._failed_checkpoints > self.config.tolerated_failures:
+            return [*effects, *self._fail_over(f"too many checkpoints failed; the last: {reason}")]
+        return effects
+
+    # -- messages ------------------------------------------------------------------
+
+    def _on_received(self, event: Received) -> list[Effect]:
+        message = event.message
+        if isinstance(message, Ack):
+            return self._on_ack(message)
+        if message.attempt != self.attempt:
+            return []
+        if isinstance(message, Running):
+            return self._on_running(message)
+        if isinstance(message, Decline):
+            pending = self.checkpoints.pending.get(message.checkpoint)
+            return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
+        if isinstance(message, InputEnded):
+            return self._on_input_ended(message)
+        return self._on_finished(message) if isinstance(message, Finished) else []
+
+    def _on_ack(self, message: Ack) -> list[Effect]:
+        effects = self.checkpoints.acknowledge(message)
+        if self.config.memory and self.checkpoints.storing and not self._had_snapshot:
+            self._had_snapshot = True  # durable before anything commits on it: it cannot be restored elsewhere
+            return [*self._save(list), *effects]
+        return effects
+
+    def _on_input_ended(self, message: InputEnded) -> list[Effect]:
+        if message.task in self._ended_inputs:
+            return []
+        self._ended_inputs = (*self._ended_inputs, message.task)
+        everything = len(self._ended_inputs) == len(self.tasks)
+        return self._finish() if everything and self.is_running else []
+
+    # -- the end -------------------------------------------------------------------
+
+    def _finish(self) -> list[Effect]:
+        """All input is processed: one final checkpoint, on which everything then rests."""
+        if self.is_ending:
+            return []
+        if not self.config.rewinds:
+            return self._terminate(None, "finish")
+        return self._trigger(ending="finish")
+
+    def _terminate(self, checkpoint: CheckpointId | None, ending: str) -> list[Effect]:
+        self.stage = Terminating(checkpoint, ending, self.tasks)
+        return self._tell_terminate()
+
+    def _tell_terminate(self) -> list[Effect]:
+        """Until each task has finished it is told again: the last news must not be lost."""
+        assert isinstance(self.stage, Terminating)
+        order = Terminate(attempt=self.attempt, checkpoint=self.stage.checkpoint)
+        return [*(Tell(task, order) for task in self.stage.waiting), SetTimer("terminate", self.config.retry_us)]
+
+    def _on_finished(self, message: Finished) -> list[Effect]:
+        if not isinstance(self.stage, Terminating):
+            return []
+        stage = self.stage
+        waiting = tuple(task for task in stage.waiting if task != message.task)
+        self.stage = Terminating(stage.checkpoint, stage.ending, waiting)
+        return [] if waiting else self._end(STATUS[stage.ending], "")
+
+    def _close(self, status: str, reason: str) -> list[Effect]:
+        """Cancelled or failed: shut out every attempt, drop what no checkpoint owns."""
+        effects = [
+            *self.checkpoints.abandon(f"the job is {status}"),
+            *(Tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
+        ]
+        self.attempt = AttemptId(self.attempt + 1)
+        sinks = self.sinks if self.config.sink == "transactional" else ()
+        newest = self.checkpoints.newest()
+        covered = newest.checkpoint if newest else CheckpointId(0)
+        self.stage = Closing(status, reason, self.attempt, covered, sinks)
+        return [*effects, *self._save(self._go_on_closing, closing=status, reason=reason)]
+
+    def _go_on_closing(self) -> list[Effect]:
+        assert isinstance(self.stage, Closing)
+        return self.stage.requests() or self._end(self.stage.status, self.stage.reason)
+
+    def _on_answered(self, event: Answered) -> list[Effect]:
+        if not isinstance(self.stage, Closing):
+            return []
+        self.stage, effects = close_step(self.stage, event, self.config.retry_us)
+        return effects if self.stage.waiting else [*effects, *self._end(self.stage.status, self.stage.reason)]
+
+    def _end(self, status: str, reason: str) -> list[Effect]:
+        newest = self.checkpoints.newest()
+        checkpoint = newest.checkpoint if newest else None
+        sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._took_over else []
+        commands, self._waiting_commands = self._waiting_commands, []
+        self.stage = Ended()
+        return [
+            *self.checkpoints.abandon(f"the job is {status}"),
+            *self.checkpoints.settle(),
+            *sweep,
+            *(Return(command.command, error=f"the job is {status}") for command in commands),
+            EndJob(status, checkpoint, reason),
+        ]
+
+    # -- commands ------------------------------------------------------------------
+
+    def _on_command(self, event: Commanded) -> list[Effect]:
+        if event.kind == "cancel":
+            if isinstance(self.stage, Closing | Ended):
+                return [Return(event.command, error="the job has ended")]
+            return [Return(event.command), *self._close("cancelled", "by its user")]
+        if not self.config.rewinds:
+            return [Return(event.command, error="at-most-once takes no snapshots")]
+        if isinstance(self.stage, Terminating | Closing | Ended) or self.is_ending:
+            return [Return(event.command, error="the job is ending already")]
+        if not self.is_running:
+            self._waiting_commands.append(event)
+            return []
+        ending = "" if event.kind == "savepoint" else "drain" if event.drain else "stop"
+        return self._trigger(savepoint=True, ending=ending, command=event.command)
+
+    # -- timers and the record -------------------------------------------------------
+
+    def _on_timer(self, event: TimerFired) -> list[Effect]:
+        name, _, number = event.name.partition(" ")
+        if name == "checkpoint":
+            return self._on_tick()
+        if name == "timeout":
+            pending = self.checkpoints.pending.get(CheckpointId(int(number)))
+            return self._abort(pending, "it timed out") if pending else []
+        if name == "pause":
+            self._paused = False
+        elif name == "restart" and isinstance(self.stage, Restarting):
+            return self._restart()
+        elif name == "deploy" and isinstance(self.stage, Deploying) and int(number) == self.attempt:
+            return self._fail_over(f"{', '.join(self.stage.waiting)} did not come up in time")
+        elif name == "terminate" and isinstance(self.stage, Terminating):
+            return self._tell_terminate()
+        elif name == "list" and isinstance(self.stage, Listing):
+            return [ListSnapshots()]
+        elif name == "close" and isinstance(self.stage, Closing):
+            return self.stage.requests()
+        return []
+
+    def _save(self, then: Callable[[], list[Effect]], closing: str = "", reason: str = "") -> list[Effect]:
+        """Make the job's record durable, and go on only then."""
+        self._version += 1
+        self._after_save[self._version] = then
+        return [SaveJob(self._record(closing, reason))]
+
+    def _record(self, closing: str = "", reason: str = "") -> JobRecord:
+        return JobRecord(
+            job=self.job,
+            attempt=self.attempt,
+            next_checkpoint=self.checkpoints.next_id,
+            version=self._version,
+            had_snapshot=self._had_snapshot or bool(self.checkpoints.retained),
+            closing=closing,
+            reason=reason,
+        )
+
+    def _on_saved(self, event: JobSaved) -> list[Effect]:
+        then = self._after_save.pop(event.version, None)
+        return then() if then is not None else []

@@ -1,0 +1,200 @@
+"""Everything that goes out: what a machine asks its driver to do, in this order.
+
+The order of effects is part of the protocol, and where one thing must not
+happen before another is durable, it is inside it: `Persist(…, then=(Report(…),))`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from .events import CompletedSnapshot, JobRecord
+from .ids import AttemptId, CheckpointId, Handle, TaskId
+from .messages import Ack, Element, ToCoordinator, ToTask
+from .state import Snapshot, TaskState
+from .transactions import AnyRequest
+
+
+class Effect(msgspec.Struct, frozen=True, gc=False):
+    """Base of the effects."""
+
+
+class Send(Effect):
+    """Put an element into an output channel (by its number)."""
+
+    channel: int
+    element: Element
+
+
+class Block(Effect):
+    """Take nothing more from an input channel: it has delivered its barrier (ABS-2)."""
+
+    channel: int
+
+
+class Unblock(Effect):
+    """Take from an input channel again; what waited in it comes first."""
+
+    channel: int
+
+
+class Taken(Effect):
+    """The task's snapshot of a checkpoint is taken here, in its program order; it is
+    written by what follows, maybe later."""
+
+    checkpoint: CheckpointId
+
+
+class Persist(Effect):
+    """Write a snapshot; when it is durable carry out `then`.
+
+    With `synchronous` the task stands still until then (ABS-13).  The driver
+    materialises and encodes the snapshot when it writes, not before: one that the
+    task still changes would be written changed.  Answered by `PersistFailed` when
+    the store reports an error.
+    """
+
+    checkpoint: CheckpointId
+    handle: Handle
+    snapshot: Snapshot
+    synchronous: bool
+    then: tuple[Effect, ...]
+
+
+class Ship(Effect):
+    """Snapshots in the coordinator's memory: send `ack` with the state in it."""
+
+    snapshot: Snapshot
+    synchronous: bool
+    ack: Ack
+
+
+class Report(Effect):
+    """Tell the coordinator."""
+
+    message: ToCoordinator
+
+
+class Load(Effect):
+    """Read a snapshot: answered by `SnapshotLoaded` or `LoadFailed`."""
+
+    handle: Handle
+
+
+class Restored(Effect):
+    """The task has taken over the state of a checkpoint, before any input (ABS-6)."""
+
+    checkpoint: CheckpointId
+    state: TaskState
+
+
+class LoadPositions(Effect):
+    """Read the saved positions: answered by `PositionsLoaded` (at-most-once)."""
+
+
+class SavePosition(Effect):
+    """Save a source's next position at once, then carry out `then`; an older attempt's
+    is refused and ends the task (at-most-once)."""
+
+    split: int
+    position: int
+    then: tuple[Effect, ...]
+
+
+class Transact(Effect):
+    """Send a request to the external store: answered by `Answered(number, …)`."""
+
+    number: int
+    request: AnyRequest
+
+
+class Mail(Effect):
+    """Put a mail into this machine's own mailbox, behind what is already due."""
+
+    mail: Any
+
+
+class SetTimer(Effect):
+    """Fire `name` after a while; setting it again replaces it."""
+
+    name: str
+    after_us: int
+
+
+class Fail(Effect):
+    """This task cannot go on."""
+
+    reason: str
+
+
+class Open(Effect):
+    """Take input from now on."""
+
+
+class Rest(Effect):
+    """A source has nothing to read: do not poll it again."""
+
+
+class Tell(Effect):
+    """Send a control message to a task's attempt."""
+
+    task: TaskId
+    message: ToTask
+
+
+class ListSnapshots(Effect):
+    """Read the records of complete snapshots: answered by `SnapshotsListed`."""
+
+
+class SaveJob(Effect):
+    """Make the job's record durable: answered by `JobSaved`."""
+
+    record: JobRecord
+
+
+class Store(Effect):
+    """Write the record that makes a checkpoint complete: answered by `SnapshotStored`
+    or `StoreFailed`."""
+
+    snapshot: CompletedSnapshot
+
+
+class Discard(Effect):
+    """Delete snapshots of tasks, and with `checkpoint` the record that made it complete."""
+
+    handles: tuple[Handle, ...]
+    checkpoint: CheckpointId | None = None
+
+
+class Sweep(Effect):
+    """Delete every snapshot of this job in the store but the ones named."""
+
+    keep: tuple[Handle, ...]
+
+
+class Note(Effect):
+    """Something happened that nobody is told: a checkpoint was triggered, acknowledged
+    in full, aborted; an attempt was started or runs.  For the observer alone."""
+
+    what: str
+    checkpoint: CheckpointId | None = None
+    attempt: AttemptId | None = None
+    detail: str = ""
+
+
+class Return(Effect):
+    """Answer a user's command."""
+
+    command: int
+    checkpoint: CheckpointId | None = None
+    error: str = ""
+
+
+class EndJob(Effect):
+    """The job has ended: finished, drained, stopped, cancelled or failed."""
+
+    status: str
+    checkpoint: CheckpointId | None = None
+    reason: str = ""

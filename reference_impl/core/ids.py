@@ -1,0 +1,28 @@
+"""Distinct types for what is counted and named."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+TaskId = NewType("TaskId", str)
+"""One subtask of an operator: "count-1"."""
+
+ChannelId = NewType("ChannelId", str)
+"""From one task to another: "source-0>count-1"."""
+
+CheckpointId = NewType("CheckpointId", int)
+"""Of a checkpoint or savepoint, never used twice, increasing over jobs and coordinators."""
+
+AttemptId = NewType("AttemptId", int)
+"""Of one deployment of the whole dataflow, increasing over jobs and coordinators."""
+
+Handle = NewType("Handle", str)
+"""The name of one task's snapshot in the store."""
+
+
+def task_id(operator: str, subtask: int) -> TaskId:
+    return TaskId(f"{operator}-{subtask}")
+
+
+def channel_id(sender: TaskId, receiver: TaskId) -> ChannelId:
+    return ChannelId(f"{sender}>{receiver}")

@@ -1,0 +1,135 @@
+"""Everything that travels: data channels carry elements, the control plane carries messages.
+
+`Record` and the events and effects around it are positional and exempt from
+garbage collection (gc=False): one of each exists for every record and step, and
+they form no cycles.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .ids import AttemptId, CheckpointId, Handle, TaskId
+from .state import TaskState
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """A row (key, value, tag, tag2) and its origin: which input record it stems from."""
+
+    key: int | None
+    value: int | None
+    tag: int
+    tag2: int
+    origin: int
+
+
+class Barrier(msgspec.Struct, frozen=True, gc=False):
+    """Separates the records that belong to a checkpoint from those behind it (ABS-1)."""
+
+    checkpoint: CheckpointId
+
+
+class CancelBarrier(msgspec.Struct, frozen=True, gc=False):
+    """Travels in a barrier's stead where a task gave the checkpoint up (ABS-4)."""
+
+    checkpoint: CheckpointId
+
+
+class EndOfData(msgspec.Struct, frozen=True, gc=False):
+    """No record follows in this channel; barriers still may, until the final checkpoint."""
+
+
+Element = Record | Barrier | CancelBarrier | EndOfData
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
+    """Base of the control messages; each belongs to one attempt and is ignored by others."""
+
+    attempt: AttemptId
+
+
+class Deploy(Control, tag="deploy"):
+    """Come up; restore `handle` or, with snapshots in the coordinator's memory, `state`.
+
+    `suspended` sources read nothing: the job is only there to finish its commits.
+    """
+
+    checkpoint: CheckpointId | None = None
+    handle: Handle | None = None
+    state: TaskState | None = None
+    suspended: bool = False
+
+
+class Trigger(Control, tag="trigger"):
+    """To a source: start a checkpoint.  `ending` says what follows it: "" (go on),
+    "stop" (read no further) or "drain" (end the input first)."""
+
+    checkpoint: CheckpointId
+    ending: str = ""
+
+
+class Complete(Control, tag="complete"):
+    """The checkpoint is complete: commit what was sealed for it or an older one."""
+
+    checkpoint: CheckpointId
+
+
+class Abort(Control, tag="abort"):
+    """The coordinator gave the checkpoint up."""
+
+    checkpoint: CheckpointId
+
+
+class Cancel(Control, tag="cancel"):
+    """Stop at once."""
+
+
+class Terminate(Control, tag="terminate"):
+    """Everything rests on this checkpoint: commit, then finish (None: nothing to commit)."""
+
+    checkpoint: CheckpointId | None
+
+
+class Running(Control, tag="running"):
+    """A task is restored and running."""
+
+    task: TaskId
+
+
+class Ack(Control, tag="ack"):
+    """A task's part of a checkpoint is durable: under `handle`, or here as `state`."""
+
+    task: TaskId
+    checkpoint: CheckpointId
+    handle: Handle
+    state: TaskState | None = None
+
+
+class Decline(Control, tag="decline"):
+    """A task cannot take part in a checkpoint."""
+
+    task: TaskId
+    checkpoint: CheckpointId
+    reason: str
+
+
+class InputEnded(Control, tag="ended"):
+    """All input of a task has ended and is processed; it waits for the final checkpoint."""
+
+    task: TaskId
+
+
+class Finished(Control, tag="finished"):
+    """A task has committed everything and is gone."""
+
+    task: TaskId
+
+
+ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate
+ToCoordinator = Running | Ack | Decline | InputEnded | Finished
+AnyControl = ToTask | ToCoordinator
+
+
+def kind_of(message: Control) -> str:
+    """The message's kind by name, as faults address it."""
+    return str(type(message).__struct_config__.tag)

@@ -1,0 +1,266 @@
+"""The decisions of the engine, each an object of its own that can be replaced.
+
+`Parts` gathers them for one run.  The engine is correct with the parts as they
+stand here; `reference_impl.defects` hands over variants with one method
+overridden, so that the core carries no switch for any defect.  A variant sets
+`reached` where its wrong code runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .alignment import Alignment
+from .effects import Effect, Open
+from .events import CompletedSnapshot
+from .ids import AttemptId, CheckpointId, Handle, TaskId
+from .messages import Ack, Record
+from .state import Sealed
+from .transactions import Commit, Denied, Done, Fence, Outcome
+
+if TYPE_CHECKING:
+    from .checkpoints import Checkpoints, Pending
+    from .coordinator import Coordinator
+    from .sink import TransactionalSink
+    from .source import SourceTask
+    from .task import Task
+
+
+class Part:
+    """Base of the decisions; `reached` turns true where a variant's wrong code ran."""
+
+    reached = False
+
+
+class Startup(Part):
+    """When a task that is coming up takes input."""
+
+    def on_deploy(self) -> list[Effect]:
+        """Before its state is restored: nothing yet."""
+        return []
+
+    def on_restored(self) -> list[Effect]:
+        return [Open()]
+
+
+class SourceCut(Part):
+    """How a source's position and its barrier are made one step (ABS-1)."""
+
+    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+        return [*source.record(checkpoint), *source.barrier(checkpoint)]
+
+
+class StartPosition(Part):
+    """Where a restored source reads on."""
+
+    def position(self, split: int, restored: int, length: int) -> int:
+        return restored
+
+
+class HeldOutput(Part):
+    """When rows that an operator held back go out (ABS-2: before the barrier)."""
+
+    def before_barrier(self, held: list[Record]) -> bool:
+        """Whether what is held goes out ahead of the barrier."""
+        return True
+
+    def by_itself(self) -> bool:
+        """Whether the task sends itself a mail to let it out, come what may."""
+        return True
+
+
+class Copying(Part):
+    """How working state is copied for a snapshot that is written later (ABS-8)."""
+
+    def copy(self, heap: dict[Any, Any]) -> dict[Any, Any]:
+        return {key: list(value) if isinstance(value, list) else value for key, value in heap.items()}
+
+
+class Naming(Part):
+    """Names in the stores: of snapshots, and of transactions."""
+
+    def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
+        return Handle(f"job-{job}/chk-{checkpoint}/{task}-{attempt}")
+
+    def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
+        """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
+        return f"job-{job}/{task}/{attempt}-{serial}"
+
+
+class PreCommitting(Part):
+    """How a sink seals its transaction at a barrier."""
+
+    def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
+        """Send what is gathered, seal, and open the next transaction, in one step."""
+        return [*sink.flush(), *sink.seal_current(checkpoint), *sink.begin_transaction()]
+
+    def seals_empty(self) -> bool:
+        """Whether a transaction without rows is sealed too; it need not be (a store may forget it)."""
+        return False
+
+
+class Committing(Part):
+    """Which transactions a completed checkpoint commits, and what an answer means."""
+
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
+        """All that were sealed for it or before: a notification may have been lost (I03)."""
+        return [transaction for transaction in sealed if transaction.checkpoint <= checkpoint]
+
+    def verdict(self, outcome: Outcome, recovering: bool) -> str:
+        """`done`, `retry`, or `fail`: only a definite answer settles a commit."""
+        if isinstance(outcome, Done):
+            return "done"
+        return "fail" if isinstance(outcome, Denied) else "retry"
+
+    def request(self, writer: TaskId, attempt: AttemptId, name: str) -> Commit:
+        return Commit(writer=writer, attempt=attempt, name=name)
+
+
+class SinkRecovery(Part):
+    """What a restored sink does with the transactions it finds."""
+
+    def fence(self, writer: TaskId, attempt: AttemptId) -> Fence:
+        """Shut out older attempts before anything is listed."""
+        return Fence(writer=writer, attempt=attempt)
+
+    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+        """Everything in the restored snapshot: its checkpoint is complete."""
+        return list(restored)
+
+    def to_abort(
+        self, restored: Sequence[Sealed], unfinished: Sequence[tuple[str, CheckpointId | None]]
+    ) -> list[str]:
+        """Everything else that the writer left unfinished."""
+        kept = [transaction.name for transaction in restored]
+        return [name for name, _ in unfinished if name not in kept]
+
+
+class CheckpointIds(Part):
+    """How ids are given out; two checkpoints never share one."""
+
+    def allocate(self, checkpoints: Checkpoints) -> CheckpointId:
+        checkpoint = checkpoints.next_id
+        checkpoints.next_id = CheckpointId(checkpoint + 1)
+        return checkpoint
+
+    def first_of_attempt(self, checkpoints: Checkpoints) -> None:
+        """A new attempt goes on counting."""
+
+
+class Triggering(Part):
+    """When a checkpoint may be triggered, of whom it is expected, when it is given up."""
+
+    def allowed(self, coordinator: Coordinator) -> bool:
+        """Only while every task runs and nothing is ending."""
+        return coordinator.is_running and not coordinator.is_ending
+
+    def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
+        """Every task must acknowledge; the sinks alone are not enough (ABS-4)."""
+        return tuple(tasks)
+
+    def times_out(self) -> bool:
+        return True
+
+
+class Completion(Part):
+    """When a checkpoint is complete, and what becomes of acknowledgements that come too late."""
+
+    def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
+        """The pending checkpoint that an acknowledgement is for."""
+        return checkpoints.pending.get(ack.checkpoint)
+
+    def finished(self, checkpoints: Checkpoints, pending: Pending) -> list[Pending]:
+        """What is to be completed now that an acknowledgement came in, in this order."""
+        return [pending] if pending.is_acknowledged else []
+
+    def claim(self, checkpoints: Checkpoints, pending: Pending) -> None:
+        """From here on nobody else completes it."""
+        checkpoints.pending.pop(pending.checkpoint, None)
+
+    def rejected(self, ack: Ack) -> list[Handle]:
+        """What of a rejected acknowledgement is discarded: the state it carries."""
+        return [ack.handle]
+
+
+class Failover(Part):
+    """What a failure of a task sets off, and what it leaves behind."""
+
+    def reset(self, checkpoints: Checkpoints) -> None:
+        """No book of the failed attempt is carried over; only what is being stored still counts."""
+        checkpoints.under_way = sum(not pending.savepoint for pending in checkpoints.storing.values())
+
+    def awaits_store(self) -> bool:
+        """A restart waits for a checkpoint whose record is being written: it may be the newest."""
+        return True
+
+    def restarts_again(self, coordinator: Coordinator) -> bool:
+        """Whether a failure of an attempt starts another: not twice for the same one."""
+        return coordinator.is_live
+
+
+class RestoreChoice(Part):
+    """Which snapshot a new attempt restores (ABS-6)."""
+
+    def eligible(self, snapshot: CompletedSnapshot) -> bool:
+        """Savepoints too: they commit side effects."""
+        return True
+
+    def choose(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+        """The latest completed one, of whatever kind."""
+        candidates = [snapshot for snapshot in retained if self.eligible(snapshot)]
+        return max(candidates, key=lambda snapshot: snapshot.checkpoint, default=None)
+
+    def despite_unreadable(self, unreadable: Sequence[CheckpointId]) -> bool:
+        """Whether to go on without snapshots whose record could not be read."""
+        return False
+
+
+class Cleanup(Part):
+    """Which snapshots may be deleted, and when."""
+
+    def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int) -> list[CompletedSnapshot]:
+        """The oldest of the engine's own beyond `keep`; a user's savepoint never."""
+        own = [snapshot for snapshot in retained if not snapshot.savepoint]
+        return own[: max(0, len(own) - keep)]
+
+    def on_takeover(self, listed: bool) -> bool:
+        """Whether to sweep what nothing refers to: only once the references are read."""
+        return listed
+
+    def on_failure(self) -> bool:
+        """Whether a failed attempt ends the life of the job's snapshots."""
+        return False
+
+
+class Parts:
+    """One run's decisions; every field is the correct one unless it is replaced."""
+
+    def __init__(self, **replaced: Part | Alignment) -> None:
+        self.alignment = Alignment()
+        self.startup = Startup()
+        self.source_cut = SourceCut()
+        self.start_position = StartPosition()
+        self.held_output = HeldOutput()
+        self.copying = Copying()
+        self.naming = Naming()
+        self.pre_committing = PreCommitting()
+        self.committing = Committing()
+        self.sink_recovery = SinkRecovery()
+        self.checkpoint_ids = CheckpointIds()
+        self.triggering = Triggering()
+        self.completion = Completion()
+        self.failover = Failover()
+        self.restore_choice = RestoreChoice()
+        self.cleanup = Cleanup()
+        for name, part in replaced.items():
+            if not hasattr(self, name):
+                raise AttributeError(f"no decision is called {name!r}")
+            setattr(self, name, part)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the wrong code of any replaced part ran."""
+        return any(part.reached for part in vars(self).values())
+
+

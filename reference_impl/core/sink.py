@@ -1,0 +1,281 @@
+"""Sinks: where rows leave the engine.
+
+A transactional sink is a two-phase commit (ABS-11): rows go into a transaction,
+a barrier seals it (pre-commit), the completed checkpoint commits it, and a
+restored sink commits what its snapshot holds and aborts the rest.  An
+idempotent sink replaces rows by identity; a plain one appends them, so that a
+replay shows twice (ABS-17).
+
+All three acknowledge a checkpoint only when everything sent before it is in the
+external store, and shut out older attempts of themselves before they write.
+"""
+
+from __future__ import annotations
+
+from .config import Config
+from .effects import Effect, Fail, SetTimer, Transact
+from .errors import require
+from .events import Answered, TimerFired
+from .ids import CheckpointId
+from .messages import Complete, Record, Terminate
+from .parts import Parts
+from .state import Sealed, Snapshot, TaskState
+from .task import NO_CHECKPOINT, InputTask, TaskSpec
+from .transactions import (
+    AbortTransaction,
+    AnyRequest,
+    Append,
+    Begin,
+    Commit,
+    Denied,
+    Done,
+    Fence,
+    Flush,
+    Outcome,
+    PreCommit,
+    Row,
+    Upsert,
+    Write,
+)
+
+
+class SinkTask(InputTask):
+    """What all sinks share: requests to the external store, and waiting for them."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
+        super().__init__(spec, config, parts)
+        self._numbers = 0
+        self._asked: dict[int, AnyRequest] = {}
+        self._unwritten: dict[int, tuple[CheckpointId, Snapshot]] = {}
+        """snapshots by the request that they wait for"""
+        self._terminating = False
+
+    def ask(self, request: AnyRequest) -> Transact:
+        self._numbers += 1
+        self._asked[self._numbers] = request
+        return Transact(self._numbers, request)
+
+    def tell(self, request: AnyRequest) -> Transact:
+        """A request that nobody waits for; only its refusal is answered."""
+        self._numbers += 1
+        return Transact(self._numbers, request)
+
+    def on_answered(self, event: Answered) -> list[Effect]:
+        request = self._asked.get(event.number)
+        if request is None:
+            return self._refused(event.outcome) if isinstance(event.outcome, Denied) else []
+        verdict = self.verdict(request, event.outcome)
+        if verdict == "retry":
+            return [SetTimer(f"retry {event.number}", self.config.retry_us)]
+        del self._asked[event.number]
+        if verdict == "fail":
+            return self._refused(event.outcome)
+        return self.on_done(event.number, request, event.outcome)
+
+    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
+        if isinstance(outcome, Done):
+            return "done"
+        return "fail" if isinstance(outcome, Denied) else "retry"
+
+    def _refused(self, outcome: Outcome) -> list[Effect]:
+        return [Fail(f"{self.spec.task}: the external store refused: {getattr(outcome, 'reason', outcome)}")]
+
+    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+        if number in self._unwritten:
+            return self.write(*self._unwritten.pop(number))
+        return []
+
+    def on_timer(self, event: TimerFired) -> list[Effect]:
+        if event.name.startswith("retry "):
+            number = int(event.name.removeprefix("retry "))
+            return [Transact(number, self._asked[number])] if number in self._asked else []
+        return super().on_timer(event)
+
+    def write_after(self, request: Transact, checkpoint: CheckpointId, snapshot: Snapshot) -> Effect:
+        """The request, and the snapshot only once it is done."""
+        self._unwritten[request.number] = (checkpoint, snapshot)
+        return request
+
+    def opened(self) -> list[Effect]:
+        fence = self.parts.sink_recovery.fence(self.spec.task, self.spec.attempt)
+        return [self.ask(fence)]
+
+    def open_inputs(self) -> list[Effect]:
+        return super().opened()
+
+
+class DirectSink(SinkTask):
+    """A plain or idempotent sink: each row is visible at once."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts, identity: str = "") -> None:
+        super().__init__(spec, config, parts)
+        self._identity = identity
+        """by what rows replace each other: "key", "row", or "" for a plain sink"""
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        spec, row = self.spec, (record.key, record.value, record.tag, record.tag2)
+        if not self._identity:
+            return [self.tell(Append(writer=spec.task, attempt=spec.attempt, row=row))]
+        identity = row[:1] if self._identity == "key" else row
+        return [self.tell(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        flush = self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))
+        return [self.write_after(flush, checkpoint, self.snapshot_now())]
+
+    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+        if not self.running:
+            return self.open_inputs()
+        effects = super().on_done(number, request, outcome)
+        return [*effects, *self.finish()] if self._terminating and not self._asked else effects
+
+    def on_terminate(self, message: Terminate) -> list[Effect]:
+        if self.finished:
+            return self.finish()
+        if self._terminating:
+            return []
+        self._terminating = True
+        return [self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))]
+
+
+class TransactionalSink(SinkTask):
+    """Two-phase commit against the external transaction store."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
+        super().__init__(spec, config, parts)
+        self.sealed: list[Sealed] = []
+        self.current: str | None = None
+        self.rows_in_current = 0
+        self._gathered: list[Row] = []
+        self._serial = 0
+        self._last_sealed = NO_CHECKPOINT
+        self._recovering = False
+
+    # -- rows ----------------------------------------------------------------------
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        self._gathered.append((record.key, record.value, record.tag, record.tag2))
+        return self.flush() if len(self._gathered) >= self.config.write_batch else []
+
+    def flush(self) -> list[Effect]:
+        """Send what is gathered into the open transaction."""
+        if not self._gathered or self.current is None:
+            return []
+        rows, self._gathered = tuple(self._gathered), []
+        self.rows_in_current += len(rows)
+        spec = self.spec
+        return [self.tell(Write(writer=spec.task, attempt=spec.attempt, name=self.current, rows=rows))]
+
+    # -- pre-commit ----------------------------------------------------------------
+
+    def begin_transaction(self) -> list[Effect]:
+        """Open the next transaction, unless the current one goes on."""
+        if self.current is not None:
+            return []
+        spec, self._serial = self.spec, self._serial + 1
+        naming = self.parts.naming
+        self.current = naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
+        self.rows_in_current = 0
+        return [self.tell(Begin(writer=spec.task, attempt=spec.attempt, name=self.current))]
+
+    def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Seal the open transaction for a checkpoint; an empty one goes on instead."""
+        self._last_sealed = checkpoint
+        if self.current is None or not (self.rows_in_current or self.parts.pre_committing.seals_empty()):
+            return []
+        spec, name = self.spec, self.current
+        self.sealed.append(Sealed(name, checkpoint))
+        self.current = None
+        return [self.ask(PreCommit(writer=spec.task, attempt=spec.attempt, name=name, checkpoint=checkpoint))]
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Seal first; the snapshot that refers to what was sealed is written after it is."""
+        effects = self.parts.pre_committing.seal(self, checkpoint)
+        snapshot = self.snapshot_now()
+        unsealed = [number for number, request in self._asked.items() if isinstance(request, PreCommit)]
+        if not unsealed:
+            return [*effects, *self.write(checkpoint, snapshot)]
+        if self._numbers_of(effects).isdisjoint(unsealed):
+            flush = self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))
+            return [*effects, self.write_after(flush, checkpoint, snapshot)]
+        self._unwritten[unsealed[-1]] = (checkpoint, snapshot)
+        return effects
+
+    @staticmethod
+    def _numbers_of(effects: list[Effect]) -> set[int]:
+        return {effect.number for effect in effects if isinstance(effect, Transact)}
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        state.transactions = list(self.sealed)
+        state.serial = self._serial
+        return state
+
+    # -- commit --------------------------------------------------------------------
+
+    def on_complete(self, message: Complete) -> list[Effect]:
+        return self.commit(self.parts.committing.due(self.sealed, message.checkpoint))
+
+    def commit(self, sealed: list[Sealed]) -> list[Effect]:
+        """Ask for the commit of transactions that are not being committed already."""
+        asked = [request.name for request in self._asked.values() if isinstance(request, Commit)]
+        spec, committing = self.spec, self.parts.committing
+        return [
+            self.ask(committing.request(spec.task, spec.attempt, transaction.name))
+            for transaction in sealed
+            if transaction.name not in asked
+        ]
+
+    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
+        if isinstance(request, Commit):
+            return self.parts.committing.verdict(outcome, self._recovering)
+        return super().verdict(request, outcome)
+
+    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+        if isinstance(request, Fence):
+            require(isinstance(outcome, Done), "a fence was answered by something else")
+            return self._recover(outcome) if isinstance(outcome, Done) else []
+        if isinstance(request, Commit):
+            self.sealed = [transaction for transaction in self.sealed if transaction.name != request.name]
+        effects = super().on_done(number, request, outcome)
+        if self._recovering and not self._asked:
+            self._recovering = False
+            return [*effects, *self.begin_transaction(), *self.open_inputs()]
+        return [*effects, *self._finish_if_settled()]
+
+    # -- recovery and the end ------------------------------------------------------
+
+    def take_over(self, state: TaskState) -> None:
+        self.sealed = list(state.transactions)
+        self._serial = state.serial
+
+    def _recover(self, outcome: Done) -> list[Effect]:
+        """Commit what the restored snapshot holds, abort what else is unfinished; then open."""
+        self._recovering = True
+        recovery, spec = self.parts.sink_recovery, self.spec
+        commits = self.commit(recovery.to_commit(self.sealed))
+        aborts: list[Effect] = [
+            self.tell(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name))
+            for name in recovery.to_abort(self.sealed, outcome.unfinished)
+        ]
+        if commits:
+            return [*commits, *aborts]
+        self._recovering = False
+        return [*aborts, *self.begin_transaction(), *self.open_inputs()]
+
+    def on_terminate(self, message: Terminate) -> list[Effect]:
+        if self.finished:
+            return self.finish()
+        self._terminating = True
+        due = self.parts.committing.due(self.sealed, message.checkpoint or NO_CHECKPOINT)
+        return [*self.commit(due), *self._finish_if_settled()]
+
+    def _finish_if_settled(self) -> list[Effect]:
+        """Everything due is committed: drop the empty transaction that is open, then finish."""
+        if not self._terminating or self._asked or self.finished:
+            return []
+        if self.current is not None:
+            name, self.current = self.current, None
+            spec = self.spec
+            return [self.ask(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name))]
+        return self.finish()

@@ -1,0 +1,141 @@
+"""A source: it reads rewindable splits, and starts each checkpoint in its stream (ABS-1).
+
+A position is the next offset to read.  Seed 004 says both "the last record's
+offset" and "start fetching from S_k"; read literally that repeats one record a
+partition, so the position that a snapshot holds is the first one *not* read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from .config import Config
+from .effects import Effect, LoadPositions, Mail, Rest, SavePosition
+from .events import Event, Mailed, Poll, PositionsLoaded
+from .ids import CheckpointId
+from .messages import Abort, CancelBarrier, Deploy, Record, Trigger
+from .parts import Parts
+from .state import TaskState
+from .task import NO_CHECKPOINT, Task, TaskSpec
+
+OFFSET_BITS = 32
+COPY_BITS = 8
+
+
+class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
+    """A rewindable log of (key, value, tag); a bounded one ends after its last record."""
+
+    split: int
+    records: Sequence[tuple[int | None, int | None, int]]
+    bounded: bool = True
+
+
+class SendBarrier(msgspec.Struct, frozen=True):
+    """A mail: put the barrier into the stream."""
+
+    checkpoint: CheckpointId
+
+
+class SourceTask(Task):
+    """Reads its splits in turn, one record a poll."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog]) -> None:
+        super().__init__(spec, config, parts)
+        self._logs = tuple(logs)
+        self.positions = {log.split: 0 for log in logs}
+        self._turn = 0
+        self._last = NO_CHECKPOINT
+        self._aborted: tuple[CheckpointId, ...] = ()
+        self._suspended = False
+        self._handlers[Poll] = self.on_poll
+        self._handlers[PositionsLoaded] = self._on_positions
+
+    # -- reading -------------------------------------------------------------------
+
+    def on_poll(self, event: Event) -> list[Effect]:
+        if self._suspended or not self.running:
+            return []
+        for _ in self._logs:
+            log = self._logs[self._turn]
+            self._turn = (self._turn + 1) % len(self._logs)
+            if self.positions[log.split] < len(log.records):
+                return self._read(log)
+        return [*self.end_of_splits(), Rest()]
+
+    def _read(self, log: SplitLog) -> list[Effect]:
+        offset = self.positions[log.split]
+        self.positions[log.split] = offset + 1
+        key, value, tag = log.records[offset]
+        origin = (log.split << OFFSET_BITS | offset) << COPY_BITS
+        effects = self.emit((Record(key, value, tag, 0, origin),))
+        if self.config.rewinds:
+            return effects
+        return [SavePosition(log.split, offset + 1, tuple(effects))]
+
+    def end_of_splits(self) -> list[Effect]:
+        """Every split is read to its end: that ends a bounded input, not an unbounded one."""
+        if self.input_ended or not all(log.bounded for log in self._logs):
+            return []
+        return self.end_input()
+
+    # -- restoring -----------------------------------------------------------------
+
+    def restore(self, state: TaskState | None) -> list[Effect]:
+        if not self.config.rewinds:
+            return [LoadPositions()]
+        return super().restore(state)
+
+    def _on_positions(self, event: PositionsLoaded) -> list[Effect]:
+        self._take_positions(event.positions)
+        return self.opened()
+
+    def take_over(self, state: TaskState) -> None:
+        self._take_positions(state.positions)
+        self._turn = state.turn % len(self._logs) if self._logs else 0
+
+    def _take_positions(self, positions: Mapping[int, int]) -> None:
+        start = self.parts.start_position
+        for log in self._logs:
+            self.positions[log.split] = start.position(log.split, positions.get(log.split, 0), len(log.records))
+
+    def _on_deploy(self, message: Deploy) -> list[Effect]:
+        self._suspended = self._suspended or message.suspended
+        return super()._on_deploy(message)
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        state.positions = dict(self.positions)
+        state.turn = self._turn
+        return state
+
+    # -- checkpoints ---------------------------------------------------------------
+
+    def on_trigger(self, message: Trigger) -> list[Effect]:
+        """Cut the stream here, unless the checkpoint is over already."""
+        checkpoint = message.checkpoint
+        if not self.running or checkpoint <= self._last:
+            return []
+        if checkpoint in self._aborted:
+            self._last = checkpoint
+            return self.broadcast(CancelBarrier(checkpoint))
+        self._last = checkpoint
+        self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
+        before = self.end_input() if message.ending == "drain" and not self.input_ended else []
+        self._suspended = self._suspended or message.ending != ""
+        return [*before, *self.parts.source_cut.cut(self, checkpoint)]
+
+    def on_abort(self, message: Abort) -> list[Effect]:
+        """Aborted before its trigger came: the trigger, if it still comes, is not obeyed."""
+        if message.checkpoint > self._last and message.checkpoint not in self._aborted:
+            self._aborted = (*self._aborted, message.checkpoint)
+        return []
+
+    def later_barrier(self, checkpoint: CheckpointId) -> Effect:
+        """The barrier by a mail of its own: between it and the position a record may be read."""
+        return Mail(SendBarrier(checkpoint))
+
+    def on_mail(self, event: Mailed) -> list[Effect]:
+        return self.barrier(event.mail.checkpoint)
+

@@ -1,0 +1,91 @@
+"""What a snapshot holds of one task, and its bytes.
+
+The layout of the bytes is neutral and documented, JSON in UTF-8, so that a
+snapshot can be judged, and restored, without running anything of the writer.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from .errors import CorruptSnapshot
+from .ids import CheckpointId
+
+Entry = tuple[int, int | None, int | None, int]
+"""(side, key, a, b): one entry of keyed state.  count (0, key, n, 0), sum (0, key,
+sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0
+left or 1 right, key, value, tag)."""
+
+
+class Sealed(msgspec.Struct, frozen=True, array_like=True):
+    """A transaction that was pre-committed for a checkpoint and waits for its commit."""
+
+    name: str
+    checkpoint: CheckpointId
+
+
+class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One task's part of a snapshot.
+
+    `positions` are next offsets by split (a source), `entries` keyed state,
+    `transactions` sealed and uncommitted ones (a sink), `rotations` where the
+    task's round-robin outputs stand, `ended` whether its input had ended, `turn`
+    which split a source reads next.
+    """
+
+    positions: dict[int, int] = {}
+    entries: list[Entry] = []
+    transactions: list[Sealed] = []
+    rotations: list[int] = []
+    turn: int = 0
+    serial: int = 0
+    """how many transactions a sink has begun"""
+    ended: bool = False
+
+
+class Snapshot:
+    """A state on its way to the store: everything but the heap is fixed, the heap is a
+    copy that `describe` turns into entries when the state is written."""
+
+    __slots__ = ("_describe", "_fixed", "_heap")
+
+    def __init__(
+        self, fixed: TaskState, heap: dict[Any, Any], describe: Callable[[dict[Any, Any]], list[Entry]]
+    ) -> None:
+        self._fixed = fixed
+        self._heap = heap
+        self._describe = describe
+
+    def materialise(self) -> TaskState:
+        """The state as it is written."""
+        return msgspec.structs.replace(self._fixed, entries=self._describe(self._heap))
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(TaskState)
+
+
+def encode(state: TaskState) -> bytes:
+    """The state's bytes, a checksum in front: eight hex digits of CRC-32, a space, JSON."""
+    body = _encoder.encode(state)
+    return b"%08x " % zlib.crc32(body) + body
+
+
+def decode(data: bytes) -> TaskState:
+    """The state in `data`; raises CorruptSnapshot when it is torn or altered."""
+    body = data[9:]
+    if data[:9] != b"%08x " % zlib.crc32(body):
+        raise CorruptSnapshot("its checksum does not fit its content")
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise CorruptSnapshot(str(error)) from None
+
+
+def text(state: TaskState) -> str:
+    """The state as the JSON text that its bytes hold, without the checksum."""
+    return _encoder.encode(state).decode()

@@ -1,0 +1,133 @@
+"""The job graph: operators, how rows go between them, and the tasks they become."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from .errors import InvalidGraph
+from .ids import TaskId, task_id
+from .operators import Operator
+
+
+class EdgeSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """An input of an operator: who sends, and how rows are partitioned."""
+
+    sender: str
+    partitioning: str
+
+
+class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator of the graph; `build` makes one subtask's instance."""
+
+    name: str
+    parallelism: int
+    inputs: tuple[EdgeSpec, ...] = ()
+    build: Callable[[], Operator] | None = None
+    """None for sources and the sink, which are tasks of their own kind"""
+    splits: tuple[int, ...] = ()
+    """a source's splits; its subtask i reads the i-th, (i + parallelism)-th … of them"""
+    role: str = "operator"
+    """source, operator or sink"""
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True):
+    """One channel: sender to receiver, the receiver's input it belongs to, how it is chosen."""
+
+    sender: TaskId
+    receiver: TaskId
+    gate: int
+    partitioning: str
+
+
+class JobGraph:
+    """A validated graph: `operators` in topological order.
+
+    Raises InvalidGraph, naming operators, for a cycle, for parts that are not
+    connected, or for a forward edge between unequal parallelisms (ABS-18).
+    """
+
+    def __init__(self, operators: tuple[OperatorSpec, ...], key_groups: int) -> None:
+        self.key_groups = key_groups
+        self.operators = _sorted(operators)
+        _check_connected(self.operators)
+        self._by_name = {spec.name: spec for spec in self.operators}
+        for spec in self.operators:
+            for edge in spec.inputs:
+                if edge.partitioning == "forward" and self._by_name[edge.sender].parallelism != spec.parallelism:
+                    raise InvalidGraph(f"the forward edge {edge.sender} → {spec.name} joins unequal parallelisms")
+
+    def spec(self, name: str) -> OperatorSpec:
+        return self._by_name[name]
+
+    def tasks(self) -> Iterator[tuple[TaskId, OperatorSpec, int]]:
+        """(task, its operator, its subtask number), in topological order."""
+        for spec in self.operators:
+            for subtask in range(spec.parallelism):
+                yield task_id(spec.name, subtask), spec, subtask
+
+    def wires(self) -> Iterator[Wire]:
+        """Every channel, by receiver in topological order."""
+        for spec in self.operators:
+            for subtask in range(spec.parallelism):
+                for gate, edge in enumerate(spec.inputs):
+                    for sender in range(self._by_name[edge.sender].parallelism):
+                        if edge.partitioning != "forward" or sender == subtask:
+                            yield Wire(
+                                sender=task_id(edge.sender, sender),
+                                receiver=task_id(spec.name, subtask),
+                                gate=gate,
+                                partitioning=edge.partitioning,
+                            )
+
+    def splits_of(self, spec: OperatorSpec, subtask: int) -> tuple[int, ...]:
+        return spec.splits[subtask :: spec.parallelism]
+
+
+def key_group(key: int | None, groups: int) -> int:
+    """The key group of a key: CRC-32 of its decimal text, so that it is the same in
+    every process (Python's own hash is not, by design)."""
+    return zlib.crc32(b"%d" % key if key is not None else b"null") % groups
+
+
+def owner(group: int, groups: int, parallelism: int) -> int:
+    """The subtask that owns a key group: contiguous ranges, as Flink assigns them."""
+    return group * parallelism // groups
+
+
+def _sorted(operators: tuple[OperatorSpec, ...]) -> tuple[OperatorSpec, ...]:
+    names = [spec.name for spec in operators]
+    done: list[str] = []
+    left = list(operators)
+    for spec in operators:
+        for edge in spec.inputs:
+            if edge.sender not in names:
+                raise InvalidGraph(f"{spec.name} reads {edge.sender!r}, which is not in the graph")
+    while left:
+        ready = [spec for spec in left if all(edge.sender in done for edge in spec.inputs)]
+        if not ready:
+            raise InvalidGraph(f"the graph has a cycle among {', '.join(spec.name for spec in left)}")
+        done.extend(spec.name for spec in ready)
+        left = [spec for spec in left if spec.name not in done]
+    return tuple(sorted(operators, key=lambda spec: done.index(spec.name)))
+
+
+def _check_connected(operators: tuple[OperatorSpec, ...]) -> None:
+    if not operators:
+        raise InvalidGraph("the graph is empty")
+    reached = [operators[0].name]
+    grew = True
+    while grew:
+        grew = False
+        for spec in operators:
+            ends = [spec.name, *(edge.sender for edge in spec.inputs)]
+            if any(name in reached for name in ends):
+                for name in ends:
+                    if name not in reached:
+                        reached.append(name)
+                        grew = True
+    lost = [spec.name for spec in operators if spec.name not in reached]
+    if lost:
+        raise InvalidGraph(f"{', '.join(lost)}: not connected with {operators[0].name}")

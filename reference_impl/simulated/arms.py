@@ -1,0 +1,29 @@
+"""Faults that wait for the next happening of their kind: armed now, taken once."""
+
+from __future__ import annotations
+
+
+class Arms:
+    """(kind, target) → the faults armed for it, in order; a target of None is one of its own."""
+
+    def __init__(self) -> None:
+        self._armed: dict[tuple[str, str | None], list[int]] = {}
+
+    def arm(self, kind: str, target: str | None, fault: int, times: int = 1) -> None:
+        self._armed.setdefault((kind, target), []).extend([fault] * times)
+
+    def take(self, kind: str, target: str | None) -> int | None:
+        """The fault armed for this happening, used up; None when there is none."""
+        if not self._armed:
+            return None
+        waiting = self._armed.get((kind, target))
+        if not waiting:
+            return None
+        fault = waiting.pop(0)
+        if not waiting:
+            del self._armed[(kind, target)]
+        return fault
+
+    def left(self) -> list[int]:
+        """Faults that were armed and met nothing."""
+        return [fault for faults in self._armed.values() for fault in faults]

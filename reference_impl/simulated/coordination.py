@@ -1,0 +1,97 @@
+"""Drives one coordinator: feeds its machine, carries out its effects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.coordinator import Coordinator
+from ..core.effects import (
+    Discard,
+    Effect,
+    EndJob,
+    ListSnapshots,
+    Note,
+    Return,
+    SaveJob,
+    SetTimer,
+    Store,
+    Sweep,
+    Tell,
+    Transact,
+)
+from ..core.events import Event, TimerFired
+from ..core.ids import AttemptId, TaskId
+
+if TYPE_CHECKING:
+    from .world import World
+
+NOTED = ("checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-aborted")
+"""Notes that are protocol points too."""
+
+
+class CoordinatorRunner:
+    """One coordinator until it dies; its durable writes are done one after the other."""
+
+    def __init__(self, world: World, machine: Coordinator) -> None:
+        self.world = world
+        self.machine = machine
+        self.alive = True
+        self.name = TaskId("coordinator")
+        self.attempt = AttemptId(0)
+        self.applied = 0
+        self.blame: int | None = None
+        self._clear_at = 0
+        self._timers: dict[str, int] = {}
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            Tell: lambda effect: world.control.to_task(effect.task, effect.message),
+            SaveJob: lambda effect: world.stores.save_job(self, effect),
+            Store: lambda effect: world.stores.store(self, effect),
+            Discard: world.stores.discard,
+            Sweep: lambda effect: world.stores.sweep(machine.job, effect),
+            ListSnapshots: lambda effect: world.stores.list_snapshots(self),
+            SetTimer: self._set_timer,
+            Note: self._note,
+            Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),
+            Return: world.command_returned,
+            EndJob: world.job_ended,
+        }
+
+    def feed(self, event: Event) -> None:
+        if self.alive:
+            self.perform(self.machine.step(event))
+
+    deliver = feed
+
+    def perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if not self.alive:
+                return
+            self._carry_out[type(effect)](effect)
+
+    def later(self, cost: int, action: Callable[[CoordinatorRunner, Any], None], what: object) -> None:
+        """Do something durable once it is its turn; a dead coordinator's is dropped."""
+        self._clear_at = max(self._clear_at, self.world.loop.now) + cost
+        self.world.loop.at(self._clear_at, self._do, action, what)
+
+    def _do(self, action: Callable[[CoordinatorRunner, Any], None], what: object) -> None:
+        if self.alive:
+            action(self, what)
+
+    def _note(self, effect: Note) -> None:
+        if effect.what in NOTED and not self.world.point(effect.what, None, "before", self):
+            return
+        job = self.machine.job
+        self.world.noted(effect.what, effect.checkpoint, effect.attempt, job, effect.detail)
+        if effect.what in NOTED:
+            self.world.point(effect.what, None, "after", self)
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        time = self.world.loop.now + effect.after_us
+        self._timers[effect.name] = time
+        self.world.loop.at(time, self._fire, effect.name, time)
+
+    def _fire(self, name: str, time: int) -> None:
+        if self._timers.get(name) == time and self.alive:
+            del self._timers[name]
+            self.feed(TimerFired(name))

@@ -1,0 +1,54 @@
+"""The one port of every choice: who is late, and by how much.
+
+By default the schedule has no choice at all.  A scenario names a few happenings
+("the second ack of task count-1") that come late; whatever can be late asks
+here, under its name.  Names are stable under shrinking: they count occurrences
+of one kind of happening of one task or channel, over all attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Lateness:
+    """The deviations of one name, and how often it has happened so far."""
+
+    __slots__ = ("_by_occurrence", "_count", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 0
+        self._by_occurrence: dict[int, int] = {}
+
+    def add(self, occurrence: int, by_us: int) -> None:
+        self._by_occurrence[occurrence] = by_us
+
+    def next(self) -> int:
+        """How late the next occurrence is, in µs."""
+        self._count += 1
+        return self._by_occurrence.pop(self._count, 0)
+
+    def left(self) -> list[str]:
+        return [f"{self._name}, occurrence {occurrence}" for occurrence in self._by_occurrence]
+
+
+class Decisions:
+    """All deviations of a run, by the name of what is late."""
+
+    def __init__(self, deviations: Iterable[tuple[str, int, int]]) -> None:
+        self._late: dict[str, Lateness] = {}
+        for what, occurrence, by_us in deviations:
+            self._late.setdefault(what, Lateness(what)).add(occurrence, by_us)
+
+    def of(self, what: str) -> Lateness | None:
+        """The deviations of one name, or None: then it is never late."""
+        return self._late.get(what)
+
+    def late(self, what: str) -> int:
+        lateness = self._late.get(what)
+        return lateness.next() if lateness is not None else 0
+
+    def unapplied(self) -> list[str]:
+        """Deviations whose happening never came."""
+        return [name for lateness in self._late.values() for name in lateness.left()]

@@ -1,0 +1,36 @@
+"""The port through which a plan of faults and commands watches a world."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Director(Protocol):
+    """Told of points, phases and the start; it acts on the world in return."""
+
+    points: frozenset[str]
+    """the protocol points that it waits for: no other is reported"""
+    phases: bool
+    """whether it waits for phases"""
+
+    def reached(self, point: str, task: str | None, side: str) -> None: ...
+
+    def entered(self, phase: str) -> None: ...
+
+    def job_ended(self, job: int, status: str) -> None: ...
+
+
+class Nobody:
+    """Watches nothing and does nothing."""
+
+    points: frozenset[str] = frozenset()
+    phases = False
+
+    def reached(self, point: str, task: str | None, side: str) -> None:
+        """Never called: it watches no point."""
+
+    def entered(self, phase: str) -> None:
+        """Never called: it watches no phase."""
+
+    def job_ended(self, job: int, status: str) -> None:
+        """Nothing follows a job."""

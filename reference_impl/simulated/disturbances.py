@@ -1,0 +1,224 @@
+"""How a simulated world is disturbed: one method a fault, each undoing itself.
+
+Each takes the number of the fault, reports through the world when it has changed
+something live, and returns whether it could be applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..core.errors import UserFunctionRaised
+from ..core.ids import TaskId
+from ..core.messages import Record
+from ..core.operators import Operator
+from ..core.task import OperatorTask, Task
+from .control import Meddling
+from .links import DataChannel
+from .runner import TaskRunner
+from .world import World
+
+
+class Raising(Operator):
+    """Stands in front of a user function and raises: once, or on one record for ever."""
+
+    def __init__(self, inner: Operator, raises: Callable[[Record], bool]) -> None:
+        super().__init__()
+        self._inner = inner
+        self._raises = raises
+        self.holds_back = inner.holds_back
+
+    @property
+    def heap(self) -> dict[object, object]:  # type: ignore[override]  # the inner operator's state is its state
+        return self._inner.heap
+
+    @heap.setter
+    def heap(self, heap: dict[object, object]) -> None:
+        if hasattr(self, "_inner"):
+            self._inner.heap = heap
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        if self._raises(record):
+            raise UserFunctionRaised(f"injected on the record with tag {record.tag}")
+        return self._inner.apply(record, gate)
+
+    def describe(self, heap: dict[object, object]) -> list[tuple[int, int | None, int | None, int]]:
+        return self._inner.describe(heap)
+
+    def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
+        self._inner.restore(entries)
+
+
+class Disturbances:
+    """The faults that a simulated world can suffer."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._kinds: dict[int, str] = {}
+
+    def now(self) -> int:
+        return self.world.loop.now
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        world = self.world
+        world.busy_until = max(world.busy_until, time)
+        world.loop.at(max(time, world.loop.now), lambda *_: action())
+
+    # -- processes -------------------------------------------------------------------
+
+    def kill_task(self, fault: int, task: str) -> bool:
+        runner = self.world.latest(task)
+        if runner is None or not runner.alive:
+            return False
+        self.world.fired(fault, f"{task} is killed", runner.attempt)
+        return self.world.kill(runner, "it was killed", fault)
+
+    def kill_node(self, fault: int, node: int) -> bool:
+        victims = self.world.on_node(node)
+        return self._kill_all(fault, victims, f"node {node} is killed with {_names(victims)}")
+
+    def lose_unsynced(self, fault: int, node: int) -> bool:
+        """Power is lost: counts only if some write was not yet durable."""
+        victims = self.world.on_node(node)
+        unsynced = sum(write.runner in victims for write in self.world.stores.writing)
+        if not unsynced:
+            return False
+        return self._kill_all(fault, victims, f"node {node} loses power and {unsynced} unsynced writes")
+
+    def _kill_all(self, fault: int, victims: list[TaskRunner], detail: str) -> bool:
+        if not victims:
+            return False
+        self.world.fired(fault, detail, victims[0].attempt)
+        for runner in victims:
+            self.world.kill(runner, "its node was lost", fault)
+        return True
+
+    def kill_coordinator(self, fault: int, down_us: int) -> bool:
+        coordinator = self.world.coordinator
+        if coordinator is None or not coordinator.alive or self.world.job_over:
+            return False
+        self.world.fired(fault, "the coordinator is killed", None)
+        self._heal(fault, self.now() + down_us)
+        return self.world.kill_coordinator(fault, down_us)
+
+    def pause_task(self, fault: int, task: str, for_us: int) -> bool:
+        """Stop a task; without heartbeats it is given up, and may come back as a zombie."""
+        world, runner = self.world, self.world.latest(task)
+        if runner is None or not runner.alive or runner.paused:
+            return False
+        world.fired(fault, f"{task} stands still", runner.attempt)
+        runner.pause()
+        world.loop.after(world.settings.heartbeat_timeout_us, self._miss, runner, fault)
+        world.loop.after(for_us, lambda *_: runner.resume())
+        self._heal(fault, self.now() + for_us)
+        return True
+
+    def _miss(self, runner: TaskRunner, fault: int) -> None:
+        if runner.paused and runner.alive:
+            if not self.world.is_superseded(runner):
+                self.world.observer.task_failed(runner.name, runner.attempt, "no heartbeat", fault)
+            self.world.lose(runner, "no heartbeat")
+
+    def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
+        runner = self.world.latest(task)
+        if runner is None or not isinstance(runner.task, OperatorTask):
+            return False
+        poison = Poison(self.world, fault, TaskId(task), always)
+        self.world.poison(TaskId(task), poison.into)
+        poison.into(runner.task)
+        return True
+
+    # -- channels --------------------------------------------------------------------
+
+    def delay_channel(self, fault: int, sender: str, receiver: str, by_us: int, for_us: int) -> bool:
+        channel = self._live_channel(sender, receiver)
+        if channel is None:
+            return False
+        channel.delay(by_us, self.now() + for_us, fault)
+        self._heal(fault, self.now() + for_us)
+        return True
+
+    def stall_channel(self, fault: int, sender: str, receiver: str, for_us: int) -> bool:
+        channel = self._live_channel(sender, receiver)
+        if channel is None:
+            return False
+        until = self.now() + for_us
+        channel.stall(until, fault)
+        if channel.receiver is not None:
+            channel.receiver.schedule(until)
+        self._heal(fault, until)
+        return True
+
+    def cut_channel(self, fault: int, sender: str, receiver: str) -> bool:
+        """Break a connection: what is in it is lost and its receiver fails."""
+        channel = self._live_channel(sender, receiver)
+        if channel is None or channel.receiver is None:
+            return False
+        lost = channel.cut()
+        self.world.fired(fault, f"{channel.name} breaks with {lost} messages in it", channel.receiver.attempt)
+        self.world.task_failed(channel.receiver, f"its connection from {sender} broke", fault)
+        return True
+
+    def _live_channel(self, sender: str, receiver: str) -> DataChannel | None:
+        runner = self.world.latest(receiver)
+        if runner is None or not runner.alive:
+            return None
+        name = f"{sender}>{receiver}"
+        return next((channel for channel in runner.inputs if channel.name == name), None)
+
+    # -- messages and stores -----------------------------------------------------------
+
+    def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
+        target = TaskId(task) if task is not None else None
+        self.world.control.meddlings.append(Meddling(how, message, target, fault, by_us))
+        return True
+
+    def fail_write(self, fault: int, task: str | None) -> bool:
+        self.world.stores.arms.arm("fail-write", task, fault)
+        return True
+
+    def fail_read(self, fault: int, task: str | None) -> bool:
+        self.world.stores.arms.arm("fail-read", task, fault)
+        return True
+
+    def tear_write(self, fault: int, task: str | None) -> bool:
+        self.world.stores.arms.arm("tear-write", task, fault)
+        return True
+
+    def fail_commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
+        self.world.sessions.arms.arm(how, task, fault, times)
+        return True
+
+    def _heal(self, fault: int, time: int) -> None:
+        self.at(time, lambda: self.world.observer.fault_healed(fault))
+
+
+class Poison:
+    """Makes a task's user function raise on its next record, or on that record always."""
+
+    def __init__(self, world: World, fault: int, task: TaskId, always: bool) -> None:
+        self._world = world
+        self._fault = fault
+        self._task = task
+        self._always = always
+        self._origin: int | None = None
+        self._done = False
+
+    def into(self, task: Task) -> None:
+        if isinstance(task, OperatorTask) and not self._done:
+            task.operator = Raising(task.operator, self._raises)
+
+    def _raises(self, record: Record) -> bool:
+        if self._done or (self._origin is not None and record.origin != self._origin):
+            return False
+        self._origin = record.origin
+        self._done = not self._always
+        runner = self._world.latest(self._task)
+        if runner is not None:
+            runner.blame = self._fault
+            self._world.fired(self._fault, f"the user function of {self._task} raises", runner.attempt)
+        return True
+
+
+def _names(runners: list[TaskRunner]) -> str:
+    return ", ".join(runner.name for runner in runners)

@@ -1,0 +1,119 @@
+"""The external transaction store: outside the engine, with a log and a reader of its own.
+
+Sealed transactions survive everybody; open ones too, until their writer's next
+attempt (or the coordinator, for a job that is closed) aborts them.  A store of
+this kind forgets a sealed transaction without rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ..core.ids import AttemptId, CheckpointId, TaskId
+from ..core.transactions import (
+    AbortTransaction,
+    AnyRequest,
+    Append,
+    Begin,
+    Commit,
+    Denied,
+    Done,
+    Fence,
+    Flush,
+    Outcome,
+    PreCommit,
+    Row,
+    Upsert,
+    Write,
+)
+
+
+class Account(msgspec.Struct, kw_only=True):
+    """One transaction; `sealed_for` is set by its pre-commit."""
+
+    name: str
+    writer: TaskId
+    rows: list[Row] = []
+    sealed_for: CheckpointId | None = None
+    status: str = "open"
+    """open, prepared, committed, aborted"""
+
+
+class TransactionStore:
+    """Requests in, outcomes out; what is visible is `visible`, or `table` for upserts."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account] = {}
+        self.visible: list[Row] = []
+        self.table: dict[tuple[Any, ...], Row] = {}
+        self._fences: dict[TaskId, AttemptId] = {}
+
+    def handle(self, request: AnyRequest) -> Outcome:
+        """Do what is asked, or deny it; asking again for what is done changes nothing."""
+        if request.attempt < self._fences.get(request.writer, 0) and not isinstance(request, Flush):
+            return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
+        if isinstance(request, Fence):
+            return self._fence(request)
+        if isinstance(request, Append):
+            self.visible.append(request.row)
+        elif isinstance(request, Upsert):
+            self.table[request.identity] = request.row
+        elif isinstance(request, Begin):
+            return self._begin(request)
+        elif isinstance(request, Write | PreCommit | Commit | AbortTransaction):
+            return self._on_transaction(request)
+        return Done()
+
+    def rows(self) -> list[Row]:
+        """What a reader sees now."""
+        return list(self.table.values()) if self.table else list(self.visible)
+
+    def _fence(self, request: Fence) -> Outcome:
+        self._fences[request.writer] = request.attempt
+        unfinished = [
+            (account.name, account.sealed_for)
+            for account in self.accounts.values()
+            if account.writer == request.writer and account.status in ("open", "prepared")
+        ]
+        return Done(unfinished=tuple(unfinished))
+
+    def _begin(self, request: Begin) -> Outcome:
+        if request.name in self.accounts:
+            return self._reopen(self.accounts[request.name])
+        self.accounts[request.name] = Account(name=request.name, writer=request.writer)
+        return Done()
+
+    def _reopen(self, account: Account) -> Outcome:
+        """A name that was used before: what is committed under it stays the only thing
+        that it can hold, so a store that goes by names takes the new rows for the old."""
+        if account.status != "committed":
+            account.status, account.rows, account.sealed_for = "open", [], None
+        return Done()
+
+    def _on_transaction(self, request: Write | PreCommit | Commit | AbortTransaction) -> Outcome:
+        account = self.accounts.get(request.name)
+        if isinstance(request, AbortTransaction):
+            if account is not None and account.status in ("open", "prepared"):
+                account.status = "aborted"
+            return Done()
+        if account is None:
+            return Denied(reason=f"it knows no transaction {request.name}")
+        if account.status == "committed":
+            return Done()
+        if account.status == "aborted":
+            return Denied(reason=f"transaction {request.name} has been aborted")
+        if isinstance(request, Write):
+            account.rows.extend(request.rows)
+        elif isinstance(request, PreCommit):
+            self._seal(account, request)
+        else:
+            account.status = "committed"
+            self.visible.extend(account.rows)
+        return Done()
+
+    def _seal(self, account: Account, request: PreCommit) -> None:
+        account.status, account.sealed_for = "prepared", request.checkpoint
+        if not account.rows:
+            del self.accounts[account.name]

@@ -1,0 +1,140 @@
+"""Data channels: FIFO, bounded, with a latency; a full one makes its sender wait (ABS-12)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..core.messages import Barrier, CancelBarrier, Element, Record
+from ..trace import ChannelLog
+from .decisions import Lateness
+from .loop import Loop
+
+if TYPE_CHECKING:
+    from .runner import TaskRunner
+
+
+class DataChannel:
+    """One channel of one attempt; `queue` holds (arrival time, element)."""
+
+    __slots__ = (
+        "_delay",
+        "_delay_until",
+        "_late",
+        "_latency",
+        "_loop",
+        "broken",
+        "capacity",
+        "held_by",
+        "log",
+        "name",
+        "number",
+        "queue",
+        "receiver",
+        "sender",
+        "stalled_until",
+        "taken",
+        "touched_by",
+    )
+
+    def __init__(
+        self, name: str, loop: Loop, log: ChannelLog, *, capacity: int, latency: int, late: Lateness | None
+    ) -> None:
+        self.name = name
+        self.queue: deque[tuple[int, Element]] = deque()
+        self.capacity = capacity
+        self.log = log
+        self.taken = 0
+        self.stalled_until = 0
+        self.broken = False
+        self.sender: TaskRunner | None = None
+        self.receiver: TaskRunner | None = None
+        self.number = 0
+        """its number among the receiver's inputs"""
+        self.touched_by: int | None = None
+        """the fault that delays what enters, until it has delayed something"""
+        self.held_by: int | None = None
+        """the fault that stalls it, until it has held something back"""
+        self._loop = loop
+        self._latency = latency
+        self._late = late
+        self._delay = 0
+        self._delay_until = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.queue) >= self.capacity
+
+    def push(self, element: Element) -> None:
+        """Let an element enter; the caller saw that there is room."""
+        if self.broken:
+            return
+        now = self._loop.now
+        arrival = now + self._latency
+        if self._late is not None:
+            arrival += self._late.next()
+        if now < self._delay_until:
+            arrival += self._delay
+            self._touch()
+        queue = self.queue
+        if queue and queue[-1][0] > arrival:
+            arrival = queue[-1][0]
+        if type(element) is Record:
+            self.log.sent.append(element.origin)
+        elif type(element) is Barrier:
+            self.log.barriers.append((element.checkpoint, len(self.log.sent)))
+        queue.append((arrival, element))
+        receiver = self.receiver
+        if receiver is not None:
+            if receiver.world.detailed:
+                self._show(element)
+            receiver.schedule(arrival if arrival > self.stalled_until else self.stalled_until)
+        if now < self.stalled_until:
+            self._hold()
+
+    def _show(self, element: Element) -> None:
+        sender, receiver = self.sender, self.receiver
+        if sender is None or receiver is None:
+            return
+        kind = "record" if isinstance(element, Record) else "barrier"
+        what = "cancel-barrier-sent" if isinstance(element, CancelBarrier) else f"{kind}-sent"
+        if not isinstance(element, Record | Barrier | CancelBarrier):
+            what = "end-of-data-sent"
+        receiver.world.observer.timed(
+            what,
+            sender.name,
+            sender.attempt,
+            peer=receiver.name,
+            channel=self.name,
+            position=self.taken + len(self.queue) - 1,
+            checkpoint=getattr(element, "checkpoint", None),
+            origin=getattr(element, "origin", None),
+        )
+
+    # -- faults ----------------------------------------------------------------------
+
+    def delay(self, by: int, until: int, fault: int) -> None:
+        self._delay, self._delay_until, self.touched_by = by, until, fault
+
+    def stall(self, until: int, fault: int) -> None:
+        """Let nothing leave until a time; it counts once something is held back."""
+        self.stalled_until, self.held_by = until, fault
+        if self.queue:
+            self._hold()
+
+    def cut(self) -> int:
+        """Break it; how many elements were in it."""
+        lost = len(self.queue)
+        self.broken = True
+        self.queue.clear()
+        return lost
+
+    def _touch(self) -> None:
+        if self.touched_by is not None and self.receiver is not None:
+            fault, self.touched_by = self.touched_by, None
+            self.receiver.world.fired(fault, f"{self.name} delays what enters", self.receiver.attempt)
+
+    def _hold(self) -> None:
+        if self.held_by is not None and self.receiver is not None:
+            fault, self.held_by = self.held_by, None
+            self.receiver.world.fired(fault, f"{self.name} holds what is in it", self.receiver.attempt)

@@ -1,0 +1,41 @@
+"""Virtual time: a heap of what is due, in the order (time in µs, sequence)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+Action = Callable[[Any, Any], None]
+
+
+class Loop:
+    """Carries out actions at their times; two of one time in the order they were put in."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.steps = 0
+        self.stopped = False
+        self._heap: list[tuple[int, int, Action, Any, Any]] = []
+        self._sequence = 0
+
+    def at(self, time: int, action: Action, first: Any = None, second: Any = None) -> None:
+        """Carry out `action(first, second)` at a time that is not past."""
+        self._sequence += 1
+        heappush(self._heap, (time, self._sequence, action, first, second))
+
+    def after(self, delay: int, action: Action, first: Any = None, second: Any = None) -> None:
+        self._sequence += 1
+        heappush(self._heap, (self.now + delay, self._sequence, action, first, second))
+
+    def run(self, until: int) -> bool:
+        """Carry out everything due until nothing is left or `stopped` is set (True), or
+        until a time has come (False)."""
+        heap = self._heap
+        while heap and not self.stopped:
+            if heap[0][0] > until:
+                return False
+            self.now, _, action, first, second = heappop(heap)
+            self.steps += 1
+            action(first, second)
+        return True

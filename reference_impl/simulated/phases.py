@@ -1,0 +1,41 @@
+"""What the job is doing: the phase that a fault fires in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.coordinator import Restarting, Terminating, Working
+from ..core.sink import TransactionalSink
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+def phase_of(world: World) -> str:
+    """One of `faults.points.PHASES`, by the coordinator's stage and what its tasks do."""
+    coordinator = world.coordinator
+    if coordinator is None or not coordinator.alive:
+        return "recovering"
+    machine = coordinator.machine
+    if isinstance(machine.stage, Restarting):
+        return "recovering"
+    if not isinstance(machine.stage, Working | Terminating):
+        return "deploying" if world.attempts <= 1 and world.job == 1 else "recovering"
+    if isinstance(machine.stage, Terminating) or machine.is_ending:
+        return "finishing"
+    if any(any(runner.blocked) for runner in world.live()):
+        return "aligning"
+    if _commits_are_due(world):
+        return "committing"
+    return "checkpointing" if machine.checkpoints.pending or machine.checkpoints.storing else "running"
+
+
+def _commits_are_due(world: World) -> bool:
+    """Some sink holds a sealed transaction that a complete checkpoint covers."""
+    newest = world.newest
+    return newest is not None and any(
+        transaction.checkpoint <= newest.checkpoint
+        for runner in world.live()
+        if isinstance(runner.task, TransactionalSink)
+        for transaction in runner.task.sealed
+    )

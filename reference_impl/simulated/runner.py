@@ -1,0 +1,382 @@
+"""Drives one attempt of one task: feeds its machine, carries out its effects.
+
+A task does one thing at a time.  Control messages come first, then its own
+mailbox, then what its outputs still owe, then input: the element that arrived
+first among the channels that are not set aside.  While an output is full
+nothing is taken, which is all there is to backpressure.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.effects import (
+    Block,
+    Effect,
+    Fail,
+    Load,
+    LoadPositions,
+    Mail,
+    Open,
+    Persist,
+    Report,
+    Rest,
+    Restored,
+    SavePosition,
+    Send,
+    SetTimer,
+    Ship,
+    Taken,
+    Transact,
+    Unblock,
+)
+from ..core.events import Arrived, Event, Mailed, Poll, TimerFired
+from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, Record, kind_of
+from ..core.source import SourceTask
+from ..core.state import text
+from ..core.task import Task
+from ..trace import TaskLog
+from .links import DataChannel
+
+if TYPE_CHECKING:
+    from .world import World
+
+NEVER = 1 << 60
+
+
+class TaskRunner:
+    """One attempt of one task, alive until it is killed, cancelled or fails."""
+
+    def __init__(
+        self,
+        world: World,
+        task: Task,
+        log: TaskLog,
+        inputs: list[DataChannel],
+        outputs: list[DataChannel],
+        *,
+        read_interval: int,
+        apply_cost: int,
+    ) -> None:
+        self.world = world
+        self.task = task
+        self.name = task.spec.task
+        self.attempt = task.spec.attempt
+        self.log = log
+        self.inputs = inputs
+        self.outputs = outputs
+        self.blocked = [False] * len(inputs)
+        self.received = [0] * len(inputs)
+        self.sent = [0] * len(outputs)
+        self.alive = True
+        self.paused = False
+        self.frozen = False
+        self.opened = False
+        self.polling = isinstance(task, SourceTask)
+        self.applied = 0
+        self.blame: int | None = None
+        """the fault that explains its next failure"""
+        self._outbox: deque[tuple[DataChannel, Element]] = deque()
+        self._inbox: deque[Event] = deque()
+        self._mail: deque[Event] = deque()
+        self._timers: dict[str, int] = {}
+        self._wake_at = NEVER
+        self._busy_until = 0
+        self._next_poll = 0
+        self._read_interval = read_interval
+        self._apply_cost = apply_cost
+        self._late = world.decisions.of(f"step {self.name}")
+        self._watched = world.watches("record-applied") or world.watches("record-read")
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            Block: self._block,
+            Unblock: self._unblock,
+            Open: self._open,
+            Rest: self._rest,
+            Mail: self._post,
+            Restored: self._restored,
+            SavePosition: self._save_position,
+            SetTimer: self._set_timer,
+            Report: self._report,
+            Fail: self._fail,
+            Taken: self._taken,
+            Persist: self._persist,
+            Ship: self._ship,
+            Load: lambda effect: world.stores.load(self, effect.handle),
+            LoadPositions: lambda effect: world.stores.load_positions(self),
+            Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),
+        }
+
+    # -- being scheduled -------------------------------------------------------------
+
+    def schedule(self, time: int) -> None:
+        """See at `time` what can be done; an earlier appointment stands."""
+        if time < self._wake_at and self.alive:
+            self._wake_at = time
+            self.world.loop.at(time, self._wake, time)
+
+    def _wake(self, time: int, _: None) -> None:
+        if time != self._wake_at:
+            return
+        self._wake_at = NEVER
+        if not self.alive or self.paused or self.frozen:
+            return
+        now = self.world.loop.now
+        if now < self._busy_until:
+            self.schedule(self._busy_until)
+            return
+        if self._late is not None:
+            late = self._late.next()
+            if late:
+                self._busy_until = now + late
+                self.schedule(self._busy_until)
+                return
+        if self._mail:
+            self._busy_until = now + self._apply_cost
+            self.feed(self._mail.popleft())
+            self.schedule(self._busy_until)
+        elif self._outbox or not self.opened:
+            return
+        elif self.polling:
+            self._poll(now)
+        else:
+            self._take(now)
+
+    def deliver(self, event: Event) -> None:
+        """A control message, a timer or an answer: at once, unless the task stands still."""
+        if not self.alive:
+            return
+        if self.paused or self.frozen:
+            self._inbox.append(event)
+        else:
+            self.feed(event)
+
+    def feed(self, event: Event) -> None:
+        self.perform(self.task.step(event))
+
+    # -- input -----------------------------------------------------------------------
+
+    def _poll(self, now: int) -> None:
+        if now < self._next_poll:
+            self.schedule(self._next_poll)
+            return
+        self._next_poll = now + self._read_interval
+        assert isinstance(self.task, SourceTask)
+        if self._watched and not self.world.point("record-read", self.name, "before", self):
+            return
+        effects = self.task.step(POLL)
+        self._note_read(effects)
+        self.perform(effects)
+        if self._watched:
+            self.world.point("record-read", self.name, "after", self)
+        self.schedule(self._next_poll)
+
+    def _note_read(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            sent = effect.then[0] if isinstance(effect, SavePosition) and effect.then else effect
+            if type(sent) is Send and type(sent.element) is Record:
+                origin = sent.element.origin
+                self.log.reads.append((origin >> 40, origin >> 8 & 0xFFFFFFFF))
+                if self.world.detailed:
+                    self.world.observer.timed("record-read", self.name, self.attempt, origin=origin)
+                return
+
+    def _take(self, now: int) -> None:
+        """Take the element that arrived first, and look again when it is done."""
+        best, chosen = NEVER, -1
+        blocked = self.blocked
+        for number, channel in enumerate(self.inputs):
+            if channel.queue and not blocked[number]:
+                arrival = channel.queue[0][0]
+                if arrival < channel.stalled_until:
+                    arrival = channel.stalled_until
+                if arrival < best:
+                    best, chosen = arrival, number
+        if best > now:
+            if best < NEVER:
+                self.schedule(best)
+            return
+        channel = self.inputs[chosen]
+        element = channel.queue[0][1]
+        if self._watched and type(element) is Record:
+            if not self.world.point("record-applied", self.name, "before", self) or not channel.queue:
+                return
+        channel.queue.popleft()
+        channel.taken += 1
+        if channel.sender is not None:
+            channel.sender.drain()
+        self._busy_until = now + self._apply_cost
+        if type(element) is Record:
+            self.received[chosen] += 1
+            self.applied += 1
+            self.log.applies.append((chosen, element.origin))
+            if self.world.detailed:
+                self._show_taken("record-applied", channel, element)
+            self.perform(self.task.step(Arrived(chosen, element)))
+            if self._watched:
+                self.world.point("record-applied", self.name, "after", self)
+        else:
+            self._take_other(chosen, channel, element)
+        self.schedule(self._busy_until)
+
+    def _take_other(self, number: int, channel: DataChannel, element: Element) -> None:
+        what = "barrier-received" if isinstance(element, Barrier) else ""
+        if isinstance(element, EndOfData):
+            self.log.input_ended()
+        if self.world.detailed:
+            self._show_taken(what or "control-received", channel, element)
+        if what and not self.world.point(what, self.name, "before", self):
+            return
+        self.feed(Arrived(number, element))
+        if what:
+            self.world.point(what, self.name, "after", self)
+
+    def _show_taken(self, what: str, channel: DataChannel, element: Element) -> None:
+        self.world.observer.timed(
+            what,
+            self.name,
+            self.attempt,
+            peer=channel.sender.name if channel.sender else "",
+            channel=channel.name,
+            position=channel.taken - 1,
+            checkpoint=getattr(element, "checkpoint", None),
+            origin=getattr(element, "origin", None),
+        )
+
+    # -- effects ---------------------------------------------------------------------
+
+    def perform(self, effects: list[Effect] | tuple[Effect, ...]) -> None:
+        """Carry out effects in order, for as long as the task lives."""
+        for effect in effects:
+            if not self.alive:
+                return
+            if type(effect) is Send:
+                self._send(effect.channel, effect.element)
+            else:
+                self._carry_out[type(effect)](effect)
+
+    def _send(self, number: int, element: Element) -> None:
+        channel = self.outputs[number]
+        if type(element) is Record:
+            self.sent[number] += 1
+        elif not self._announce(element):
+            return
+        if self._outbox or channel.is_full:
+            self._outbox.append((channel, element))
+        else:
+            channel.push(element)
+        if type(element) is Barrier:
+            self.world.point("barrier-sent", self.name, "after", self)
+
+    def _announce(self, element: Element) -> bool:
+        if isinstance(element, Barrier):
+            return self.world.point("barrier-sent", self.name, "before", self)
+        if isinstance(element, EndOfData):
+            self.log.input_ended()
+            return self.world.point("end-of-data-sent", self.name, "after", self)
+        return isinstance(element, CancelBarrier)
+
+    def drain(self) -> None:
+        """Some output has room again: send on what waits, in order."""
+        if not self._outbox or not self.alive or self.paused:
+            return
+        while self._outbox and not self._outbox[0][0].is_full:
+            channel, element = self._outbox.popleft()
+            channel.push(element)
+        if not self._outbox:
+            self.schedule(max(self.world.loop.now, self._busy_until))
+
+    def _open(self, effect: Open) -> None:
+        self.opened = True
+        self.schedule(self.world.loop.now)
+
+    def _rest(self, effect: Rest) -> None:
+        self.polling = False
+
+    def _block(self, effect: Block) -> None:
+        self.blocked[effect.channel] = True
+
+    def _unblock(self, effect: Unblock) -> None:
+        self.blocked[effect.channel] = False
+        self.schedule(max(self.world.loop.now, self._busy_until))
+
+    def _post(self, effect: Mail) -> None:
+        self._mail.append(Mailed(effect.mail))
+        self.schedule(max(self.world.loop.now, self._busy_until))
+
+    def _restored(self, effect: Restored) -> None:
+        self.log.restored(effect.checkpoint, text(effect.state))
+        self.world.point("state-loaded", self.name, "after", self)
+
+    def _save_position(self, effect: SavePosition) -> None:
+        if self.world.stores.jobs.save_position(effect.split, effect.position, self.attempt):
+            self.perform(effect.then)
+        else:
+            self.log.reads.pop()
+            self.world.task_failed(self, "a newer attempt reads its split", None)
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        time = self.world.loop.now + effect.after_us
+        self._timers[effect.name] = time
+        self.world.loop.at(time, self._fire, effect.name, time)
+
+    def _fire(self, name: str, time: int) -> None:
+        if self._timers.get(name) == time:
+            del self._timers[name]
+            self.deliver(TimerFired(name))
+
+    def _report(self, effect: Report) -> None:
+        kind = kind_of(effect.message)
+        point = {"ack": "ack-sent", "running": "task-running"}.get(kind)
+        if point is not None and not self.world.point(point, self.name, "before", self):
+            return
+        self.world.control.to_coordinator(self.name, effect.message)
+        if point is not None:
+            self.world.point(point, self.name, "after", self)
+
+    def _taken(self, effect: Taken) -> None:
+        if self.world.point("snapshot-taken", self.name, "before", self):
+            self.log.marked(effect.checkpoint, list(self.received), list(self.sent))
+            self.world.point("snapshot-taken", self.name, "after", self)
+
+    def _persist(self, effect: Persist) -> None:
+        self.frozen = effect.synchronous
+        self.world.stores.persist(self, effect)
+
+    def _ship(self, effect: Ship) -> None:
+        self.frozen = effect.synchronous
+        self.world.stores.ship(self, effect)
+
+    def _fail(self, effect: Fail) -> None:
+        self.world.task_failed(self, effect.reason, None)
+
+    # -- standing still and dying ------------------------------------------------------
+
+    def thaw(self) -> None:
+        """Its synchronous snapshot is written: go on with what waited."""
+        self.frozen = False
+        self._go_on()
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._inbox and self.alive and not self.paused and not self.frozen:
+            self.feed(self._inbox.popleft())
+        self.drain()
+        self.schedule(max(self.world.loop.now, self._busy_until))
+
+    def end(self, how: str) -> None:
+        """It is gone; what it had not written is gone with it."""
+        if self.alive:
+            self.alive = False
+            self.log.ended(how)
+            self.world.stores.forget(self)
+
+
+POLL = Poll()

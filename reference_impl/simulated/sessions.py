@@ -1,0 +1,100 @@
+"""Sessions between sinks and the external transaction store: in order, and slow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.events import Answered
+from ..core.transactions import (
+    AnyRequest,
+    Append,
+    Begin,
+    Commit,
+    Denied,
+    Done,
+    NoAnswer,
+    Outcome,
+    PreCommit,
+    Upsert,
+    Write,
+)
+from .arms import Arms
+from .external import TransactionStore
+
+if TYPE_CHECKING:
+    from .coordination import CoordinatorRunner
+    from .runner import TaskRunner
+    from .world import World
+
+POINTS: dict[type, str] = {
+    Begin: "transaction-begun",
+    Write: "transaction-written",
+    PreCommit: "transaction-pre-committed",
+    Commit: "commit-requested",
+    Append: "row-written",
+    Upsert: "row-written",
+}
+QUIET = (Append, Upsert, Write, Begin)
+"""Requests that only a refusal answers."""
+
+
+class Sessions:
+    """Carries requests to the store and answers back; what one asker sends stays in order."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.store = TransactionStore()
+        self.arms = Arms()
+        self._clear_at: dict[str, int] = {}
+
+    def send(self, asker: TaskRunner | CoordinatorRunner, number: int, request: AnyRequest) -> None:
+        """Send a request; `Answered(number, …)` follows, for some only when they are refused."""
+        point = POINTS.get(type(request))
+        if point is not None and not self.world.point(point, asker.name, "before", asker):
+            return
+        if isinstance(request, Commit):
+            self.world.observer.commit_requested(request.name)
+        loop = self.world.loop
+        arrival = loop.now + self.world.settings.transaction_us + self.world.decisions.late(f"transaction {asker.name}")
+        arrival = max(arrival, self._clear_at.get(asker.name, 0))
+        self._clear_at[asker.name] = arrival
+        loop.at(arrival, self._arrive, (asker, number, asker.applied), request)
+        if point is not None:
+            self.world.point(point, asker.name, "after", asker)
+
+    def _arrive(self, sender: tuple[TaskRunner | CoordinatorRunner, int, int], request: AnyRequest) -> None:
+        asker, number, applied = sender
+        outcome = self._commit(asker, request) if isinstance(request, Commit) else self._done(request, applied)
+        if isinstance(request, QUIET) and not isinstance(outcome, Denied):
+            return
+        self.world.loop.after(self.world.settings.transaction_us, self._answer, (asker, number), (request, outcome))
+
+    def _done(self, request: AnyRequest, applied: int) -> Outcome:
+        outcome = self.store.handle(request)
+        self.world.observer.transacted(request, outcome, applied)
+        return outcome
+
+    def _commit(self, asker: TaskRunner | CoordinatorRunner, request: Commit) -> Outcome:
+        """Commits are what faults aim at: refused, unanswered, or done and unanswered."""
+        for how in ("refused", "unavailable", "lost-response"):
+            for target in (asker.name, None):
+                fault = self.arms.take(how, target)
+                if fault is None:
+                    continue
+                self.world.fired(fault, f"the commit of {request.name}: {how}", asker.attempt)
+                if how == "lost-response":
+                    self._done(request, 0)
+                return NoAnswer(reason=how)
+        return self._done(request, 0)
+
+    def _answer(
+        self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]
+    ) -> None:
+        (asker, number), (request, outcome) = asked, answer
+        answered = isinstance(request, Commit)
+        if answered and not self.world.point("commit-answered", asker.name, "before", asker):
+            return
+        asker.deliver(Answered(number, outcome))
+        if answered:
+            self.world.look()
+            self.world.point("commit-answered", asker.name, "after", asker)

@@ -1,0 +1,25 @@
+"""How the simulated world is set up; times in µs of virtual time."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Latencies, costs and sizes; `limit_us` ends a run that does not come to rest."""
+
+    memory: bool = False
+    channel_capacity: int = 16
+    nodes: int = 2
+    read_interval_us: int = 200
+    apply_cost_us: int = 20
+    channel_latency_us: int = 100
+    control_latency_us: int = 200
+    snapshot_write_us: int = 800
+    transaction_us: int = 150
+    detection_us: int = 500
+    """until the coordinator learns that a task is dead: its connection closes"""
+    heartbeat_timeout_us: int = 12_000
+    """until it gives up a task that stands still"""
+    takeover_us: int = 5_000
+    limit_us: int = 2_000_000

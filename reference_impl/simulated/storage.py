@@ -1,0 +1,89 @@
+"""Stores of the engine: snapshots of tasks, records of complete checkpoints, the job's record.
+
+Durable and volatile are apart: a write in progress belongs to its writer and is
+gone with it; a durable file survives everybody.  A torn write leaves half a file
+under its final name, as a store without atomic rename would.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..core.errors import CorruptSnapshot
+from ..core.events import CompletedSnapshot, JobRecord
+from ..core.ids import CheckpointId, Handle
+from ..core.state import TaskState, decode, encode
+
+
+class SnapshotFiles:
+    """What is durable of snapshots: bytes by handle, and records by checkpoint."""
+
+    def __init__(self) -> None:
+        self.files: dict[Handle, bytes] = {}
+        self.records: dict[CheckpointId, bytes] = {}
+
+    def write(self, handle: Handle, state: TaskState) -> str:
+        """Make a snapshot durable; the text that its bytes hold."""
+        data = encode(state)
+        self.files[handle] = data
+        return data[9:].decode()
+
+    def tear(self, handle: Handle, state: TaskState) -> None:
+        data = encode(state)
+        self.files[handle] = data[: len(data) // 2]
+
+    def read(self, handle: Handle) -> TaskState:
+        """The state under a handle; raises CorruptSnapshot, also when there is none."""
+        if handle not in self.files:
+            raise CorruptSnapshot(f"{handle} is not in the store")
+        try:
+            return decode(self.files[handle])
+        except CorruptSnapshot as error:
+            raise CorruptSnapshot(f"{handle}: {error}") from None
+
+    def store(self, snapshot: CompletedSnapshot) -> None:
+        self.records[snapshot.checkpoint] = msgspec.json.encode(snapshot)
+
+    def listed(self) -> tuple[CompletedSnapshot, ...]:
+        """Every complete checkpoint, oldest first."""
+        return tuple(
+            msgspec.json.decode(self.records[checkpoint], type=CompletedSnapshot)
+            for checkpoint in sorted(self.records)
+        )
+
+    def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
+        """Delete files and a checkpoint's record; the handles that were there."""
+        if checkpoint is not None:
+            self.records.pop(checkpoint, None)
+        gone = [handle for handle in handles if handle in self.files]
+        for handle in gone:
+            del self.files[handle]
+        return gone
+
+    def sweep(self, job: int, keep: tuple[Handle, ...]) -> list[Handle]:
+        """Delete a job's files but the ones named; the handles that went."""
+        kept = dict.fromkeys(keep)
+        return self.discard(tuple(h for h in self.files if h.startswith(f"job-{job}/") and h not in kept), None)
+
+
+class JobStore:
+    """The durable record of each job, and positions that at-most-once sources saved."""
+
+    def __init__(self) -> None:
+        self.records: dict[int, JobRecord] = {}
+        self.positions: dict[int, int] = {}
+        self.fences: dict[int, int] = {}
+
+    def save_position(self, split: int, position: int, attempt: int) -> bool:
+        """Save a split's next position, unless a newer attempt has read it: then refuse."""
+        if self.fences.get(split, 0) > attempt:
+            return False
+        self.fences[split] = attempt
+        self.positions[split] = position
+        return True
+
+    def load_positions(self, splits: tuple[int, ...], attempt: int) -> dict[int, int]:
+        """The saved positions; from now on older attempts are refused."""
+        for split in splits:
+            self.fences[split] = max(attempt, self.fences.get(split, 0))
+        return {split: self.positions.get(split, 0) for split in splits}

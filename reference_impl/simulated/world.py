@@ -1,0 +1,383 @@
+"""The simulated world: nodes, links, stores, one coordinator at a time, and time itself.
+
+It carries the core's effects out, reports what happens to an observer, and lets
+itself be disturbed.  Nothing in it is left to chance: the same job, settings,
+deviations and director give the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..core.config import Config
+from ..core.coordinator import Coordinator
+from ..core.effects import EndJob, Return
+from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
+from ..core.ids import AttemptId, CheckpointId, TaskId, channel_id
+from ..core.messages import AnyControl, kind_of
+from ..core.parts import Parts
+from ..core.sink import DirectSink, TransactionalSink
+from ..core.source import SourceTask, SplitLog
+from ..core.task import OperatorTask, Output, Task, TaskSpec
+from ..core.topology import JobGraph, OperatorSpec
+from ..trace import Observer
+from .control import ControlPlane
+from .coordination import CoordinatorRunner
+from .decisions import Decisions
+from .director import Director
+from .links import DataChannel
+from .loop import Loop
+from .phases import phase_of
+from .runner import TaskRunner
+from .sessions import Sessions
+from .settings import Settings
+from .stores import Stores
+
+
+class World:
+    """One run.  `logs` are the rewindable splits; `identity` is how upserts replace rows."""
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        config: Config,
+        settings: Settings,
+        logs: Sequence[SplitLog],
+        *,
+        observer: Observer,
+        decisions: Decisions,
+        parts: Parts,
+        identity: str = "",
+    ) -> None:
+        self.graph = graph
+        self.config = config
+        self.settings = settings
+        self.observer = observer
+        self.decisions = decisions
+        self.parts = parts
+        self.detailed = observer.detailed
+        self.loop = Loop()
+        self.control = ControlPlane(self)
+        self.stores = Stores(self)
+        self.sessions = Sessions(self)
+        self.coordinator: CoordinatorRunner | None = None
+        self.job = 0
+        self.job_over = True
+        self.quiet = False
+        self.newest: CompletedSnapshot | None = None
+        """the newest complete checkpoint"""
+        self.last_savepoint: CompletedSnapshot | None = None
+        self.busy_until = 0
+        """faults undo themselves, and commands are due, until then"""
+        self.retained: list[CompletedSnapshot] = []
+        self._progress = (0, -1)
+        self._endless = not all(log.bounded for log in logs)
+        self._logs = {log.split: log for log in logs}
+        self._identity = identity
+        self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
+        self._channels: dict[tuple[str, AttemptId], DataChannel] = {}
+        self._latest: dict[TaskId, TaskRunner] = {}
+        self._specs = {task: (spec, subtask) for task, spec, subtask in graph.tasks()}
+        self._nodes = {task: number % settings.nodes for number, (task, _, _) in enumerate(graph.tasks())}
+        self._wires = list(graph.wires())
+        self._director: Director | None = None
+        self._watched: frozenset[str] = frozenset()
+        self._phase = ""
+        self._attempts = 0
+        self._commands: dict[int, int] = {}
+        self._poisoned: dict[TaskId, Callable[[Task], None]] = {}
+
+    # -- running ---------------------------------------------------------------------
+
+    def direct(self, director: Director) -> None:
+        self._director = director
+        self._watched = director.points
+
+    def run(self) -> None:
+        """Submit the job and run until everything is at rest, or the limit is reached."""
+        self.submit(None)
+        if self._director is not None and self._director.phases:
+            self.loop.after(0, self._watch_phase)
+        self.quiet = self.loop.run(self.settings.limit_us)
+
+    def submit(self, initial: CompletedSnapshot | None) -> None:
+        """Start a job: from nothing, or from a snapshot."""
+        previous = self.stores.jobs.records.get(self.job)
+        self.job += 1
+        self.job_over = False
+        machine = self._coordinator(
+            AttemptId(previous.attempt + 2) if previous else AttemptId(1),
+            CheckpointId(previous.next_checkpoint + 8) if previous else CheckpointId(1),
+            initial,
+        )
+        self.coordinator = CoordinatorRunner(self, machine)
+        self.coordinator.feed(CoordinatorStarted(None))
+
+    def _coordinator(
+        self, attempt: AttemptId, checkpoint: CheckpointId, initial: CompletedSnapshot | None
+    ) -> Coordinator:
+        return Coordinator(
+            self.job,
+            self.graph,
+            self.config,
+            self.parts,
+            first_attempt=attempt,
+            first_checkpoint=checkpoint,
+            initial=initial,
+        )
+
+    def take_over(self) -> None:
+        """Another coordinator comes up and learns what is durable."""
+        if self.job_over or (self.coordinator is not None and self.coordinator.alive):
+            return
+        self.coordinator = CoordinatorRunner(self, self._coordinator(AttemptId(1), CheckpointId(1), None))
+        self.observer.coordinator(True, None)
+        record = self.stores.jobs.records.get(self.job)
+        self.coordinator.feed(CoordinatorStarted(record))
+
+    def command(self, command: int, kind: str, drain: bool) -> None:
+        """A user asks the coordinator; without one the request is refused."""
+        self.observer.command_issued(command, kind, drain)
+        if self.coordinator is None or not self.coordinator.alive:
+            self.observer.command_returned(command, None, "no coordinator answers")
+            return
+        self._commands[command] = self.job
+        if self.point("savepoint-requested", None, "before", self.coordinator):
+            self.coordinator.feed(Commanded(command, kind, drain))
+            self.point("savepoint-requested", None, "after", self.coordinator)
+
+    def command_returned(self, effect: Return) -> None:
+        self._commands.pop(effect.command, None)
+        self.observer.command_returned(effect.command, effect.checkpoint, effect.error)
+
+    def job_ended(self, effect: EndJob) -> None:
+        self.job_over = True
+        for runner in self._latest.values():
+            runner.end("finished" if runner.task.finished else "cancelled")
+        for runner in self._runners.values():
+            runner.end("cancelled")
+        assert self.coordinator is not None
+        self.newest = self.coordinator.machine.checkpoints.newest() or self.newest
+        self.retained = self.coordinator.machine.checkpoints.retained
+        self.observer.job_ended(self.job, effect.status, effect.checkpoint, effect.reason)
+        if self._director is not None:
+            self._director.job_ended(self.job, effect.status)
+
+    # -- tasks -----------------------------------------------------------------------
+
+    def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
+        return self._runners.get((task, attempt))
+
+    def latest(self, task: str) -> TaskRunner | None:
+        """The newest attempt of a task, alive or not."""
+        return self._latest.get(TaskId(task))
+
+    def live(self) -> list[TaskRunner]:
+        """The newest attempt of each task that is alive."""
+        return [runner for runner in self._latest.values() if runner.alive]
+
+    def on_node(self, node: int) -> list[TaskRunner]:
+        """Every live attempt on a node, zombies included."""
+        return [runner for runner in self._runners.values() if runner.alive and self._nodes[runner.name] == node]
+
+    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
+        """A node makes room for an attempt; an older one of the task that answers is cancelled."""
+        if (task, attempt) in self._runners or self.job_over:
+            return
+        before = self._latest.get(task)
+        if before is not None and before.attempt > attempt:
+            return
+        if before is not None and before.alive and not before.paused:
+            before.end("cancelled")
+        runner = self._build(task, attempt)
+        self._runners[(task, attempt)] = runner
+        self._latest[task] = runner
+        poison = self._poisoned.get(task)
+        if poison is not None:
+            poison(runner.task)
+
+    def _build(self, task: TaskId, attempt: AttemptId) -> TaskRunner:
+        spec, subtask = self._specs[task]
+        into = [wire for wire in self._wires if wire.receiver == task]
+        out = [wire for wire in self._wires if wire.sender == task]
+        inputs = [self._channel(wire.sender, task, attempt) for wire in into]
+        outputs = [self._channel(task, wire.receiver, attempt) for wire in out]
+        edges = tuple(Output(partitioning=wire.partitioning, channels=()) for wire in out[:1])
+        if out:
+            edges = (Output(partitioning=out[0].partitioning, channels=tuple(range(len(out)))),)
+        described = TaskSpec(
+            task=task,
+            job=self.job,
+            attempt=attempt,
+            gates=tuple(wire.gate for wire in into),
+            outputs=edges,
+            key_groups=self.graph.key_groups,
+        )
+        names = [channel.name for channel in inputs], [channel.name for channel in outputs]
+        log = self.observer.task_started(task, spec.name, subtask, attempt, self.job, *names)
+        runner = TaskRunner(
+            self,
+            self._machine(spec, subtask, described),
+            log,
+            inputs,
+            outputs,
+            read_interval=self.settings.read_interval_us,
+            apply_cost=self.settings.apply_cost_us,
+        )
+        for number, channel in enumerate(inputs):
+            channel.receiver, channel.number = runner, number
+            if channel.queue:
+                runner.schedule(channel.queue[0][0])
+        for channel in outputs:
+            channel.sender = runner
+        return runner
+
+    def _channel(self, sender: TaskId, receiver: TaskId, attempt: AttemptId) -> DataChannel:
+        name = channel_id(sender, receiver)
+        channel = self._channels.get((name, attempt))
+        if channel is None:
+            channel = DataChannel(
+                name,
+                self.loop,
+                self.observer.channel_opened(name, attempt),
+                capacity=self.settings.channel_capacity,
+                latency=self.settings.channel_latency_us,
+                late=self.decisions.of(f"message {name}"),
+            )
+            self._channels[(name, attempt)] = channel
+        return channel
+
+    def _machine(self, spec: OperatorSpec, subtask: int, described: TaskSpec) -> Task:
+        if spec.role == "source":
+            logs = [self._logs[split] for split in self.graph.splits_of(spec, subtask)]
+            return SourceTask(described, self.config, self.parts, logs)
+        if spec.role == "operator" and spec.build is not None:
+            return OperatorTask(described, self.config, self.parts, spec.build())
+        if self.config.sink == "transactional":
+            return TransactionalSink(described, self.config, self.parts)
+        return DirectSink(described, self.config, self.parts, self._identity)
+
+    # -- failures ----------------------------------------------------------------------
+
+    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+        """A task's attempt ended badly by itself; a superseded one's end is nobody's concern."""
+        if not runner.alive:
+            return
+        fault = fault if fault is not None else runner.blame
+        runner.end("failed")
+        if self.runner(runner.name, runner.attempt) is self._latest.get(runner.name) and not self.is_superseded(runner):
+            self.observer.task_failed(runner.name, runner.attempt, reason, fault)
+        self.loop.after(self.settings.detection_us, self.lose, runner, reason)
+
+    def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
+        """A task's attempt dies; whether it was alive."""
+        if not runner.alive:
+            return False
+        superseded = self.is_superseded(runner)
+        runner.end("killed")
+        if not superseded:
+            self.observer.task_failed(runner.name, runner.attempt, reason, fault)
+        if self.detailed:
+            self.observer.timed("killed", runner.name, runner.attempt, detail=reason)
+        self.loop.after(self.settings.detection_us, self.lose, runner, reason)
+        return True
+
+    def is_superseded(self, runner: TaskRunner) -> bool:
+        """A zombie: the coordinator has given its attempt up."""
+        coordinator = self.coordinator
+        return self.job_over or coordinator is None or coordinator.machine.attempt > runner.attempt
+
+    def lose(self, runner: TaskRunner, reason: str) -> None:
+        """Tell the coordinator, if there is one, that an attempt of a task is gone."""
+        if self.coordinator is not None:
+            self.coordinator.feed(TaskLost(runner.name, runner.attempt, reason))
+
+    def kill_coordinator(self, fault: int, down_us: int) -> bool:
+        coordinator = self.coordinator
+        if coordinator is None or not coordinator.alive or self.job_over:
+            return False
+        coordinator.alive = False
+        self.observer.coordinator(False, fault)
+        for command in list(self._commands):
+            del self._commands[command]
+            self.observer.command_returned(command, None, "the coordinator died")
+        self.loop.after(down_us, lambda *_: self.take_over())
+        return True
+
+    def poison(self, task: TaskId, poisoner: Callable[[Task], None]) -> None:
+        """Do something to this task's machine now and whenever it comes up again."""
+        self._poisoned[task] = poisoner
+
+    # -- observation ---------------------------------------------------------------------
+
+    def watches(self, point: str) -> bool:
+        return point in self._watched
+
+    def point(
+        self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None
+    ) -> bool:
+        """A protocol point is reached; whether the one who reached it still lives."""
+        if point in self._watched and self._director is not None:
+            self._director.reached(point, task, side)
+            if actor is not None and not actor.alive:
+                return False
+        return True
+
+    @property
+    def phase(self) -> str:
+        return phase_of(self)
+
+    def _watch_phase(self, *_: object) -> None:
+        assert self._director is not None
+        phase = self.phase
+        if phase != self._phase:
+            self._phase = phase
+            self._director.entered(phase)
+        if not self.job_over:
+            self.loop.after(50, self._watch_phase)
+
+    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+        self.observer.fault_fired(fault, self.phase, detail, attempt)
+
+    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+        if what == "attempt-started":
+            self._attempts += 1
+        self.observer.note(what, checkpoint, attempt, job, detail)
+
+    @property
+    def attempts(self) -> int:
+        return self._attempts
+
+    def complete(self, snapshot: CompletedSnapshot) -> None:
+        """The store made a checkpoint complete."""
+        self.newest = snapshot
+        if snapshot.savepoint:
+            self.last_savepoint = snapshot
+        self.observer.checkpoint_completed(
+            snapshot.checkpoint, snapshot.job, snapshot.attempt, snapshot.handles, snapshot.savepoint
+        )
+        if self._endless:
+            self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled)
+
+    def look(self) -> None:
+        """A read-committed reader looks at the sink."""
+        self.observer.looked(self.observer.order(), len(self.sessions.store.visible))
+
+    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
+        self.observer.timed(
+            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
+            task if to_task else "coordinator",
+            message.attempt,
+            peer="coordinator" if to_task else task,
+            checkpoint=getattr(message, "checkpoint", None),
+        )
+
+    # -- coming to rest ------------------------------------------------------------------
+
+    def _rest_if_settled(self, *_: object) -> None:
+        """A job that nothing ends is frozen once two checkpoints in a row found nothing new."""
+        progress = self._attempts, sum(runner.applied + len(runner.log.reads) for runner in self.live())
+        settled = progress == self._progress and self.phase == "running" and self.loop.now >= self.busy_until
+        self._progress = progress
+        if settled and not any(runner.polling for runner in self.live()):
+            self.loop.stopped = True

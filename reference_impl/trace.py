@@ -1,0 +1,114 @@
+"""The observer port: what a world lets be seen while it runs the core.
+
+A world calls the observer, never the other way round, and nothing of the
+protocol depends on it.  Per-record happenings are appended to the lists of a
+`TaskLog` and `ChannelLog` that the observer hands out, so that watching a
+record costs an append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from .core.ids import AttemptId, CheckpointId, Handle, TaskId
+from .core.transactions import AnyRequest, Outcome, Row
+
+
+class TaskLog(Protocol):
+    """A task's program order."""
+
+    @property
+    def reads(self) -> list[tuple[int, int]]: ...
+
+    @property
+    def applies(self) -> list[tuple[int, int]]: ...
+
+    def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None: ...
+
+    def restored(self, checkpoint: CheckpointId, state: str) -> None: ...
+
+    def input_ended(self) -> None: ...
+
+    def ended(self, how: str) -> None: ...
+
+
+class ChannelLog(Protocol):
+    """The network's log of a channel."""
+
+    @property
+    def sent(self) -> list[int]: ...
+
+    @property
+    def barriers(self) -> list[tuple[int, int]]: ...
+
+
+class Observer(Protocol):
+    """What a world reports; `now` is read by the observer through `clock`."""
+
+    detailed: bool
+    """also wants every message of the time line"""
+
+    def task_started(
+        self,
+        task: TaskId,
+        operator: str,
+        subtask: int,
+        attempt: AttemptId,
+        job: int,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> TaskLog: ...
+
+    def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog: ...
+
+    def note(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None: ...
+
+    def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None: ...
+
+    def coordinator(self, up: bool, fault: int | None) -> None: ...
+
+    def snapshot_stored(
+        self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
+    ) -> None: ...
+
+    def checkpoint_completed(
+        self, checkpoint: CheckpointId, job: int, attempt: AttemptId, handles: dict[TaskId, Handle], savepoint: bool
+    ) -> None: ...
+
+    def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None: ...
+
+    def transacted(self, request: AnyRequest, outcome: Outcome, applied: int) -> None: ...
+
+    def commit_requested(self, name: str) -> None: ...
+
+    def looked(self, began: int, rows: int) -> None: ...
+
+    def command_issued(self, command: int, kind: str, drain: bool) -> None: ...
+
+    def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None: ...
+
+    def job_ended(self, job: int, status: str, checkpoint: CheckpointId | None, reason: str) -> None: ...
+
+    def fault_fired(self, fault: int, phase: str, detail: str, attempt: int | None) -> None: ...
+
+    def fault_healed(self, fault: int) -> None: ...
+
+    def timed(
+        self,
+        what: str,
+        task: str,
+        attempt: int,
+        *,
+        peer: str = "",
+        detail: str = "",
+        channel: str = "",
+        position: int = -1,
+        checkpoint: int | None = None,
+        origin: int | None = None,
+    ) -> None: ...
+
+    def order(self) -> int: ...
+
+
+__all__ = ["ChannelLog", "Observer", "Row", "TaskLog"]
