@@ -15,6 +15,7 @@ from .classes import classes, promised
 from .expected import Expected
 from .history import Channel, History, JobEnded, StoredState, TaskRun, Transaction
 from .line import INFINITE, Line, Lines
+from .replay import is_determined
 from .workload import Row, Topology, Workload
 
 
@@ -114,6 +115,15 @@ class Case:
             if isinstance(entry, JobEnded) and entry.job == job:
                 found = entry
         return found
+
+    @cached_property
+    def rows_are_known(self) -> bool:
+        """Whether the rows owed can be told at all: not where they follow the applied records and
+        a rebalance hides which of several rows of one origin was applied where."""
+        if not self.expected.follows_applies:
+            return True
+        strict = self.history.guarantee != "exactly-once" or self.history.sink != "transactional"
+        return is_determined(self.workload, self.topology, every_attempt=strict)
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task."""

@@ -21,7 +21,6 @@ from .case import Case
 from .classes import last_row_is_fixed
 from .compare import loss_by_expiry, violated_rows
 from .hazards import disturbed_commits, restores
-from .replay import is_determined
 from .routes import misapplied
 from .verdict import Holds, Unknown, Verdict, Violated
 from .workload import Row
@@ -32,7 +31,7 @@ def check(case: Case) -> Verdict:
         detail = f"{case.history.guarantee} mode with a {case.history.sink} sink"
         return Unknown(reason="not promised", detail="resumed from an older snapshot" if case.rewound else detail)
     by_applies = case.expected.follows_applies
-    if by_applies and not is_determined(case.workload, case.topology):
+    if not case.rows_are_known:
         return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
     found = _table(case) if case.history.sink == "idempotent" else _output(case)
     if found is None and by_applies:

@@ -18,7 +18,6 @@ from collections import Counter
 from .case import Case
 from .compare import loss_by_expiry, violated_rows
 from .hazards import disturbed_commits, restores
-from .replay import is_determined
 from .routes import unapplied, unread
 from .verdict import Holds, Unknown, Verdict
 from .workload import Row
@@ -30,7 +29,7 @@ def check(case: Case) -> Verdict:
     found = unread(case) or unapplied(case)
     if found is not None:
         return found
-    if case.expected.follows_applies and not is_determined(case.workload, case.topology):
+    if not case.rows_are_known:
         return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
     owed = case.expected.rows_up_to(case.closing.epoch)
     lost = _missing_keys(case, owed) if case.history.sink == "idempotent" else owed - (case.committed + case.pending)

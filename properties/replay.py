@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from .classes import deals_out
 from .history import TaskRun
 from .line import Line, Lines
 from .semantics import Entry, Machine, machine
@@ -146,8 +147,7 @@ class Replay:
         """(replay, side, whether it deals its rows out) of the sender of one of a run's inputs."""
         task = channel.partition(">")[0]
         operator = task.rpartition("-")[0]
-        edge = self._topology.edge(operator, run.operator)
-        deals = edge.partitioning == "rebalance" and self._topology.parallelism[run.operator] > 1
+        deals = deals_out(self._topology, operator, run.operator)
         return self.run(task, run.attempt), self._feeds[run.operator].index(operator), deals
 
 
@@ -179,26 +179,27 @@ class _Sender:
         return rows[-1] if rows else None
 
 
-def is_determined(workload: Workload, topology: Topology) -> bool:
-    """Whether a replay knows every applied row: not when a rebalance deals out rows of one
-    origin (those of a join, or of a flat map after another) before an operator that looks at order."""
-    several: dict[str, int] = {source.name: 0 for source in workload.inputs}
-    dealt: dict[str, bool] = {source.name: False for source in workload.inputs}
+def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool = False) -> bool:
+    """Whether a replay knows the applied rows.
+
+    A rebalance leaves open which of the rows of one origin (those of a join, or
+    of a flat map after another) went to which receiver.  On the line of an
+    exactly-once run that matters only before an operator that looks at order,
+    for they are all applied there; with `every_attempt`, where some may not have
+    been applied any more or were applied on one side of a cut only, it always does.
+    """
+    several = {source.name: 0 for source in workload.inputs}
+    dealt = {source.name: False for source in workload.inputs}
     for node in workload.nodes:
         several[node.name] = max(several[name] for name in node.inputs)
         dealt[node.name] = any(
-            dealt[name]
-            or (
-                several[name] > 1
-                and topology.edge(name, node.name).partitioning == "rebalance"
-                and topology.parallelism[node.name] > 1
-            )
-            for name in node.inputs
+            dealt[name] or (several[name] > 1 and deals_out(topology, name, node.name)) for name in node.inputs
         )
-        if dealt[node.name] and is_ordered(node.operator):
+        if dealt[node.name] and (every_attempt or is_ordered(node.operator)):
             return False
         if isinstance(node.operator, Join):
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
-    return True
+    at_the_sink = several[workload.output] > 1 and deals_out(topology, workload.output, SINK)
+    return not (every_attempt and at_the_sink)
