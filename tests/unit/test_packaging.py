@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import tomllib
 from fnmatch import fnmatch
@@ -74,9 +73,3 @@ def test_entry_points_resolve(target: str) -> None:
 def test_one_version() -> None:
     # Sources that are on the path without being installed have no version, and say so.
     assert cutproof.__version__ in {PROJECT["project"]["version"], "unknown (not installed)"}
-
-
-def test_public_names_are_there() -> None:
-    face = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
-    assert ast.get_docstring(face)
-    assert [name for name in cutproof.__all__ if not hasattr(cutproof, name)] == []
