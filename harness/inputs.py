@@ -78,7 +78,8 @@ class LoadedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """What a workload file and its data make, with the key dictionary to read results by."""
 
     workload: Workload
-    topology: Topology
+    topology: Topology | None = None
+    """its layout where one was asked for; else layouts are drawn"""
     keys: tuple[str, ...] = ()
     """text keys by number; empty where keys are numbers"""
 
@@ -118,7 +119,8 @@ def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> L
     wrong = problems(workload, topology)
     if wrong:
         raise UsageError(f"the workload {description.name} cannot run: {'; '.join(wrong)}")
-    return LoadedWorkload(workload=workload, topology=topology, keys=tuple(keys or ()))
+    asked_for = topology if description.parallelism else None
+    return LoadedWorkload(workload=workload, topology=asked_for, keys=tuple(keys or ()))
 
 
 def _text(path: Path) -> str:

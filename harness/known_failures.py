@@ -79,6 +79,12 @@ class KnownFailures:
         return ""
 
 
+def default() -> Path | None:
+    """The file in the working folder, if there is one."""
+    path = Path(FILE)
+    return path if path.is_file() else None
+
+
 def read(path: Path | None, today: datetime.date | None = None) -> KnownFailures:
     """The file's failures; none without a path.  Raises UsageError in one line."""
     today = today or datetime.datetime.now(tz=datetime.UTC).date()

@@ -1,4 +1,4 @@
-"""Drawing over one workload: whole where it is small, a slice of it a scenario where it is not."""
+"""Scenarios over more data than one can digest: each is put over a slice of its own."""
 
 from __future__ import annotations
 
@@ -6,30 +6,56 @@ from collections.abc import Callable
 
 import msgspec
 
+from ..properties.workload import Workload
 from .inputs import LoadedWorkload
 from .scenario import Scenario
-from .workloads import slice_of
 
 SLICE = 120
-"""Records of a slice, about: what a scenario digests in a few milliseconds."""
+"""records of a slice, about: what a scenario digests in a few milliseconds"""
 STRIDE = 7919
-"""A prime, so that consecutive scenarios see slices far apart."""
+"""a prime, so that consecutive scenarios see slices far apart"""
+
+Draw = Callable[[int, int], Scenario]
+"""Scenario i of a seed."""
+
+
+def slice_of(workload: Workload, start: int, records: int = SLICE) -> Workload:
+    """A window of about `records` records of the workload, each split's share in its own order.
+
+    `start` counts records of the whole; a workload that is no larger is its own slice.
+    """
+    total = workload.records()
+    if total <= records:
+        return workload
+    inputs = []
+    for source in workload.inputs:
+        windows = []
+        for split in source.splits:
+            size = max(1, len(split) * records // total)
+            first = min(len(split) * start // total, max(0, len(split) - size))
+            windows.append(split[first : first + size])
+        inputs.append(msgspec.structs.replace(source, splits=tuple(windows)))
+    return msgspec.structs.replace(workload, inputs=tuple(inputs))
 
 
 def first_slice(loaded: LoadedWorkload) -> LoadedWorkload:
-    """What scenarios are drawn over: every slice has its splits, and very nearly its sizes."""
-    return msgspec.structs.replace(loaded, workload=slice_of(loaded.workload, 0, SLICE))
+    """What scenarios are drawn over."""
+    return msgspec.structs.replace(loaded, workload=slice_of(loaded.workload, 0))
 
 
-def sliced(draw: Callable[[int, int], Scenario], loaded: LoadedWorkload) -> Callable[[int, int], Scenario]:
-    """Scenarios as drawn over the first slice, each put over a slice of its own; a function of its index."""
-    total = loaded.workload.records()
-    if total <= SLICE:
+def sliced(draw: Draw, loaded: LoadedWorkload) -> Draw:
+    """Scenarios that were drawn over the first slice, each put over another.
+
+    All slices have the same splits and sizes, so that what a scenario's faults
+    aim at is there in each; which slice it is follows from the index alone.
+    """
+    whole = loaded.workload
+    if whole.records() <= SLICE:
         return draw
-    last = total - SLICE
+    last = whole.records() - SLICE
 
     def drawn(seed: int, index: int) -> Scenario:
-        window = slice_of(loaded.workload, index * STRIDE % last, SLICE)
+        window = slice_of(whole, index * STRIDE % last)
         return msgspec.structs.replace(draw(seed, index), workload=window)
 
     return drawn

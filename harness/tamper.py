@@ -8,7 +8,6 @@ history had a place was not reached; that too is a shortfall.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import msgspec
 
@@ -19,9 +18,12 @@ from ..properties.tampering import LIES, Tampering, tamperings
 from ..properties.verdict import Holds, Verdict, Violated
 from .progress import Progress, Silent
 from .scenario import Scenario
+from .slices import Draw
 from .subject import Subject
 
 FORMAT = "cutproof-tamper/1"
+SCENARIOS = 200
+"""how many histories, where nothing else is said"""
 MISSES_KEPT = 5
 
 
@@ -59,7 +61,7 @@ class TamperReport(msgspec.Struct, kw_only=True):
 
 def tamper(
     subject: Subject,
-    draw: Callable[[int, int], Scenario],
+    draw: Draw,
     *,
     seed: int,
     scenarios: int,

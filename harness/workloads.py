@@ -25,12 +25,14 @@ from ..properties.workload import (
     Union,
     Workload,
 )
-from . import examples, inputs, topologies
+from . import examples, inputs
 from .config import nearest
 from .exit_codes import UsageError
 from .inputs import LoadedWorkload
 
 DATA = Path(__file__).parent / "data"
+BY_COLUMNS = "key-value"
+"""the workload of `--input` alone: columns called key and value, counted by key"""
 RECORDS = 120
 """Records of a general workload: what one scenario can digest in a few milliseconds."""
 
@@ -62,6 +64,8 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
     if name.endswith((".toml", ".json")):
         path = Path(name)
         return inputs.load(inputs.read_description(path), path.parent, data)
+    if name == BY_COLUMNS:
+        return inputs.load(_by_columns(data), DATA, data)
     if name in FROM_DATA:
         return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
     if name in examples.LATER:
@@ -73,26 +77,18 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
         raise UsageError(f"the workload {name} brings its own data; --input goes with flights or with a workload file")
     if name in examples.EXAMPLES:
         return examples.EXAMPLES[name]
-    workload = GENERAL[name][1]()
-    return LoadedWorkload(workload=workload, topology=topologies.lay_out(workload))
+    return LoadedWorkload(workload=GENERAL[name][1]())
 
 
-def slice_of(workload: Workload, start: int, records: int) -> Workload:
-    """A window of about `records` records of the workload, each split's share in its own order.
-
-    `start` counts records of the whole; the window ends at the end of the data.
-    """
-    total = workload.records()
-    if total <= records:
-        return workload
-    sliced = []
-    for source in workload.inputs:
-        windows = []
-        for split in source.splits:
-            first = min(len(split) * start // total, len(split) - 1) if split else 0
-            windows.append(split[first : first + max(1, len(split) * records // total)])
-        sliced.append(msgspec.structs.replace(source, splits=tuple(windows)))
-    return msgspec.structs.replace(workload, inputs=tuple(sliced))
+def _by_columns(data: Path | None) -> inputs.WorkloadFile:
+    if data is None:
+        raise UsageError(f"the workload {BY_COLUMNS} needs a file; name it with --input")
+    return inputs.WorkloadFile(
+        format=inputs.FORMAT,
+        name=BY_COLUMNS,
+        inputs=(inputs.InputColumns(name="input", key="key", value="value"),),
+        steps=(inputs.Step(name="count", operator=Count()),),
+    )
 
 
 def _records(name: str, number: int, keys: int, values: range) -> tuple[InputRecord, ...]:
@@ -164,6 +160,7 @@ GENERAL: dict[str, tuple[str, Callable[[], Workload]]] = {
 
 FROM_DATA: dict[str, str] = {
     "flights": "5,000 real flights of 2013, counted by carrier; drawn in slices (or --input of that form)",
+    BY_COLUMNS: "your own file: `--input FILE` with columns called key and value, counted by key",
     "flight-delays": "the same flights, the running sum of arrival delays by carrier",
 }
 """Workloads that read the committed sample of flights: each a workload file beside it."""

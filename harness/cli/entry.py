@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NoReturn
@@ -50,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; every error is one line on standard error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in words)
-    signal.signal(signal.SIGTERM, _terminated)
     try:
-        return int(_dispatch(words))
+        with _politely_killed():
+            return int(_dispatch(words))
     except CutproofError as error:
         _debug()
         return output.error(error)
@@ -113,9 +114,18 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _terminated(number: int, frame: FrameType | None) -> NoReturn:
-    """A polite kill is an interruption: what was done so far is kept."""
-    raise KeyboardInterrupt
+@contextlib.contextmanager
+def _politely_killed() -> Iterator[None]:
+    """SIGTERM is an interruption as Ctrl-C is: what was done so far is kept."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def explain(error: Exception) -> CutproofError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode
 from ..subject_names import subject_called
+from .keep import keep_run
 from .options import add_subject, progress_of
 from .output import Output
 from .tell import tell_events, tell_rows, tell_verdicts
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         replayed = replay(subject, scenario)
     _tell(replayed, output, every_event=options.story)
     if options.out is not None:
-        _keep(replayed, options.out)
+        keep_run(options.out, replayed.scenario, replayed.history)
         output.say(f"kept in {options.out}")
     output.result(_result(replayed, subject.name, options.scenario))
     return ExitCode.VIOLATED if replayed.judgement.violated else ExitCode.HELD
@@ -82,14 +83,6 @@ def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
         tell_rows((expected_rows(case) - case.pending).elements(), history.committed, output)
     output.say()
     output.say(f"trace sha256 {replayed.trace_sha256}")
-
-
-def _keep(replayed: Replayed, folder: Path) -> None:
-    from ..files import write_history, write_scenario
-
-    folder.mkdir(parents=True, exist_ok=True)
-    write_scenario(folder / "scenario.json", replayed.scenario)
-    write_history(folder / "history.json", replayed.history)
 
 
 def _result(replayed: Replayed, subject: str, path: Path) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...properties.history import History
 from ...properties.verdict import Holds, Unknown, Verdict, Violated
@@ -12,6 +13,9 @@ from ...reports.model import Counterexample, RowPair, Summary
 from ...reports.rows import side_by_side
 from ...reports.words import row_cells
 from .output import Output
+
+if TYPE_CHECKING:
+    from ..tamper import TamperReport
 
 ROWS_AT_MOST = 20
 
@@ -109,3 +113,18 @@ def tell_events(history: History, output: Output) -> None:
     for event in sorted(history.timeline, key=lambda event: event.order):
         output.say(f"{event.at_us / 1000:10.3f} ms  {sentence(event)}")
     output.say()
+
+
+def tell_tampering(report: TamperReport, output: Output) -> None:
+    """A line a lie: how often it was told, and seen."""
+    output.table(
+        ("lie", "told", "seen", "by"),
+        [(lie.name, lie.tried, lie.caught, ", ".join(lie.by_invariant)) for lie in report.tamperings],
+    )
+    for lie in report.tamperings:
+        for drawn_from in lie.missed:
+            output.say(f"not seen: {lie.name}, in the scenario {drawn_from}")
+    for name in report.not_reached:
+        output.say(f"not told: {name}; no history had a place for it")
+    if report.has_teeth:
+        output.say(f"all {report.caught:,} lies were seen, in {report.scenarios:,} histories")

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..exit_codes import ExitCode, UsageError
-from .options import add_subject, count, duration, seed
+from ..exit_codes import ExitCode
+from ..subject_names import subject_called
+from .keep import keep_run
+from .options import add_subject, count, duration, progress_of, seed
 from .output import Output
+from .tell import tell_summary, tell_tampering, tell_verdicts
+
+if TYPE_CHECKING:
+    from ..examples import Example
+    from ..inputs import LoadedWorkload
+    from ..subject import Subject
+    from ..verification import Request
 
 PROFILES = ("smoke", "default", "nightly")
 
@@ -78,4 +88,108 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    raise UsageError("not joined")
+    from .. import workloads
+    from ..examples import Example
+
+    if options.workload == "list":
+        return _list(output)
+    subject = subject_called(options.subject, options.defect)
+    if options.workload is None and options.input is None:
+        chosen = None
+    else:
+        chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
+    if isinstance(chosen, Example):
+        return _example(chosen, subject, options, output)
+    request = _request(options, chosen)
+    if options.tamper:
+        return _tamper(request, subject, options, output)
+    return _verify(request, subject, options, output)
+
+
+def _list(output: Output) -> ExitCode:
+    from ..workloads import listing
+
+    listed = listing()
+    output.table(("name", "kind", "about"), [(one.name, one.kind, one.about) for one in listed])
+    output.result({"format": "cutproof-workloads/1", "workloads": listed})
+    return ExitCode.HELD
+
+
+def _request(options: argparse.Namespace, chosen: LoadedWorkload | None) -> Request:
+    from ..verification import Request, drawn_seed
+
+    return Request(
+        subject=options.subject,
+        defect=options.defect,
+        profile=options.profile,
+        scenarios=options.scenarios,
+        seconds=options.time,
+        seed=drawn_seed() if options.seed is None else options.seed,
+        workload=chosen,
+        stop_at_first=options.stop_at_first,
+        keep_histories=options.keep_histories,
+    )
+
+
+def _verify(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+    from .. import known_failures
+    from ..campaign import verify_campaign
+    from ..store import RunFolder
+    from ..verification import campaign_of, new_folder, point_latest
+
+    known = known_failures.read(options.known_failures or known_failures.default())
+    out = options.out or new_folder(request.seed)
+    output.say(f"seed {request.seed}, {subject.name}, profile {request.profile}")
+    with progress_of(options) as progress, RunFolder(out) as folder:
+        verified = verify_campaign(campaign_of(request), folder=folder, known=known, progress=progress)
+    if options.out is None:
+        point_latest(out)
+    tell_summary(verified.summary, out, output)
+    output.result(verified.summary)
+    return verified.exit_code
+
+
+def _example(example: Example, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+    from ..example_run import run_example
+    from ..oracle import PySpark
+
+    with progress_of(options) as progress:
+        progress.step(f"running {example.scenario.name}, and starting Spark")
+        told, result = run_example(subject, example, PySpark())
+    output.say(f"{told.name}: {told.about}")
+    output.say(f"from {told.document}")
+    output.say()
+    for claim in told.claims:
+        output.say(f'{"shown    " if claim.shown else "NOT SHOWN"}  "{claim.says}"')
+        output.say(f"           {claim.evidence}")
+    output.say()
+    tell_verdicts(told.verdicts, output)
+    for words in told.disagreements:
+        output.say(f"the two judges disagree: {words}")
+    if options.out is not None:
+        keep_run(options.out, result.scenario, result.history)
+    output.result(told)
+    return told.exit_code
+
+
+def _tamper(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+    from ..tamper import SCENARIOS, tamper
+    from ..verification import plan_of
+    from ..worker import drawer
+
+    draw = drawer(plan_of(request), subject.capabilities)
+    output.say(f"seed {request.seed}, {subject.name}")
+    with progress_of(options) as progress:
+        report = tamper(
+            subject,
+            draw,
+            seed=request.seed,
+            scenarios=request.scenarios or SCENARIOS,
+            time_s=request.seconds,
+            progress=progress,
+        )
+    tell_tampering(report, output)
+    output.result(report)
+    if report.interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.HELD if report.has_teeth else ExitCode.FELL_SHORT

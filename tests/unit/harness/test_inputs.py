@@ -43,7 +43,14 @@ def test_columns_become_records(tmp_path: Path) -> None:
         [(0, 125), (None, 300)],
     ]
     assert loaded.workload.nodes[0].operator == Count()
-    assert loaded.topology.edge("sales", "count").partitioning == "hash"
+    assert loaded.topology is None
+
+
+def test_a_parallelism_that_is_given_makes_the_layout(tmp_path: Path) -> None:
+    topology = _load(tmp_path, TOML + "[parallelism]\ncount = 3\n").topology
+    assert topology is not None
+    assert topology.parallelism == {"sales": 2, "count": 3, "sink": 2}
+    assert topology.edge("sales", "count").partitioning == "hash"
 
 
 def test_tags_are_distinct_and_the_same_every_time(tmp_path: Path) -> None:

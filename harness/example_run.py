@@ -1,0 +1,61 @@
+"""A document's example, run: its verdicts, and whether what the text says shows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..properties.verdict import Verdict
+from .examples import Example, Shown, show
+from .exit_codes import ExitCode
+from .files import digest
+from .oracle import Oracle, question_of
+from .run import Result, run
+from .subject import Subject
+
+FORMAT = "cutproof-example/1"
+
+
+class ExampleRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What `verify --workload EXAMPLE --json` prints."""
+
+    format: str = FORMAT
+    name: str
+    about: str
+    document: str
+    subject: str
+    outcome: str
+    """held, violated or unknown"""
+    verdicts: dict[str, Verdict]
+    claims: list[Shown]
+    """what the text says, and whether it showed"""
+    disagreements: list[str] = []
+    """where PySpark says otherwise than the quick checker"""
+    trace_sha256: str = ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """A claim that did not show is a shortfall: nothing was violated, and not all was shown."""
+        if self.disagreements:
+            return ExitCode.HARNESS_FAILED
+        if self.outcome == "violated":
+            return ExitCode.VIOLATED
+        return ExitCode.HELD if all(claim.shown for claim in self.claims) else ExitCode.FELL_SHORT
+
+
+def run_example(subject: Subject, example: Example, oracle: Oracle) -> tuple[ExampleRun, Result]:
+    """Run the example's scenario, judge it by both judges, and look its claims up."""
+    oracle.start()
+    result = run(subject, example.scenario, timeline=True)
+    examined = oracle.examine([question_of(result)])
+    told = ExampleRun(
+        name=example.scenario.name,
+        about=example.about,
+        document=example.document,
+        subject=subject.name,
+        outcome=result.judgement.outcome,
+        verdicts=result.judgement.verdicts,
+        claims=show(example, result.history),
+        disagreements=[words for _, words in examined.disagreements],
+        trace_sha256=digest(result.history),
+    )
+    return told, result
