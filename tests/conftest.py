@@ -10,10 +10,11 @@ settings.register_profile("tests", deadline=None, derandomize=True, database=Non
 settings.load_profile("tests")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under xdist the tests that start Spark go to one worker, which starts it once."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
+    """A test that uses the session carries the marker; under xdist one worker takes them all and starts Spark once."""
     for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.spark)
+            if config.pluginmanager.hasplugin("xdist"):
+                item.add_marker(pytest.mark.xdist_group("spark"))
