@@ -139,6 +139,17 @@ def test_a_hang_without_any_fault() -> None:
     assert difference(toy) == "no rest"
 
 
+def test_an_unbounded_job_that_is_cut_off_owes_what_was_offered() -> None:
+    toy = recovered(counting(bounded=False))
+    toy.seen.quiet = False
+    toy.read_all()
+    assert difference(toy) == "input not covered"
+    number = toy.trigger()
+    toy.settle()
+    toy.complete(number, notify=False)
+    assert isinstance(judged(toy), Holds)
+
+
 def test_a_run_cut_off_while_a_fault_lasted_shows_nothing() -> None:
     toy = recovered()
     toy.seen.quiet, toy.seen.healed = False, None
