@@ -20,11 +20,14 @@ from .model import CounterexampleView
 from .spacetime import Cut, Drawing, Message, Point, Segment, drawing_of
 from .svg import element, label, path, told
 from .words import duration, plural, record_name, sentence
+from .words import told as told_in_words
 
 LANE_HEIGHT = 56
 TOP = 46
 BOTTOM = 30
 MARGIN = 14
+SHEET = 620
+"""as much of the picture as stands side by side on paper, in pixels"""
 FEW_RECORDS = 40
 """up to so many records each carries its name"""
 
@@ -36,6 +39,9 @@ class Diagram(msgspec.Struct, frozen=True, kw_only=True):
     picture: str
     names_width: int
     width: int
+    height: int
+    sheets: tuple[int, ...]
+    """where each piece begins when the picture is cut up for paper, in pixels; empty when it fits"""
     caption: str
     words: tuple[tuple[str, str, str], ...]
     """(time, who, what) of everything drawn, in order: the same without a picture"""
@@ -59,8 +65,11 @@ class _Grid:
         return self.x(point.column), self.y(point.lane)
 
 
-def diagram_of(view: CounterexampleView) -> Diagram | None:
-    """The diagram of a counterexample; None when no history came with it."""
+def diagram_of(view: CounterexampleView, prefix: str = "") -> Diagram | None:
+    """The diagram of a counterexample; None when no history came with it.
+
+    `prefix` begins the ids of its two pictures, so that several can stand on one page.
+    """
     if view.history is None:
         return None
     drawing = drawing_of(view.history, view.checkpoint)
@@ -68,10 +77,20 @@ def diagram_of(view: CounterexampleView) -> Diagram | None:
     names_width = max(len(name) for name in drawing.lanes) * 7 + 22
     names = [label(name, 10, grid.y(row) + 4, class_="lane-name") for row, name in enumerate(drawing.lanes)]
     return Diagram(
-        names=_picture(names, names_width, grid.height, aria_hidden="true"),
-        picture=_picture([*_title(view, drawing), *_layers(drawing, grid)], grid.width, grid.height, role="img"),
+        names=_picture(
+            element("g", *names, id=f"{prefix}names", class_="drawing"), names_width, grid.height, aria_hidden="true"
+        ),
+        picture=_picture(
+            "".join(_title(view, drawing))
+            + element("g", *_layers(drawing, grid), id=f"{prefix}lanes", class_="drawing"),
+            grid.width,
+            grid.height,
+            role="img",
+        ),
         names_width=names_width,
         width=grid.width,
+        height=grid.height,
+        sheets=tuple(range(0, grid.width, SHEET)) if grid.width > SHEET * 1.4 else (),
         caption=_caption(drawing),
         words=tuple(
             (_clock(point.entry), drawing.lanes[point.lane], _said(point, drawing)) for point in drawing.points
@@ -79,8 +98,8 @@ def diagram_of(view: CounterexampleView) -> Diagram | None:
     )
 
 
-def _picture(content: list[str], width: int, height: int, **attributes: str) -> str:
-    return element("svg", *content, viewBox=f"0 0 {width} {height}", width=width, height=height, **attributes)
+def _picture(content: str, width: int, height: int, **attributes: str) -> str:
+    return element("svg", content, viewBox=f"0 0 {width} {height}", width=width, height=height, **attributes)
 
 
 def _title(view: CounterexampleView, drawing: Drawing) -> Iterator[str]:
@@ -187,7 +206,7 @@ def _nowhere(message: Message, grid: _Grid, start: tuple[float, float]) -> tuple
 def _told(message: Message) -> str:
     lost = "" if message.receipt else ", which never arrives"
     crossing = f", {message.crossing}" if message.crossing else ""
-    return f"{message.send.entry.task} {sentence(message.send.entry)}{lost}{crossing}"
+    return f"{told_in_words(message.send.entry)}{lost}{crossing}"
 
 
 def _cross(at: tuple[float, float], size: float) -> str:
@@ -214,9 +233,7 @@ def _marks(drawing: Drawing, grid: _Grid) -> Iterator[str]:
         x, y = grid.at(point)
         mark = mark_of(point.entry, x, y)
         if mark:
-            yield element(
-                "g", told(sentence(point.entry)), mark, class_=f"mark {point.entry.what}"
-            )
+            yield element("g", told(sentence(point.entry)), mark, class_=f"mark {point.entry.what}")
         if point.entry.what in ("fault-fired", "command-issued", "job-ended"):
             yield _caption_at(point, x, y, occupied)
         if point.entry.channel and drawing.lanes[point.lane] == FAULTS:
@@ -243,9 +260,7 @@ def _cut_link(entry: Timed, drawing: Drawing, grid: _Grid, x: float) -> str:
         return ""
     y = (grid.y(drawing.lanes.index(sender)) + grid.y(drawing.lanes.index(receiver))) / 2
     strokes = path([(x - 8, y + 6), (x + 2, y - 6)]) + path([(x - 2, y + 6), (x + 8, y - 6)])
-    return element(
-        "g", told(f"{entry.channel} is hit"), element("path", d=strokes), class_="link-hit"
-    )
+    return element("g", told(f"{entry.channel} is hit"), element("path", d=strokes), class_="link-hit")
 
 
 def _times(drawing: Drawing, grid: _Grid) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """One list of entries for a diagram, from whatever witnesses a history has.
 
-A history may carry a full time line, kept on request; its journal and its task
-runs are always there.  Both are brought into the form of the time line, in one
-order, so that the diagram is drawn from one kind of thing.
+The time line tells of messages, and only where it was asked for; task runs, the
+stores' logs and the journal are always there and tell the rest.  Here all are
+brought into the form of the time line, each happening once, in one order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from msgspec.structs import replace
+
 from ..properties.history import (
+    AnyJournalEntry,
     AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
@@ -38,49 +41,55 @@ NOT_DRAWN = frozenset(
         "checkpoint-acknowledged",
         "task-deployed",
         "task-running",
+        "deploy-received",
+        "running-arrived",
+        "finished-arrived",
+        "terminate-received",
         "ended",
     }
 )
 """What a neighbour shows already: a read is the send behind it, a row the record it comes from."""
 
+SAME = {"ack-arrived": "ack-received", "complete-received": "completion-notified"}
+"""Arrivals of control messages that are protocol points too, and the name of the point."""
+
 
 def entries_of(history: History) -> list[Timed]:
     """Everything that is drawn, in order."""
-    found = [entry for entry in history.timeline if entry.what not in NOT_DRAWN]
-    if not history.timeline:
-        found.extend(_coarse(history))
-    seen = {(entry.what, entry.order) for entry in found}
-    present = {entry.what for entry in found}
-    for entry in _journal(history):
-        same_kind_is_timed = entry.what in present and entry.what.startswith("checkpoint-")
-        if not same_kind_is_timed and (entry.what, entry.order) not in seen:
+    found = [replace(one, what=SAME.get(one.what, one.what)) for one in history.timeline if one.what not in NOT_DRAWN]
+    told = {_identity(entry) for entry in found}
+    for entry in [*_stored(history), *_commits(history), *_journal(history)]:
+        if _identity(entry) not in told:
             found.append(entry)
+    found.extend(_acks(history, found))
     found.extend(_ends(history, found))
     return sorted(found, key=lambda entry: entry.order)
 
 
-def _coarse(history: History) -> Iterator[Timed]:
-    """What is known without a time line: snapshots, what they rest on, and completions."""
+def _identity(entry: Timed) -> tuple[object, ...]:
+    """What makes two entries the same happening, though different witnesses tell of it."""
+    match entry.what:
+        case "snapshot-taken" | "snapshot-persisted" | "state-loaded":
+            return entry.what, entry.task, entry.attempt, entry.checkpoint
+        case "commit-answered":
+            return entry.what, entry.task, entry.checkpoint
+        case "checkpoint-triggered" | "checkpoint-completed" | "checkpoint-aborted":
+            return entry.what, entry.checkpoint
+        case "killed" | "failed":
+            return "died", entry.task, entry.attempt
+    return entry.what, entry.order
+
+
+def _stored(history: History) -> Iterator[Timed]:
+    """Snapshots, what was restored from them, and the checkpoints that they complete."""
     for run in history.runs:
+        of_run = partial(Timed, task=run.task, attempt=run.attempt)
         for mark in run.marks:
-            yield Timed(
-                order=mark.order,
-                at_us=mark.at_us,
-                what="snapshot-taken",
-                task=run.task,
-                attempt=run.attempt,
-                checkpoint=mark.checkpoint,
-                detail=f"{mark.reads} read, {mark.applies} applied before it",
-            )
+            before = f"{mark.reads} read, {mark.applies} applied before it" if not history.timeline else ""
+            at = mark.checkpoint
+            yield of_run(order=mark.order, at_us=mark.at_us, what="snapshot-taken", checkpoint=at, detail=before)
         if run.loaded:
-            yield Timed(
-                order=run.loaded.order,
-                at_us=-1,
-                what="state-loaded",
-                task=run.task,
-                attempt=run.attempt,
-                checkpoint=run.loaded.checkpoint,
-            )
+            yield of_run(order=run.loaded.order, at_us=-1, what="state-loaded", checkpoint=run.loaded.checkpoint)
     for stored in history.stored:
         yield Timed(
             order=stored.order,
@@ -96,46 +105,65 @@ def _coarse(history: History) -> Iterator[Timed]:
             at_us=completed.at_us,
             what="checkpoint-completed",
             task=COORDINATOR,
+            attempt=completed.attempt,
             checkpoint=completed.checkpoint,
         )
-    for transaction in history.transactions:
-        if transaction.committed is not None:
-            yield Timed(
-                order=transaction.committed,
-                at_us=-1,
-                what="commit-answered",
-                task=transaction.task,
-                attempt=transaction.attempt,
-                checkpoint=transaction.checkpoint,
-                detail="committed",
-            )
+
+
+def _commits(history: History) -> Iterator[Timed]:
+    for one in history.transactions:
+        of_sink = partial(Timed, at_us=-1, task=one.task, attempt=one.attempt, checkpoint=one.checkpoint)
+        if one.prepared is not None:
+            yield of_sink(order=one.prepared, what="transaction-pre-committed")
+        if one.committed is not None:
+            yield of_sink(order=one.committed, what="commit-answered", detail="committed")
 
 
 def _journal(history: History) -> Iterator[Timed]:
-    for event in history.journal:
-        timed = partial(Timed, order=event.order, at_us=event.at_us)
-        match event:
-            case AttemptStarted(attempt=attempt, restores=restores):
-                yield timed(what="attempt-started", task=COORDINATOR, attempt=attempt, checkpoint=restores)
-            case TaskFailed(task=task, attempt=attempt, reason=reason):
-                yield timed(what="failed", task=task, attempt=attempt, detail=reason)
-            case CoordinatorDown():
-                yield timed(what="coordinator-down", task=COORDINATOR)
-            case CoordinatorUp():
-                yield timed(what="coordinator-up", task=COORDINATOR)
-            case CheckpointTriggered(checkpoint=checkpoint):
-                yield timed(what="checkpoint-triggered", task=COORDINATOR, checkpoint=checkpoint)
-            case CheckpointAborted(checkpoint=checkpoint, reason=reason):
-                yield timed(what="checkpoint-aborted", task=COORDINATOR, checkpoint=checkpoint, detail=reason)
-            case FaultFired(kind=kind, phase=phase, detail=detail):
-                words = f"{kind} while {phase}" + (f": {detail}" if detail else "")
-                yield timed(what="fault-fired", task=FAULTS, peer=kind, channel=_channel_in(detail), detail=words)
-            case CommandIssued(kind=kind, drain=drain):
-                yield timed(
-                    what="command-issued", task=COORDINATOR, detail=kind + (" with drain" if drain else "")
-                )
-            case JobEnded(status=status):
-                yield timed(what="job-ended", task=COORDINATOR, detail=status)
+    return filter(None, map(_from_journal, history.journal))
+
+
+def _from_journal(event: AnyJournalEntry) -> Timed | None:
+    timed = partial(Timed, order=event.order, at_us=event.at_us)
+    of_coordinator = partial(timed, task=COORDINATOR)
+    match event:
+        case AttemptStarted(attempt=attempt, restores=restores):
+            return of_coordinator(what="attempt-started", attempt=attempt, checkpoint=restores)
+        case TaskFailed(task=task, attempt=attempt, reason=reason):
+            return timed(what="failed", task=task, attempt=attempt, detail=reason)
+        case CoordinatorDown():
+            return of_coordinator(what="coordinator-down")
+        case CoordinatorUp():
+            return of_coordinator(what="coordinator-up")
+        case CheckpointTriggered(checkpoint=checkpoint):
+            return of_coordinator(what="checkpoint-triggered", checkpoint=checkpoint)
+        case CheckpointAborted(checkpoint=checkpoint, reason=reason):
+            return of_coordinator(what="checkpoint-aborted", checkpoint=checkpoint, detail=reason)
+        case FaultFired(kind=kind, phase=phase, detail=detail):
+            words = f"{kind} while {phase}" + (f": {detail}" if detail else "")
+            return timed(what="fault-fired", task=FAULTS, peer=kind, channel=_channel_in(detail), detail=words)
+        case CommandIssued(kind=kind, drain=drain):
+            return of_coordinator(what="command-issued", detail=kind + (" with drain" if drain else ""))
+        case JobEnded(status=status):
+            return of_coordinator(what="job-ended", detail=status)
+    return None
+
+
+def _acks(history: History, found: list[Timed]) -> Iterator[Timed]:
+    """The sending of an acknowledgement whose arrival alone was seen: it leaves once the snapshot is durable."""
+    sent = {(one.task, one.checkpoint) for one in found if one.what == "ack-sent"}
+    arrived = {(one.peer, one.checkpoint) for one in found if one.what == "ack-received"} - sent
+    for stored in history.stored:
+        if (stored.task, stored.checkpoint) in arrived:
+            yield Timed(
+                order=stored.order,
+                at_us=stored.at_us,
+                what="ack-sent",
+                task=stored.task,
+                attempt=stored.attempt,
+                peer=COORDINATOR,
+                checkpoint=stored.checkpoint,
+            )
 
 
 def _ends(history: History, found: list[Timed]) -> Iterator[Timed]:

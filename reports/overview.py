@@ -94,7 +94,9 @@ def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
         )
         for name, counts in summary.invariants.items()
     ]
-    return tuple(sorted(lines, key=lambda line: (line.verdict != "violated", order.get(line.name, len(order)), line.name)))
+    return tuple(
+        sorted(lines, key=lambda line: (line.verdict != "violated", order.get(line.name, len(order)), line.name))
+    )
 
 
 def _verdict(counts: InvariantCounts, known: bool) -> str:
@@ -123,8 +125,10 @@ def never(summary: Summary) -> tuple[str, ...]:
     heat = heat_map(summary)
     unplanned = [kind for kind in KINDS if kind not in summary.faults and kind not in summary.not_tried]
     unfired = [kind for kind, counts in sorted(summary.faults.items()) if counts.planned and not counts.fired]
-    untouched = [phase for column, phase in enumerate(heat.phases) if not any(line.cells[column][0] for line in heat.lines)]
-    unapplied = [f"{number:,} of kind {kind}" for kind, number in sorted(summary.unapplied.items())]
+    untouched = [
+        phase for column, phase in enumerate(heat.phases) if not any(line.cells[column][0] for line in heat.lines)
+    ]
+    unapplied = [f"{kind} ({number:,})" for kind, number in sorted(summary.unapplied.items())]
     found = [
         ("Planned, but never fired", unfired),
         ("Never planned", unplanned),

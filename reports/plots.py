@@ -41,7 +41,9 @@ def _columns(ordered: list[int], low: int, high: int, middle: float, caption: st
         counts[min((sample - low) * BINS // span, BINS - 1)] += 1
     tallest, width = max(counts), WIDTH / BINS
     bars = "".join(
-        path([(at * width + 1, FLOOR), (at * width + 1, top), ((at + 1) * width - 1, top), ((at + 1) * width - 1, FLOOR)])
+        path(
+            [(at * width + 1, FLOOR), (at * width + 1, top), ((at + 1) * width - 1, top), ((at + 1) * width - 1, FLOOR)]
+        )
         for at, count in enumerate(counts)
         if count and (top := FLOOR - max(count / tallest * (FLOOR - 20), 1.5))
     )
@@ -57,6 +59,6 @@ def _columns(ordered: list[int], low: int, high: int, middle: float, caption: st
         label(duration(low), 0, FLOOR + 18),
         label(duration(high), WIDTH, FLOOR + 18, text_anchor="end"),
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        class_="plot",
+        class_="plot drawing",
         role="img",
     )

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import overview, palette, words
-from .diagram import diagram_of
+from .diagram import SHEET, diagram_of
 from .model import CounterexampleView, ReportView, RowPair, Seconds, Value
 from .plots import histogram
 
@@ -40,7 +40,10 @@ def render_html(view: ReportView) -> str:
         invariants=overview.invariant_lines(summary),
         heat=overview.heat_map(summary),
         never=overview.never(summary),
-        counterexamples=[(one, diagram_of(one), shortened(one.rows)) for one in view.counterexamples],
+        counterexamples=[
+            (one, diagram_of(one, f"c{number}-"), shortened(one.rows))
+            for number, one in enumerate(view.counterexamples, 1)
+        ],
         found={one.id: one for one in summary.counterexamples},
         seconds=_time_spent(summary.seconds),
         plots=[
@@ -106,5 +109,5 @@ def _template() -> Template:
         scenario=scenario_text,
     )
     environment.tests["gap"] = lambda row: isinstance(row, Gap)
-    environment.globals.update(light=palette.LIGHT, dark=palette.DARK, heat_most=palette.HEAT_MOST)
+    environment.globals.update(light=palette.LIGHT, dark=palette.DARK, heat_most=palette.HEAT_MOST, sheet=SHEET)
     return environment.get_template("report.html.j2")

@@ -11,19 +11,12 @@ stands in that column already.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from typing import Literal
-
-import msgspec
+from collections.abc import Iterable, Iterator
 
 from ..properties.history import History, TaskRun, Timed
 from .entries import COORDINATOR, FAULTS, STORE, entries_of
+from .messages import MessageKind, Pair, crossing, nearest, pairs_of
 from .model import Value
-
-MOST_RECORDS = 110
-MOST_OTHERS = 130
-
-MessageKind = Literal["record", "barrier", "control", "write"]
 
 
 class Point(Value, kw_only=True):
@@ -78,23 +71,16 @@ class Drawing(Value, kw_only=True):
     """there was no time line: records and barriers are not drawn"""
 
 
-class _Pair(msgspec.Struct):
-    kind: MessageKind
-    send: Timed
-    receipt: Timed | None
-    crossing: str = ""
-
-
 def drawing_of(history: History, checkpoint: int | None = None) -> Drawing:
     """Lay a history out; `checkpoint` names the cut the story is about (None: the newest)."""
     entries = entries_of(history)
     marks = _marks(history, entries)
     main = checkpoint if any(mark[0] == checkpoint for mark in marks) else _newest(history, marks)
-    pairs = _pairs(entries)
+    pairs = pairs_of(entries)
     cut = {(task, attempt): order for (number, task, attempt), order in marks.items() if number == main}
     for pair in pairs:
-        pair.crossing = _crossing(pair, cut)
-    kept, left_out = _nearest(pairs, entries, cut)
+        pair.crossing = crossing(pair, cut)
+    kept, left_out = nearest(pairs, entries, cut)
     drawn = _without(entries, pairs, kept)
     lanes = lanes_of(history, drawn)
     places = _place(drawn, kept, lanes)
@@ -113,7 +99,7 @@ def drawing_of(history: History, checkpoint: int | None = None) -> Drawing:
             for pair in kept
         ),
         segments=tuple(_segments(history, drawn, lanes, columns)),
-        cuts=tuple(_cuts(history, marks, lanes, columns)),
+        cuts=tuple(_cuts(history, _drawn_marks(marks, drawn), lanes, columns)),
         main_cut=main,
         left_out=left_out,
         coarse=not history.timeline,
@@ -163,101 +149,14 @@ def _newest(history: History, marks: Marks) -> int | None:
     return max(completed or [mark[0] for mark in marks], default=None)
 
 
-def _pairs(entries: list[Timed]) -> list[_Pair]:
-    """Match each send with its receipt: by channel and position, or by checkpoint and task."""
-    receipts = {key: entry for entry in reversed(entries) if (key := _receipt_key(entry))}
-    first_snapshots = _trigger_receipts(entries)
-    pairs: list[_Pair] = []
-    for entry in entries:
-        match entry.what:
-            case "record-sent":
-                pairs.append(
-                    _Pair("record", entry, receipts.get(("data", entry.channel, entry.attempt, entry.position)))
-                )
-            case "barrier-sent":
-                pairs.append(
-                    _Pair("barrier", entry, receipts.get(("data", entry.channel, entry.attempt, entry.position)))
-                )
-            case "ack-sent":
-                pairs.append(_Pair("control", entry, receipts.get(("ack", entry.task, entry.checkpoint))))
-            case "snapshot-taken":
-                pairs.append(
-                    _Pair("write", entry, receipts.get(("write", entry.task, entry.attempt, entry.checkpoint)))
-                )
-            case "checkpoint-triggered":
-                pairs.extend(_Pair("control", entry, one) for one in first_snapshots.get(entry.checkpoint, []))
-            case "checkpoint-completed":
-                pairs.extend(
-                    _Pair("control", entry, one)
-                    for one in entries
-                    if one.what == "completion-notified"
-                    and one.checkpoint == entry.checkpoint
-                    and one.order > entry.order
-                )
-    return pairs
-
-
-def _receipt_key(entry: Timed) -> tuple[object, ...] | None:
-    match entry.what:
-        case "record-applied" | "barrier-received":
-            return ("data", entry.channel, entry.attempt, entry.position)
-        case "ack-received":
-            return ("ack", entry.peer if entry.task == COORDINATOR else entry.task, entry.checkpoint)
-        case "snapshot-persisted":
-            return ("write", entry.task, entry.attempt, entry.checkpoint)
-    return None
-
-
-def _trigger_receipts(entries: list[Timed]) -> dict[int | None, list[Timed]]:
-    """A source's snapshot answers the coordinator's trigger: it has no barrier to answer."""
-    fed = {entry.task for entry in entries if entry.what in ("record-applied", "barrier-received")}
-    found: dict[int | None, list[Timed]] = {}
-    if fed:
-        for entry in entries:
-            if entry.what == "snapshot-taken" and entry.task not in fed:
-                found.setdefault(entry.checkpoint, []).append(entry)
-    return found
-
-
-def _crossing(pair: _Pair, cut: dict[tuple[str, int], int]) -> str:
-    if pair.kind != "record" or pair.receipt is None:
-        return ""
-    sender = cut.get((pair.send.task, pair.send.attempt))
-    receiver = cut.get((pair.receipt.task, pair.receipt.attempt))
-    if sender is None or receiver is None:
-        return ""
-    if pair.send.order > sender and pair.receipt.order < receiver:
-        return "sent after the cut, applied before it"
-    if pair.send.order < sender and pair.receipt.order > receiver:
-        return "sent before the cut, applied after it"
-    return ""
-
-
-def _nearest(pairs: list[_Pair], entries: list[Timed], cut: dict[tuple[str, int], int]) -> tuple[list[_Pair], int]:
-    """The messages nearest to the cut and to what went wrong, when there are too many to read."""
-    focus = sorted(
-        [*cut.values(), *(one.order for one in entries if one.what in ("fault-fired", "killed", "failed"))]
-    ) or [0]
-
-    def distance(pair: _Pair) -> int:
-        at = bisect_left(focus, pair.send.order)
-        return 0 if pair.crossing else min(abs(pair.send.order - one) for one in focus[max(at - 1, 0) : at + 1])
-
-    kept: set[int] = set()
-    for most, wanted in ((MOST_RECORDS, True), (MOST_OTHERS, False)):
-        some = [pair for pair in pairs if (pair.kind == "record") == wanted]
-        kept.update(id(pair) for pair in sorted(some, key=distance)[:most])
-    return [pair for pair in pairs if id(pair) in kept], len(pairs) - len(kept)
-
-
-def _without(entries: list[Timed], pairs: list[_Pair], kept: list[_Pair]) -> list[Timed]:
+def _without(entries: list[Timed], pairs: list[Pair], kept: list[Pair]) -> list[Timed]:
     """The entries that stand alone, and the ends of the messages that are kept."""
     ends = {id(end) for pair in pairs for end in (pair.send, pair.receipt) if end}
     wanted = {id(end) for pair in kept for end in (pair.send, pair.receipt) if end}
     return [entry for entry in entries if id(entry) in wanted or id(entry) not in ends]
 
 
-def _place(entries: list[Timed], pairs: list[_Pair], lanes: list[str]) -> dict[int, Point]:
+def _place(entries: list[Timed], pairs: list[Pair], lanes: list[str]) -> dict[int, Point]:
     rows = {name: row for row, name in enumerate(lanes)}
     sends = {id(pair.receipt): pair.send for pair in pairs if pair.receipt}
     busy = [-1] * len(lanes)
@@ -285,7 +184,7 @@ class _Columns:
         return self._columns[found] if found < len(self._columns) else self.count
 
 
-def _segments(history: History, entries: list[Timed], lanes: list[str], columns: _Columns) -> Iterable[Segment]:
+def _segments(history: History, entries: list[Timed], lanes: list[str], columns: _Columns) -> Iterator[Segment]:
     rows = {name: row for row, name in enumerate(lanes)}
     for run in history.runs:
         last = columns.count if run.ended is None else columns.at(run.ended)
@@ -304,7 +203,12 @@ def _first_column(run: TaskRun, entries: list[Timed], columns: _Columns) -> int:
     return columns.at(min(own, run.started))
 
 
-def _cuts(history: History, marks: Marks, lanes: list[str], columns: _Columns) -> Iterable[Cut]:
+def _drawn_marks(marks: Marks, entries: list[Timed]) -> Marks:
+    orders = {entry.order for entry in entries}
+    return {mark: order for mark, order in marks.items() if order in orders}
+
+
+def _cuts(history: History, marks: Marks, lanes: list[str], columns: _Columns) -> Iterator[Cut]:
     rows = {name: row for row, name in enumerate(lanes)}
     completed = {one.checkpoint for one in history.completed}
     by_checkpoint: dict[int, dict[int, int]] = {}

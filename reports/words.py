@@ -30,8 +30,10 @@ STATUS_WORDS = {
 
 
 def plural(number: int, noun: str) -> str:
-    """ "1 record", "2 records", "1,000 records"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """ "1 record", "2 records", "1,000 recoveries"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
 
 
 def duration(us: float) -> str:
@@ -63,6 +65,11 @@ def record_name(origin: int | None) -> str:
     return f"{split_of(origin)}:{offset_of(origin)}" + (f".{copy}" if copy else "")
 
 
+def told(entry: Timed) -> str:
+    """What happened, with who it happened to."""
+    return f"{entry.task} {sentence(entry)}"
+
+
 def sentence(entry: Timed) -> str:
     """What happened, as said of the entry's task."""
     number = "" if entry.checkpoint is None else f" {entry.checkpoint}"
@@ -81,6 +88,11 @@ def sentence(entry: Timed) -> str:
         "ack-received": f"takes the acknowledgement of checkpoint{number}"
         + (f" from {entry.peer}" if entry.peer and entry.peer != entry.task else ""),
         "end-of-data-sent": f"tells {receiver or peer} that its input has ended",
+        "cancel-barrier-sent": f"tells {receiver or peer} that checkpoint{number} is off",
+        "control-received": f"hears from {sender or peer}",
+        "trigger-received": f"is told to start checkpoint{number}",
+        "abort-received": f"hears that checkpoint{number} is given up",
+        "decline-arrived": f"hears from {peer} that it declines checkpoint{number}",
         "checkpoint-triggered": f"starts checkpoint{number}",
         "checkpoint-completed": f"has checkpoint{number} complete",
         "checkpoint-aborted": f"gives checkpoint{number} up",

@@ -43,9 +43,7 @@ class Teller:
         self.clock = 0
         self.attempt = 1
         self.runs: list[TaskRun] = []
-        self.history = History(
-            subject="simulated", guarantee="exactly-once", sink="transactional", runs=self.runs
-        )
+        self.history = History(subject="simulated", guarantee="exactly-once", sink="transactional", runs=self.runs)
         self._inputs = inputs
         self._sent: dict[str, int] = {}
         self._applied: dict[str, int] = {}
@@ -103,9 +101,7 @@ class Teller:
     def take_barrier(self, sender: str, receiver: str, checkpoint: int) -> None:
         channel = f"{sender}>{receiver}"
         position = self._applied[channel] = self._applied.get(channel, -1) + 1
-        self.tell(
-            "barrier-received", receiver, peer=sender, channel=channel, position=position, checkpoint=checkpoint
-        )
+        self.tell("barrier-received", receiver, peer=sender, channel=channel, position=position, checkpoint=checkpoint)
 
     def snapshot(self, task: str, checkpoint: int) -> None:
         self.tell("snapshot-taken", task, checkpoint=checkpoint)
@@ -165,7 +161,9 @@ class Teller:
                 run.ended = self.clock if run.task == task else self.tick()
                 run.how = "killed" if run.task == task else "cancelled"
         self.history.journal.append(
-            TaskFailed(order=self.tick(), at_us=self.clock * 100, task=task, attempt=self.attempt, reason="killed", fault=0)
+            TaskFailed(
+                order=self.tick(), at_us=self.clock * 100, task=task, attempt=self.attempt, reason="killed", fault=0
+            )
         )
 
 
@@ -271,10 +269,9 @@ def counterexample(identity: str = "A01-7f3a", history: History | None = None) -
         "after the restart it was counted again.",
         paragraphs=(
             "Two sources feed one running count, which feeds a transactional sink. Each source has two records.",
-            "Checkpoint 1 starts. The barrier of source-0 reaches count-0 first. It should now set that channel aside, "
-            "but it takes record 0:1 from it while it waits for the barrier of source-1.",
-            "The checkpoint completes. Then count-0 is killed, and attempt 2 restores checkpoint 1: source-0 reads "
-            "record 0:1 again, and the count, which holds it already, counts it twice.",
+            "Checkpoint 1 starts. count-0 takes the barrier of source-0 and should now set that channel aside.",
+            "Instead it takes record 0:1 from that channel while it waits for the barrier of source-1.",
+            "Then count-0 is killed; attempt 2 restores checkpoint 1, and record 0:1 is read and counted again.",
         ),
         witness="record 0:1: sent after mark 1 of source-0 (order 15), applied before mark 1 of count-0 (order 27)\n"
         "state of count-0 at checkpoint 1: key 7 holds 2, the oracle says 1",

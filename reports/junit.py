@@ -1,0 +1,71 @@
+"""The summary as JUnit XML, which CI servers read.
+
+A test case for each invariant: failed when it is violated, skipped when it
+never held because it could not be shown; and one for each counterexample, with
+its story and the command that replays it.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as Xml
+
+from .model import Counterexample, Summary
+from .overview import InvariantLine, invariant_lines
+
+
+def render_junit(summary: Summary) -> str:
+    """The whole file as text, to be written as UTF-8."""
+    suite = Xml.Element("testsuite", name="cutproof", time=f"{summary.seconds.total:.3f}")
+    for line in invariant_lines(summary):
+        _invariant(suite, line, summary)
+    for one in summary.counterexamples:
+        _counterexample(suite, one)
+    problems = list(summary.failures)
+    if summary.oracle.disagreements:
+        problems.append(f"the two judges disagree on {summary.oracle.disagreements} rows")
+    if problems:
+        case = Xml.SubElement(suite, "testcase", classname="cutproof", name="harness")
+        Xml.SubElement(case, "error", message=_clean(problems[0])).text = _clean("\n".join(problems))
+    for outcome, total in (("", "tests"), ("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(total, str(len(suite.findall(f"testcase/{outcome}" if outcome else "testcase"))))
+    suites = Xml.Element("testsuites")
+    suites.append(suite)
+    Xml.indent(suites)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(suites, encoding="unicode") + "\n"
+
+
+def _invariant(suite: Xml.Element, line: InvariantLine, summary: Summary) -> None:
+    classname = f"cutproof.{summary.subject or 'subject'}"
+    case = Xml.SubElement(suite, "testcase", classname=_clean(classname), name=_clean(line.name))
+    counts = line.counts
+    numbers = f"{counts.holds} held, {counts.violated} violated, {counts.unknown} unknown"
+    if line.verdict == "violated":
+        stories = [_story(one) for one in summary.counterexamples if one.invariant == line.name]
+        Xml.SubElement(case, "failure", message=numbers).text = _clean("\n\n".join(stories) or numbers)
+    elif line.verdict == "known":
+        Xml.SubElement(case, "skipped", message=f"known failure: {numbers}")
+    elif line.verdict == "unknown":
+        Xml.SubElement(case, "skipped", message=_clean(f"unknown: {line.reasons or 'never judged'}"))
+
+
+def _counterexample(suite: Xml.Element, one: Counterexample) -> None:
+    name = f"{one.invariant} {one.id}"
+    case = Xml.SubElement(suite, "testcase", classname="cutproof.counterexamples", name=_clean(name))
+    case.set("time", f"{one.seconds_to_find + one.seconds_to_shrink:.3f}")
+    if one.known:
+        Xml.SubElement(case, "skipped", message=_clean(f"known failure: {one.known}"))
+    else:
+        Xml.SubElement(case, "failure", message=_clean(one.story)).text = _clean(_story(one))
+
+
+def _story(one: Counterexample) -> str:
+    return f"{one.story}\n{one.replay}"
+
+
+def _clean(text: str) -> str:
+    """Without the characters that XML 1.0 cannot hold at all."""
+    return "".join(character if _allowed(ord(character)) else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def _allowed(point: int) -> bool:
+    return point in (0x9, 0xA, 0xD) or 0x20 <= point <= 0xD7FF or 0xE000 <= point <= 0xFFFD or point >= 0x10000

@@ -1,0 +1,86 @@
+"""The summary as plain text of at most 80 columns, for a terminal or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from .model import Counterexample, CounterexampleView, RowPair, Summary
+from .overview import headline, invariant_lines, lead, never
+from .words import STATUS_WORDS, plural, row_cells
+
+WIDTH = 80
+MOST_ROWS = 20
+
+
+def render_text(summary: Summary, *, report: str = "") -> str:
+    """The table of invariants, what fell short, the counterexamples and the outcome; `report` is its file."""
+    parts = ["\n".join(_table(summary)), "\n".join(_tried(summary))]
+    parts += ["\n".join(_counterexample(one)) for one in summary.counterexamples]
+    parts.append("\n".join(_outcome(summary, report)))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def render_rows(view: CounterexampleView) -> str:
+    """Expected rows beside committed ones, as text; those that differ first when there are many."""
+    rows = view.rows
+    if len(rows) > MOST_ROWS:
+        rows = tuple(row for row in rows if row.status != "ok")[:MOST_ROWS]
+    cells = [("", "expected", "committed"), *(_row(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(3)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    hidden = len(view.rows) - len(rows)
+    return "\n".join([*lines, f"({plural(hidden, 'row')} not shown)"] if hidden else lines)
+
+
+def _row(row: RowPair) -> tuple[str, str, str]:
+    sign, word = STATUS_WORDS[row.status]
+    return f"{sign} {word}", ", ".join(row_cells(row.expected)) or "-", ", ".join(row_cells(row.committed)) or "-"
+
+
+def _table(summary: Summary) -> Iterator[str]:
+    lines = invariant_lines(summary)
+    if not lines:
+        return
+    width = max(len("invariant"), *(len(line.name) for line in lines))
+    yield f"{'invariant':<{width}}  {'verdict':<13} {'held':>9} {'violated':>9} {'unknown':>9} {'can show':>9}"
+    for line in lines:
+        counts = line.counts
+        verdict = "known failure" if line.verdict == "known" else line.verdict
+        numbers = " ".join(f"{n:>9,}" for n in (counts.holds, counts.violated, counts.unknown, counts.can_show))
+        yield f"{line.name:<{width}}  {verdict:<13} {numbers}"
+
+
+def _tried(summary: Summary) -> Iterator[str]:
+    fired = sum(counts.fired for counts in summary.faults.values())
+    if summary.faults:
+        kinds = sum(bool(counts.fired) for counts in summary.faults.values())
+        yield from _wrapped(
+            f"{plural(fired, 'fault')} of {plural(kinds, 'kind')} fired, "
+            f"{plural(summary.checkpoints.completed, 'checkpoint')} completed, "
+            f"{plural(summary.recoveries, 'recovery')}."
+        )
+    for sentence in never(summary):
+        yield from _wrapped(sentence)
+
+
+def _counterexample(one: Counterexample) -> Iterator[str]:
+    known = " (known failure)" if one.known else ""
+    yield f"{one.invariant}: {one.difference or 'violated'}{known}"
+    yield from _wrapped(one.story, "  ")
+    yield f"  {one.replay}"
+
+
+def _outcome(summary: Summary, report: str) -> Iterator[str]:
+    for failure in summary.failures:
+        yield from _wrapped(f"failure: {failure}")
+    for shortfall in summary.shortfalls:
+        yield from _wrapped(f"shortfall: {shortfall}")
+    yield from _wrapped(lead(summary))
+    yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."
+    if report:
+        yield f"report: {report}"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent or "  ", break_on_hyphens=False)

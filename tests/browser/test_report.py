@@ -1,0 +1,143 @@
+"""The report as a reader's browser shows it: on a desk, on a phone, in the dark and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from browser.chromium import Page, browse
+from cutproof.reports.render import render_html
+from unit.reports import stories
+
+HOSTILE = "<script>document.title = 'taken'</script><img src='http://example.invalid/x'>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    with browse() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    view = stories.report()
+    long = stories.counterexample("long", stories.long_history())
+    hostile = msgspec.structs.replace(stories.counterexample("hostile"), story=HOSTILE, scenario=HOSTILE)
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    everything = msgspec.structs.replace(view, counterexamples=(*view.counterexamples, long, hostile))
+    file.write_text(render_html(everything), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def page(browser: Page, report: Path) -> Page:
+    """The report at a desk, in light, freshly opened."""
+    browser.resize(1280)
+    browser.prefer()
+    browser.open(report)
+    return browser
+
+
+def test_it_opens_without_a_complaint_and_asks_for_nothing_else(page: Page, report: Path) -> None:
+    assert page.requests == [report.as_uri()]
+    assert page.complaints == []
+    assert page.evaluate("document.title") == "consistent-cut was violated. · cutproof"
+
+
+def test_the_headings_are_there_in_order(page: Page) -> None:
+    headings = page.evaluate("[...document.querySelectorAll('h1, h2')].map(e => e.innerText.trim())")
+    assert headings == [
+        "✗ consistent-cut was violated.",
+        "Did it hold?",
+        "What was really tried",
+        "Counterexamples",
+        "How the run went",
+    ]
+
+
+def test_the_rows_that_differ_can_be_read(page: Page) -> None:
+    rows = page.evaluate("[...document.querySelectorAll('article:first-of-type .rows tbody tr')].map(e => e.innerText)")
+    assert [row.split() for row in rows if "as expected" not in row] == [
+        ["−", "lost", "7", "2", "889001", "missing"],
+        ["!", "unexpected", "not", "expected", "7", "3", "889001"],
+        ["+", "repeated", "not", "expected", "9", "1", "12009"],
+    ]
+
+
+def test_the_diagram_is_drawn(page: Page) -> None:
+    box = "document.querySelector('article .message.crossing').getBoundingClientRect()"
+    assert page.evaluate(f"{box}.width") > 20
+    assert page.evaluate(f"{box}.height") > 50
+    stroke = "getComputedStyle(document.querySelector('article .cut.main path:not(.leader)')).strokeWidth"
+    assert page.evaluate(stroke) == "3px"
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280, 1920])
+def test_the_page_is_never_wider_than_its_window(page: Page, width: int) -> None:
+    page.resize(width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = """[...document.querySelectorAll('main *, header *, footer *')]
+        .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide, pre, code'))
+        .map(e => e.tagName + '.' + e.className)"""
+    assert page.evaluate(outside) == []
+
+
+def test_a_phone_shows_every_count_of_the_invariants(page: Page) -> None:
+    page.resize(390)
+    box = "document.querySelector('.wide:has(.invariants)')"
+    assert page.evaluate(f"{box}.scrollWidth") <= page.evaluate(f"{box}.clientWidth")
+
+
+def test_a_lanes_name_stays_in_sight_when_the_diagram_scrolls(page: Page) -> None:
+    page.resize(390)
+    page.evaluate("document.querySelector('#long .diagram').scrollLeft = 600")
+    assert page.evaluate("document.querySelector('#long .diagram').scrollLeft") == 600
+    left = "document.querySelector('#long .names').getBoundingClientRect().left"
+    assert 0 <= page.evaluate(left) < 40
+
+
+def test_all_that_scrolls_can_be_reached_by_keyboard(page: Page) -> None:
+    page.resize(390)
+    unreachable = """[...document.querySelectorAll('*')]
+        .filter(e => ['auto', 'scroll'].includes(getComputedStyle(e).overflowX))
+        .filter(e => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0)
+        .map(e => e.tagName + '.' + e.className)"""
+    assert page.evaluate(unreachable) == []
+
+
+def test_the_dark_is_dark_and_the_light_light(page: Page) -> None:
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    light = page.evaluate(ground)
+    page.prefer(scheme="dark")
+    dark = page.evaluate(ground)
+    assert (light, dark) == ("rgb(252, 251, 248)", "rgb(23, 22, 20)")
+
+
+def test_paper_gets_white_ground_and_whole_diagrams(page: Page) -> None:
+    page.resize(760)
+    page.prefer(scheme="dark", media="print")
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "none"
+    pieces = "[...document.querySelectorAll('#long .sheets > svg')].map(e => e.getBoundingClientRect())"
+    assert page.evaluate(f"{pieces}.filter(e => e.width > 300 && e.height > 150 && e.right <= innerWidth).length") > 2
+    drawn = "document.querySelector('#long .sheets use').getBoundingClientRect().width"
+    assert page.evaluate(drawn) > 300
+    cut_off = "[...document.querySelectorAll('.diagram')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert page.evaluate(cut_off) == 0
+
+
+def test_nothing_of_a_hostile_text_runs_or_loads(page: Page) -> None:
+    assert page.evaluate("document.scripts.length + document.images.length") == 0
+    assert page.evaluate("document.title").startswith("consistent-cut")
+    assert page.evaluate("document.querySelector('#hostile .story').innerText") == HOSTILE
+
+
+def test_the_folded_parts_open_by_themselves_alone(page: Page) -> None:
+    closed = "[...document.querySelectorAll('article details')].every(e => !e.open)"
+    assert page.evaluate(closed) is True
+    page.evaluate("document.querySelector('article details summary').click()")
+    shown = "document.querySelector('article details .events').getBoundingClientRect().height"
+    assert page.evaluate(shown) > 100
