@@ -178,14 +178,10 @@ def swap_applies(case: Case) -> Lie | None:
 def _apply_within(case: Case) -> tuple[int, int] | None:
     """(index of a run, index of an apply) that the run has to answer for: the only one of its
     record and operator, since another, where repeats are allowed, would make up for it."""
-    times = Counter((run.operator, origin) for run in case.history.runs for _, origin in run.applies)
-    places = [
-        (at, number)
-        for at, run in enumerate(case.history.runs)
-        for number in range(_answerable(case, run))
-        if times[run.operator, run.applies[number][1]] == 1
-    ]
-    return middle(places)
+    places = [(at, number) for at, run in enumerate(case.history.runs) for number in range(_answerable(case, run))]
+    records = [(case.history.runs[at].operator, case.history.runs[at].applies[number][1]) for at, number in places]
+    times = Counter(records)
+    return middle([place for place, record in zip(places, records, strict=True) if times[record] == 1])
 
 
 def _answerable(case: Case, run: TaskRun) -> int:
