@@ -1,0 +1,76 @@
+"""Whether a job's numbers stay within 64 bits, decided before Spark sees it.
+
+Spark fails a whole query on one overflow.  So the greatest magnitudes that a
+workload could yield are bounded first, generously: a job that could overflow is
+told so by itself and leaves its batch alone.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..workload import FlatMap, Join, Map, Sum
+from .tables import OracleJob
+
+LIMIT = (1 << 63) - 1
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """At most so many rows, with keys, values and tags of at most this magnitude."""
+
+    rows: int
+    key: int
+    value: int
+    tag: int
+
+    def __or__(self, other: Bound) -> Bound:
+        return Bound(
+            rows=self.rows + other.rows,
+            key=max(self.key, other.key),
+            value=max(self.value, other.value),
+            tag=max(self.tag, other.tag),
+        )
+
+
+def problem(job: OracleJob) -> str:
+    """Why Spark must not be given this job; empty when it may."""
+    splits = len(list(job.workload.splits()))
+    if any(len(cut.positions) != splits for cut in job.cuts):
+        return f"a cut does not have one position for each of the {splits} splits"
+    bounds: dict[str, Bound] = {}
+    for source in job.workload.inputs:
+        records = [record for split in source.splits for record in split]
+        bounds[source.name] = Bound(
+            rows=len(records),
+            key=max((abs(key) for key, _, _ in records if key is not None), default=0),
+            value=max((abs(value) for _, value, _ in records if value is not None), default=0),
+            tag=max((abs(tag) for _, _, tag in records), default=0),
+        )
+    for node in job.workload.nodes:
+        inputs = [bounds[name] for name in node.inputs]
+        bound = _after(node.operator, inputs)
+        if node.name in job.applies:
+            bound = msgspec.structs.replace(bound, rows=bound.rows + len(job.applies[node.name]) * bound.rows)
+        if max(bound.key, bound.value, bound.tag) > LIMIT:
+            return f"numbers may leave 64 bits at {node.name}"
+        bounds[node.name] = bound
+    for bound in bounds.values():
+        if max(bound.key, bound.value, bound.tag) > LIMIT:
+            return "a number of the input leaves 64 bits"
+    return ""
+
+
+def _after(operator: object, inputs: list[Bound]) -> Bound:
+    bound = inputs[0]
+    for other in inputs[1:]:
+        bound |= other
+    match operator:
+        case Map(multiply=multiply, add=add):
+            return msgspec.structs.replace(bound, value=bound.value * abs(multiply) + abs(add))
+        case FlatMap(fan=fan):
+            return msgspec.structs.replace(bound, rows=bound.rows * fan, value=bound.value + fan)
+        case Sum():
+            return msgspec.structs.replace(bound, value=bound.value * bound.rows, tag=bound.tag * bound.rows)
+        case Join():
+            return msgspec.structs.replace(bound, rows=inputs[0].rows * inputs[1].rows)
+    return msgspec.structs.replace(bound, value=max(bound.value, bound.rows))

@@ -1,0 +1,73 @@
+"""Expected rows by content: the same question is put to Spark once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from .operators import Meaning
+from .tables import Expected, OracleJob
+
+_SOURCES = ("operators.py", "plan.py", "stages.py", "oracle.py", "tables.py")
+
+
+@functools.cache
+def version() -> str:
+    """A digest of the oracle's own source: whatever is edited there forgets every answer."""
+    digest = hashlib.sha256()
+    for name in _SOURCES:
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()
+
+
+def key_of(job: OracleJob, meanings: Mapping[str, Meaning]) -> str:
+    """The name of a job's question: everything that its answer is a function of, and no more."""
+    question = (version(), sorted(meanings.items()), job.workload, job.cuts, sorted(job.applies.items()))
+    return hashlib.sha256(msgspec.msgpack.encode(question)).hexdigest()
+
+
+class Cache:
+    """The newest `capacity` answers in memory, and all of them under `folder` where one is given.
+
+    A file that cannot be read or written is as good as none: the answer is
+    computed again.
+    """
+
+    def __init__(self, folder: Path | None = None, capacity: int = 2_000) -> None:
+        self._folder = folder
+        self._capacity = capacity
+        self._known: dict[str, Expected] = {}
+
+    def get(self, key: str) -> Expected | None:
+        """The answer to a question, None when it is not known."""
+        if key not in self._known and self._folder is not None:
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                self._keep(key, msgspec.msgpack.decode((self._folder / key).read_bytes(), type=Expected))
+        return self._known.get(key)
+
+    def put(self, key: str, expected: Expected) -> None:
+        self._keep(key, expected)
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                _write(self._folder / key, msgspec.msgpack.encode(expected))
+
+    def _keep(self, key: str, expected: Expected) -> None:
+        self._known[key] = expected
+        while len(self._known) > self._capacity:
+            del self._known[next(iter(self._known))]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Written beside its place and moved there whole: another process may read it at any time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, made = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    Path(made).replace(path)

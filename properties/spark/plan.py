@@ -1,0 +1,186 @@
+"""The oracle's query: one SQL text for every batch, whatever its workloads are.
+
+A row carries `place` and `seq`, its place in the order of its split (the copies
+of a flat map after one another), and the epoch it was made in.
+
+State at all cuts comes from the same window as the rows: the entry after a
+key's last row of an epoch is held from that epoch until the key's next one.
+That is an interval of cuts, which never multiplies records by cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .operators import Keyed, Meaning, Stateless
+
+RECORDS = "cutproof_records"
+ROWS = "cutproof_rows"
+APPLIES = "cutproof_applies"
+"""Names of the temporary views that the queries read."""
+
+_VALUES = ("key", "value", "tag", "tag2")
+_ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq")
+_TRACED = (*_ROW, "origin", "occurrence")
+_TURN = ("kind", "side", "node", "then")
+
+
+class Plan:
+    """The queries for one set of meanings; `traced` when rows carry their origin, so as to follow apply events."""
+
+    def __init__(self, meanings: Mapping[str, Meaning], kinds: Mapping[str, int], traced: bool) -> None:
+        self.traced = traced
+        self.row = _TRACED if traced else _ROW
+        self.stateless = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Stateless)}
+        self.keyed = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Keyed)}
+        self.join = kinds["join"]
+        self.flat_map = kinds["flat-map"]
+
+    def source(self) -> str:
+        """The rows of all records, once through the stateless operators that follow their input."""
+        return self.steps(self.records(), "steps", ())
+
+    def round(self) -> str:
+        """What the keyed nodes of one depth make of their rows, and the state they hold."""
+        rows = self.applied(ROWS) if self.traced else ROWS
+        return self.steps(self.emitted(self.window(rows)), "then", ())
+
+    def kept(self, more: tuple[str, ...], replaced: Mapping[str, str]) -> str:
+        """The columns of a row and some more, some of them `replaced`."""
+        return ", ".join(f"{replaced[name]} as {name}" if name in replaced else name for name in (*self.row, *more))
+
+    def struct(self, columns: Mapping[str, str]) -> str:
+        return f"struct({', '.join(f'{columns.get(name, name)} as {name}' for name in self.row)})"
+
+    def records(self) -> str:
+        """Each record of each split; its epoch is the first cut whose position lies above it."""
+        columns = {
+            "what": "0",
+            "key": "record.keys",
+            "value": "record.values",
+            "tag": "record.tags",
+            "tag2": "0L",
+            "epoch": "cast(nullif(array_position(transform(cuts, cut -> cut > ordinal), true), 0) - 1 as int)",
+            "until": "cast(null as int)",
+            "place": "split << 32 | ordinal",
+            "seq": "0L",
+            "origin": "(split << 32 | ordinal) << 8",
+            "occurrence": "cast(null as int)",
+        }
+        owed = "" if self.traced else " where epoch is not null"
+        exploded = f"select *, posexplode(arrays_zip(keys, values, tags)) as (ordinal, record) from {RECORDS}"
+        return f"(select * from (select {self.kept(('steps',), columns)} from ({exploded})){owed})"
+
+    def steps(self, text: str, steps: str, more: tuple[str, ...]) -> str:
+        """All stateless operators of a stream, folded over each row, which becomes none, one or many."""
+        whole = {"key": "row.key", "value": "row.value", "seq": "row.seq", "origin": "row.origin"}
+        names = [name for name in whole if name in self.row]
+        flat = f"step.kind = {self.flat_map}"
+        after = {
+            "key": _choose("step.kind", {kind: meaning.key for kind, meaning in self.stateless.items()}),
+            "value": _choose("step.kind", {kind: meaning.value for kind, meaning in self.stateless.items()}),
+            "seq": f"if({flat}, row.seq << 8 | copy, row.seq)",
+            "origin": f"if({flat}, row.origin >> 8 << 8 | copy, row.origin)",
+        }
+        copies = _choose("step.kind", {kind: meaning.copies for kind, meaning in self.stateless.items()})
+        made = f"struct({', '.join(f'{after[name]} as {name}' for name in names)})"
+        one = f"array(struct({', '.join(names)}))"
+        fold = (
+            f"aggregate({steps}, {one}, (rows, step) -> flatten(transform(rows, row ->\n"
+            f"    transform(filter(sequence(0L, {copies}), copy -> copy < {copies}), copy -> {made}))))"
+        )
+        done = f"if(what = 0 and size({steps}) > 0, {fold}, {one})"
+        columns = {name: whole[name] for name in names}
+        return f"select {self.kept(more, columns)} from (\nselect *, explode({done}) as row from (\n{text}))"
+
+    def applied(self, table: str) -> str:
+        """Rows as the line's apply events have them: their order, epoch and repeats; what was not
+        applied on the line is gone.  A row that has no occurrence yet takes part in each of its origin's."""
+        columns = {
+            "epoch": "if(to_node is null, epoch, to_epoch)",
+            "place": "coalesce(to_place, place)",
+            "seq": "if(to_node is null, seq, 0L)",
+            "occurrence": "coalesce(to_occurrence, occurrence)",
+        }
+        return (
+            f"(select {self.kept(_TURN, columns)} from {table} left join {APPLIES}\n"
+            "  on node = to_node and origin = to_origin and (occurrence is null or occurrence = to_occurrence)\n"
+            "  where to_node is not null or not traced)"
+        )
+
+    def window(self, rows: str) -> str:
+        """The columns that a keyed meaning may read; every frame is of ROWS, never of equal values."""
+        key = "partition by node, key order by epoch, place, seq"
+        so_far = f"over ({key} rows between unbounded preceding and current row)"
+        whole = f"over ({key} rows between unbounded preceding and unbounded following)"
+        other = ", ".join(name for name in ("value", "tag", "epoch", "place", "origin") if name in self.row)
+        columns = [
+            f"row_number() over ({key}) as n",
+            f"lead(epoch) over ({key}) as next_epoch",
+            f"lag(value) over ({key}) as before",
+            f"sum(value) {so_far} as sum_value",
+            f"sum(tag) {so_far} as sum_tag",
+            f"collect_list(if(kind = {self.join} and side = 1, struct({other}), null)) {whole} as others",
+        ]
+        return (
+            f"select *, {', '.join(columns)}\nfrom {rows}\n"
+            f"where epoch is not null and (kind <> {self.join} or key is not null)"
+        )
+
+    def emitted(self, text: str) -> str:
+        """Of each row what comes out, and the state then held."""
+        alone = {kind: meaning for kind, meaning in self.keyed.items() if kind != self.join}
+        columns = {
+            name: _choose("kind", {kind: getattr(meaning, name) for kind, meaning in alone.items()}) for name in _VALUES
+        }
+        columns |= {"at": "node"}
+        emits = _choose("kind", {kind: meaning.emits for kind, meaning in alone.items()})
+        made = f"array(if({emits}, {self.struct(columns)}, null), {self.state()})"
+        made = f"if(kind = {self.join}, concat({self.pairs()}, array({self.state()})),\n  {made})"
+        text = (
+            f"select then, made.* from (\nselect then, explode({made}) as made from (\n{text}))\nwhere made is not null"
+        )
+        return self.numbered(text) if self.traced else text
+
+    def state(self) -> str:
+        """The entry held once this row is in: a join's for ever, another's if it is its epoch's last."""
+        columns = {
+            "what": "1",
+            "at": "node",
+            "value": _choose("kind", {kind: meaning.a for kind, meaning in self.keyed.items()}),
+            "tag": _choose("kind", {kind: meaning.b for kind, meaning in self.keyed.items()}),
+            "tag2": "cast(side as bigint)",
+            "until": f"if(kind = {self.join}, null, next_epoch)",
+            "origin": "cast(null as bigint)",
+        }
+        held = f"kind = {self.join} or next_epoch is null or next_epoch > epoch"
+        return f"if({held},\n    {self.struct(columns)}, null)"
+
+    def pairs(self) -> str:
+        """A left row with each right row of its key; the pair is made when the later of the two is in."""
+        meaning = self.keyed[self.join]
+        columns = {name: getattr(meaning, name) for name in _VALUES} | {
+            "at": "node",
+            "epoch": "greatest(epoch, pair.epoch)",
+            "place": "greatest(place, pair.place)",
+            "seq": "least(place, pair.place)",
+            "origin": "if(pair.place > place, pair.origin, origin)",
+            "occurrence": "0",
+        }
+        return f"if(side = 0, transform(others, pair -> {self.struct(columns)}), array())"
+
+    def numbered(self, text: str) -> str:
+        """Pairs that one record completed share its origin, and are told apart by their occurrence."""
+        nth = "row_number() over (partition by what, at, origin order by place, seq)"
+        columns = {"occurrence": f"if(occurrence = 0, {nth}, occurrence)"}
+        return f"select {self.kept(('then',), columns)} from (\n{text})"
+
+
+def _choose(by: str, texts: Mapping[int, str]) -> str:
+    """A CASE over kinds; the text that most of them have stands last, for the rest."""
+    kinds: dict[str, list[int]] = {}
+    for kind, text in texts.items():
+        kinds.setdefault(text, []).append(kind)
+    rest = max(kinds, key=lambda text: len(kinds[text]))
+    cases = [f"when {by} in ({str(numbers)[1:-1]}) then {text}" for text, numbers in kinds.items() if text != rest]
+    return f"case {' '.join(cases)} else {rest} end" if cases else rest

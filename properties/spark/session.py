@@ -1,0 +1,155 @@
+"""The one Spark session of a process, tuned for many small batches.
+
+A JVM takes seconds to start, so there is one a process and it can start in the
+background while scenarios are run.  It is always made on a thread of its own:
+there PySpark leaves the process's Ctrl-C handler alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import SparkUnavailable
+from .java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[2]"
+
+SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "2g",
+    "spark.log.level": "ERROR",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.shuffle.compress": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+AT_HOME = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""For a local master only: a cluster's workers must find the driver."""
+
+_lock = threading.Lock()
+_session: Future[SparkSession] | None = None
+_master = ""
+
+
+def session(master: str | None = None) -> SparkSession:
+    """The session of this process, started if need be; `SparkUnavailable` when it cannot be.
+
+    `master` is a Spark master's URL, by default two threads of this machine.
+    """
+    return start_in_background(master).result()
+
+
+def start_in_background(
+    master: str | None = None, then: Callable[[SparkSession], None] | None = None
+) -> Future[SparkSession]:
+    """Begin to start the session, or find the one there is; `then` warms it up before it is handed out."""
+    global _session, _master
+    with _lock:
+        if _session is None:
+            _session, _master = Future(), master or LOCAL
+            threading.Thread(target=_fill, args=(_session, _master, then), daemon=True, name="spark-start").start()
+        elif master not in (None, _master):
+            raise SparkUnavailable(f"this process already has a Spark session on {_master}, not on {master}")
+        return _session
+
+
+def stop() -> None:
+    """Stop the session and its JVM, if there is one; a later `session()` starts a new one."""
+    global _session
+    with _lock:
+        stopping, _session = _session, None
+    if stopping is not None and stopping.exception() is None:
+        _shut_down(stopping.result())
+
+
+def _fill(future: Future[SparkSession], master: str, then: Callable[[SparkSession], None] | None) -> None:
+    try:
+        started = _start(master)
+        if then is not None:
+            then(started)
+    except BaseException as error:  # whoever waits for the session is told, on any failure
+        future.set_exception(error)
+    else:
+        future.set_result(started)
+
+
+def _start(master: str) -> SparkSession:
+    home = java_home()
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkUnavailable("PySpark is not installed: `pip install pyspark`")
+    log = Path(tempfile.mkdtemp(prefix="cutproof-spark-")) / "spark.log"
+    try:
+        return _launch(master, home, log)
+    except Exception as error:
+        raise SparkUnavailable(f"Spark did not start on {master}: {_reason(error, log)}") from error
+
+
+def _launch(master: str, home: Path, log: Path) -> SparkSession:
+    """The session, with all that Spark's launcher, Java and Spark print in `log`."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    settings = SETTINGS | (AT_HOME if master.startswith("local") else {})
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("cutproof").setAll(list(settings.items()))
+    with log.open("wb") as file, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable):
+        gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+        context = SparkContext(conf=conf, gateway=gateway)
+    context.setLogLevel("ERROR")
+    return SparkSession(context)
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Variables that the launcher reads, set for its start alone."""
+    saved = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, old in saved.items():
+            if old is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = old
+
+
+def _reason(error: Exception, log: Path) -> str:
+    """The line that says most: an error in Java's log, or else the exception's first line."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    told = [line.strip() for line in lines if "rror" in line or "xception" in line]
+    return told[0] if told else (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _shut_down(running: SparkSession) -> None:
+    """Stop Spark and the JVM below it, so that a new session can have other settings."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    running.stop()
+    if gateway is None:
+        return
+    process = getattr(gateway, "proc", None)
+    gateway.shutdown()
+    if process is not None:
+        process.stdin.close()
+        process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None

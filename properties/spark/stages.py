@@ -1,0 +1,184 @@
+"""Many operator trees as one numbered list of streams, and many scenarios as Arrow tables.
+
+Spark compiles a plan, not a workload.  So the trees of a batch are worked off in
+rounds, and every round is the same query, whatever the workloads are: all keyed
+operators of one depth take their rows (a window over key and node), and each
+row that they emit goes through the stateless operators that follow.
+
+A *stream* is what comes out of an input or a keyed node, those stateless
+operators included.  Its number stands on every row, and says whose rows they
+are and which keyed node, if any, reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..workload import KEYED, Node, Workload
+from .operators import kind_of, parameters_of
+from .tables import OracleJob
+
+Step = tuple[int, int | None, int | None, int | None]
+"""A stateless operator: its kind's number and its parameters."""
+
+STEP = pa.struct([("kind", pa.int32()), ("p1", pa.int64()), ("p2", pa.int64()), ("p3", pa.int64())])
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes out of the input or keyed node `name` of a job, and who reads it."""
+
+    job: int
+    name: str
+    steps: tuple[Step, ...]
+    """the stateless operators that follow"""
+    reader: int | None
+    """the stream of the keyed node that reads it; None for the sink"""
+    kind: int | None
+    """of the reader"""
+    side: int | None
+    """which input of the reader it is"""
+    depth: int
+    """how many keyed nodes are on the longest path up to the reader, it included; 0 for the sink"""
+    traced: bool
+    """whether its rows reach the reader as the line's apply events have them"""
+
+
+def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stream]:
+    """The streams of a batch, in the order of their numbers."""
+    streams: list[Stream] = []
+    for number, job in enumerate(jobs):
+        depths = _depths(job.workload)
+        keyed = [node.name for node in job.workload.nodes if isinstance(node.operator, KEYED)]
+        names = [source.name for source in job.workload.inputs] + keyed
+        numbers = {name: len(streams) + index for index, name in enumerate(names)}
+        readers = {name: (node, side) for node in job.workload.nodes for side, name in enumerate(node.inputs)}
+        for name in names:
+            steps, reader, side = _follow(name, readers, kinds)
+            streams.append(
+                Stream(
+                    job=number,
+                    name=name,
+                    steps=steps,
+                    reader=numbers[reader.name] if reader else None,
+                    kind=kinds[kind_of(reader.operator)] if reader else None,
+                    side=side if reader else None,
+                    depth=depths[reader.name] if reader else 0,
+                    traced=reader is not None and reader.name in job.applies,
+                )
+            )
+    return streams
+
+
+def _depths(workload: Workload) -> dict[str, int]:
+    depths = {source.name: 0 for source in workload.inputs}
+    for node in workload.nodes:
+        depths[node.name] = max(depths[name] for name in node.inputs) + isinstance(node.operator, KEYED)
+    return depths
+
+
+def _follow(
+    name: str, readers: Mapping[str, tuple[Node, int]], kinds: Mapping[str, int]
+) -> tuple[tuple[Step, ...], Node | None, int]:
+    """The stateless steps from `name` on, and the keyed node they end at with the side they enter it by."""
+    steps: list[Step] = []
+    while name in readers:
+        node, side = readers[name]
+        if isinstance(node.operator, KEYED):
+            return tuple(steps), node, side
+        steps.append((kinds[kind_of(node.operator)], *parameters_of(node.operator)))
+        name = node.name
+    return tuple(steps), None, 0
+
+
+class Batch:
+    """The jobs of one batch as tables."""
+
+    def __init__(self, jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> None:
+        self.jobs = jobs
+        self.streams = streams_of(jobs, kinds)
+        self._numbers = {(stream.job, stream.name): number for number, stream in enumerate(self.streams)}
+        self.traced = any(job.applies for job in jobs)
+        self.rounds = max((stream.depth for stream in self.streams), default=0)
+        self._depths = pa.array([stream.depth for stream in self.streams], pa.int32())
+        self._steps = _steps([stream.steps for stream in self.streams])
+        self._readers = {
+            "kind": pa.array([stream.kind for stream in self.streams], pa.int32()),
+            "side": pa.array([stream.side for stream in self.streams], pa.int32()),
+            "node": pa.array([stream.reader for stream in self.streams], pa.int32()),
+            "traced": pa.array([stream.traced for stream in self.streams], pa.bool_()),
+        }
+
+    def records(self) -> pa.Table:
+        """One row a split: its stream, number, records and the positions of the cuts in it."""
+        keys: list[int | None] = []
+        values: list[int | None] = []
+        tags: list[int] = []
+        cuts: list[int] = []
+        ends, cut_ends = [0], [0]
+        streams: list[int] = []
+        splits: list[int] = []
+        for number, job in enumerate(self.jobs):
+            for split, source, records in job.workload.splits():
+                for key, value, tag in records:
+                    keys.append(key)
+                    values.append(value)
+                    tags.append(tag)
+                cuts.extend(cut.positions[split] for cut in job.cuts)
+                ends.append(len(tags))
+                cut_ends.append(len(cuts))
+                streams.append(self._numbers[number, source.name])
+                splits.append(split)
+        at = pa.array(streams, pa.int32())
+        return pa.table(
+            {
+                "at": at,
+                "split": pa.array(splits, pa.int64()),
+                "cuts": _lists(cut_ends, pa.array(cuts, pa.int32())),
+                "keys": _lists(ends, pa.array(keys, pa.int64())),
+                "values": _lists(ends, pa.array(values, pa.int64())),
+                "tags": _lists(ends, pa.array(tags, pa.int64())),
+                "steps": self._steps.take(at),
+            }
+        )
+
+    def split(self, rows: pa.Table, depth: int) -> tuple[pa.Table, pa.Table]:
+        """The rows that nodes of this depth read, each with what its reader is, and the other rows."""
+        at = rows["at"].combine_chunks()
+        now = pc.equal(self._depths.take(at), depth)
+        turn, at = rows.filter(now), at.filter(now)
+        for name, column in self._readers.items():
+            turn = turn.append_column(name, column.take(at))
+        then = self._steps.take(self._readers["node"].take(at))
+        return turn.append_column("then", then), rows.filter(pc.invert(now))
+
+
+def _steps(lists: Iterable[Sequence[Step]]) -> pa.Array:
+    kept = list(lists)
+    ends = [0]
+    for steps in kept:
+        ends.append(ends[-1] + len(steps))
+    flat = [dict(zip(STEP.names, step, strict=True)) for steps in kept for step in steps]
+    return _lists(ends, pa.array(flat, STEP))
+
+
+def _lists(ends: Sequence[int], values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+
+
+def applies_table(batch: Batch) -> pa.Table:
+    """One row an apply event: node, origin, its occurrence (the n-th of this origin), place and epoch."""
+    columns: tuple[list[int], ...] = ([], [], [], [], [])
+    for number, stream in enumerate(batch.streams):
+        seen: dict[int, int] = {}
+        for place, (origin, epoch) in enumerate(batch.jobs[stream.job].applies.get(stream.name, ())):
+            seen[origin] = seen.get(origin, 0) + 1
+            for column, value in zip(columns, (number, origin, seen[origin], place, epoch), strict=True):
+                column.append(value)
+    names = ("to_node", "to_origin", "to_occurrence", "to_place", "to_epoch")
+    types = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int32())
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.table(arrays, names=list(names))

@@ -1,0 +1,147 @@
+"""What the oracle is asked, what it answers, and where the two reckonings differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from ..workload import Row, Workload
+
+StateEntry = tuple[int, int | None, int | None, int]
+"""(side, key, a, b) as in `history.StoredState`."""
+
+
+class Apply(NamedTuple):
+    """One application on the line: the row's origin, and the cut (an index) it is the epoch of."""
+
+    origin: int
+    epoch: int
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """A cut through a workload's splits.
+
+    `name` tells it to the caller: the checkpoint's number, or for the closing
+    cut whatever stands for the end of the run.
+    """
+
+    name: int
+    positions: tuple[int, ...]
+    """the next offset to read, by split"""
+
+
+class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One scenario's question: what should have come out, and what should be held?
+
+    `cuts` are the completed checkpoints on the line, then the closing one where
+    that is no checkpoint; the epoch of a record is the first whose position lies
+    above it.  `applies` is given for nodes whose rows depend on the order of
+    merging or on repeats: the line's applications, each key's in order.  A node
+    that is not in it takes its rows by epoch, split and offset.
+    """
+
+    id: str
+    workload: Workload
+    cuts: tuple[Cut, ...]
+    applies: dict[str, tuple[Apply, ...]] = {}
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a node's state, held at the cuts (indices) from `first` up to before `end`."""
+
+    node: str
+    entry: StateEntry
+    first: int
+    end: int
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What one workload owes: its rows by epoch, and its state by intervals of cuts."""
+
+    cuts: tuple[int, ...]
+    """the names of the cuts"""
+    rows: tuple[tuple[int, Row], ...]
+    """(index of the epoch's cut, row), in no order"""
+    held: tuple[Held, ...]
+    """in no order"""
+
+    def rows_of(self, cut: int) -> Counter[Row]:
+        """The rows of one epoch, by the name of its cut."""
+        index = self.cuts.index(cut)
+        return Counter(row for epoch, row in self.rows if epoch == index)
+
+    def rows_up_to(self, cut: int) -> Counter[Row]:
+        """Out(cut)."""
+        index = self.cuts.index(cut)
+        return Counter(row for epoch, row in self.rows if epoch <= index)
+
+    def state(self, cut: int) -> dict[str, Counter[StateEntry]]:
+        """State(cut) of the keyed nodes that hold any."""
+        index = self.cuts.index(cut)
+        found: dict[str, Counter[StateEntry]] = {}
+        for held in self.held:
+            if held.first <= index < held.end:
+                found.setdefault(held.node, Counter())[held.entry] += 1
+        return found
+
+
+class Reckoned(msgspec.Struct, frozen=True, kw_only=True):
+    """Another's account of a job, to be held against PySpark's.
+
+    Rows by the cut of their epoch, and state entries by cut and node; only the
+    cuts that are named are compared.
+    """
+
+    rows: Mapping[int, Iterable[Row]]
+    states: Mapping[int, Mapping[str, Iterable[StateEntry]]] = {}
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A row, or with `node` a state entry, that the other side has `count` times more often
+    than PySpark (below 0: less often), at a cut by its name."""
+
+    cut: int
+    row: Row | StateEntry
+    count: int
+    node: str = ""
+
+
+class OracleAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """PySpark's word on one job; `problem` says why there is none."""
+
+    id: str
+    expected: Expected | None = None
+    problem: str = ""
+    disagreements: tuple[Difference, ...] = ()
+    """of `Reckoned` with `expected`"""
+
+
+def disagreements(expected: Expected, other: Reckoned) -> tuple[Difference, ...]:
+    """Where another's account of a job differs from PySpark's, row by row."""
+    found: list[Difference] = []
+    names = expected.cuts
+    rows: dict[int, Counter[Row]] = {index: Counter() for index in range(len(names))}
+    for epoch, row in expected.rows:
+        rows[epoch][row] += 1
+    for index, name in enumerate(names):
+        if name in other.rows:
+            found.extend(_differing(rows[index], Counter(other.rows[name]), name))
+        if name in other.states:
+            held = expected.state(name)
+            for node, entries in other.states[name].items():
+                found.extend(_differing(held.get(node, Counter()), Counter(entries), name, node))
+    return tuple(found)
+
+
+_Kept = TypeVar("_Kept", Row, StateEntry)
+
+
+def _differing(own: Counter[_Kept], other: Counter[_Kept], cut: int, node: str = "") -> Iterator[Difference]:
+    if own == other:
+        return
+    for row in own | other:
+        if own[row] != other[row]:
+            yield Difference(cut=cut, row=row, count=other[row] - own[row], node=node)

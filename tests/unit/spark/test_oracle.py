@@ -1,0 +1,145 @@
+"""PySpark's expected rows and states, held against brute force; planted errors must show."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from owed import KEYED, STATELESS, brute_force, drawn_job, is_order_free
+
+from cutproof.properties.spark.cache import Cache
+from cutproof.properties.spark.operators import MEANINGS, kind_of
+from cutproof.properties.spark.oracle import Oracle
+from cutproof.properties.spark.tables import Cut, Difference, OracleJob, Reckoned
+from cutproof.properties.workload import AnyOperator, Input, Join, Map, Node, Sum, Union, Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+def drawn_jobs(count: int, last: AnyOperator | None = None) -> list[OracleJob]:
+    jobs = [drawn_job(Random(seed), f"job-{seed}", last) for seed in range(count)]
+    return [job for job in jobs if is_order_free(job)]
+
+
+def test_rows_and_states_are_those_of_brute_force() -> None:
+    jobs = drawn_jobs(400)
+    assert len(jobs) > 300
+    answers = Oracle().judge_batch(jobs, {job.id: brute_force(job) for job in jobs})
+    assert [(answer.id, answer.problem, answer.disagreements) for answer in answers] == [
+        (job.id, "", ()) for job in jobs
+    ]
+    assert sum(len(answer.expected.rows) for answer in answers if answer.expected) > 2_000
+    assert sum(len(answer.expected.held) for answer in answers if answer.expected) > 1_000
+
+
+ERRORS = {
+    "map": {"value": "row.value * step.p1 - step.p2"},
+    "filter": {"copies": "if(pmod(row.value, step.p1) = step.p2, 1, 0)"},
+    "flat-map": {"value": "row.value"},
+    "union": {"copies": "2"},
+    "count": {"value": "n - 1"},
+    "count-tagged": {"tag": "0L"},
+    "sum": {"value": "value"},
+    "greater": {"emits": "before is null or value >= before"},
+    "dedup": {"emits": "n <= 2"},
+    "dedup-row": {"value": "0L"},
+    "join": {"tag2": "tag"},
+}
+
+
+@pytest.mark.parametrize("operator", [*STATELESS[1:], Map(add=5), *KEYED, Union(), Join()], ids=kind_of)
+def test_an_error_in_one_operator_disagrees(operator: AnyOperator) -> None:
+    kind = kind_of(operator)
+    wrong = msgspec.structs.replace(MEANINGS[kind], **ERRORS[kind])
+    if operator == Map(rekey=3):
+        wrong = msgspec.structs.replace(MEANINGS[kind], key="row.key % step.p3")
+    jobs = drawn_jobs(40, operator)
+    quick = {job.id: brute_force(job) for job in jobs}
+    answers = Oracle(meanings={**MEANINGS, kind: wrong}).judge_batch(jobs, quick)
+    assert any(answer.disagreements for answer in answers)
+    assert not any(answer.problem for answer in answers)
+
+
+@pytest.mark.parametrize("operator", [*KEYED, Join()], ids=kind_of)
+def test_an_error_in_the_state_of_one_operator_disagrees(operator: AnyOperator) -> None:
+    kind = kind_of(operator)
+    wrong = msgspec.structs.replace(MEANINGS[kind], b="1L")
+    jobs = drawn_jobs(40, operator)
+    quick = {job.id: brute_force(job) for job in jobs}
+    answers = Oracle(meanings={**MEANINGS, kind: wrong}).judge_batch(jobs, quick)
+    assert any(difference.node for answer in answers for difference in answer.disagreements)
+
+
+def small_job(value: int = 5, **replaced: object) -> OracleJob:
+    workload = Workload(
+        name="small",
+        inputs=(Input(name="source", splits=(((1, value, 11), (1, 7, 12)),)),),
+        nodes=(Node(name="total", operator=Sum(), inputs=("source",)),),
+    )
+    job = OracleJob(id="small", workload=workload, cuts=(Cut(name=1, positions=(1,)), Cut(name=2, positions=(2,))))
+    return msgspec.structs.replace(job, **replaced)
+
+
+def test_rows_have_the_epoch_of_the_first_cut_above_them() -> None:
+    (answer,) = Oracle().judge_batch([small_job()])
+    assert answer.expected is not None
+    assert answer.expected.rows_of(1) == {(1, 5, 11, 0): 1}
+    assert answer.expected.rows_up_to(2) == {(1, 5, 11, 0): 1, (1, 12, 23, 0): 1}
+    assert answer.expected.state(1) == {"total": {(0, 1, 5, 11): 1}}
+    assert answer.expected.state(2) == {"total": {(0, 1, 12, 23): 1}}
+
+
+def test_records_beyond_the_last_cut_are_not_owed() -> None:
+    (answer,) = Oracle().judge_batch([small_job(cuts=(Cut(name=1, positions=(0,)), Cut(name=2, positions=(1,))))])
+    assert answer.expected is not None
+    assert answer.expected.rows == ((1, (1, 5, 11, 0)),)
+    assert answer.expected.state(1) == {}
+
+
+def test_disagreements_name_the_row_the_cut_and_the_count() -> None:
+    quick = Reckoned(rows={1: [(1, 5, 11, 0)] * 2, 2: []}, states={2: {"total": [(0, 1, 13, 23)]}})
+    (answer,) = Oracle().judge_batch([small_job()], {"small": quick})
+    assert answer.disagreements == (
+        Difference(cut=1, row=(1, 5, 11, 0), count=1),
+        Difference(cut=2, row=(1, 12, 23, 0), count=-1),
+        Difference(cut=2, row=(0, 1, 12, 23), count=-1, node="total"),
+        Difference(cut=2, row=(0, 1, 13, 23), count=1, node="total"),
+    )
+
+
+def test_a_job_that_could_overflow_leaves_its_batch_alone() -> None:
+    big = small_job(value=(1 << 63) - 1, id="big")
+    answers = Oracle().judge_batch([big, small_job()])
+    assert answers[0].expected is None
+    assert "64 bits" in answers[0].problem
+    assert answers[1].expected is not None
+
+
+def test_a_question_is_put_once() -> None:
+    oracle = Oracle()
+    first = oracle.judge_batch([small_job()])
+    asked = oracle.queries
+    assert asked > 0
+    second = oracle.judge_batch([small_job(id="other name")])
+    assert oracle.queries == asked
+    assert second[0].expected == first[0].expected
+    oracle.judge_batch([small_job(value=6)])
+    assert oracle.queries > asked
+
+
+def test_a_folder_keeps_answers_for_the_next_process(tmp_path: Path) -> None:
+    (first,) = Oracle(Cache(tmp_path)).judge_batch([small_job()])
+    later = Oracle(Cache(tmp_path))
+    (second,) = later.judge_batch([small_job()])
+    assert later.queries == 0
+    assert second.expected == first.expected
+    for file in tmp_path.iterdir():
+        file.write_bytes(b"torn")
+    again = Oracle(Cache(tmp_path))
+    assert again.judge_batch([small_job()])[0].expected == first.expected
+    assert again.computed == 1
