@@ -70,9 +70,8 @@ class Cancel(Command, kw_only=True, tag="cancel"):
 
 
 class Resume(Command, kw_only=True, tag="resume"):
-    """Start the job again once it has ended: from its last savepoint, or else from
-    its newest completed checkpoint.  The trigger counts from the job's end when it
-    is a time."""
+    """Start the job again once it has ended, from its newest complete snapshot, savepoint
+    or not.  The trigger counts from the job's end when it is a time."""
 
 
 AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume

@@ -136,11 +136,12 @@ class Run:
 
         def act() -> None:
             world = self.world
-            snapshot = max(world.retained, key=lambda one: one.checkpoint, default=None)
+            retained = world.retained
+            snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
             if snapshot is None and status == "failed":
                 return
             world.observer.command_issued(number, "resume", False)
-            world.submit(snapshot)
+            world.submit(retained)
             world.observer.command_returned(number, snapshot.checkpoint if snapshot else None, "")
 
         self.environment.at(self.world.loop.now + pause, act)

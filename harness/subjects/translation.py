@@ -25,6 +25,7 @@ def job_graph(workload: Workload, topology: Topology) -> JobGraph:
             name=source.name,
             parallelism=topology.parallelism[source.name],
             splits=workload.splits_of(source.name),
+            bounded=source.bounded,
             role="source",
         )
         for source in workload.inputs
@@ -91,9 +92,7 @@ def _mapping(operator: described.Map) -> Callable[[int | None, int | None], tupl
 
 
 def logs(workload: Workload) -> list[SplitLog]:
-    return [
-        SplitLog(split=number, records=records, bounded=source.bounded) for number, source, records in workload.splits()
-    ]
+    return [SplitLog(split=number, records=records) for number, _, records in workload.splits()]
 
 
 def identity(workload: Workload) -> str:

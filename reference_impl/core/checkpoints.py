@@ -132,7 +132,7 @@ class Checkpoints:
             effects.append(Discard(tuple(snapshot.handles.values()), snapshot.checkpoint))
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
             effects.extend(self.abort(older, f"subsumed by checkpoint {checkpoint}"))
-        return pending, effects
+        return pending, [*effects, *self.settle()]
 
     # -- giving up -----------------------------------------------------------------
 
@@ -172,7 +172,8 @@ class Checkpoints:
         return effects
 
     def settle(self) -> list[Effect]:
-        """Discard whatever may have been written for checkpoints that were given up."""
+        """Discard whatever may have been written for checkpoints that were given up: now, and
+        again each time, since a task that was out of reach may write late."""
         return [Discard(tuple(self.unsettled))] if self.unsettled else []
 
     # -- what is retained ----------------------------------------------------------

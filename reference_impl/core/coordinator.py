@@ -7,7 +7,7 @@ each a type, so that what cannot be asked in a stage cannot be forgotten either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -93,10 +93,13 @@ Stage = Listing | Saving | Deploying | Working | Restarting | Terminating | Clos
 
 STATUS = {"finish": "finished", "stop": "stopped", "drain": "drained"}
 LISTING_TRIES = 5
+EVERY_CHECKPOINT = CheckpointId(1 << 62)
+"""Above every checkpoint's id: when the newest is lost, nothing sealed may be aborted."""
 
 
 class Coordinator:
-    """The machine; `first_attempt` and `initial` matter only to a job without a record."""
+    """The machine; what begins with `first_`, and `initial`, the snapshots that a resumed
+    job takes over from the one before, matter only to a job without a record."""
 
     def __init__(
         self,
@@ -107,7 +110,7 @@ class Coordinator:
         *,
         first_attempt: AttemptId = AttemptId(1),
         first_checkpoint: CheckpointId = CheckpointId(1),
-        initial: CompletedSnapshot | None = None,
+        initial: Sequence[CompletedSnapshot] = (),
     ) -> None:
         config.check()
         self.job = job
@@ -120,7 +123,7 @@ class Coordinator:
         self.checkpoints.next_id = first_checkpoint
         self.attempt = AttemptId(first_attempt - 1)
         self.stage: Stage = Listing()
-        self._initial = initial
+        self._initial = tuple(initial)
         self._version = 0
         self._had_snapshot = False
         self._after_save: dict[int, Callable[[], list[Effect]]] = {}
@@ -167,8 +170,7 @@ class Coordinator:
     def _on_started(self, event: CoordinatorStarted) -> list[Effect]:
         record = event.record
         if record is None:
-            if self._initial is not None:
-                self.checkpoints.take_over((self._initial,))
+            self.checkpoints.take_over(self._initial)
             return self._start_attempt("the job was submitted")
         self._took_over = True
         self.attempt, self._version = record.attempt, record.version
@@ -399,7 +401,7 @@ class Coordinator:
         self.attempt = AttemptId(self.attempt + 1)
         sinks = self.sinks if self.config.sink == "transactional" else ()
         newest = self.checkpoints.newest()
-        covered = newest.checkpoint if newest else CheckpointId(0)
+        covered = newest.checkpoint if newest else EVERY_CHECKPOINT if self._had_snapshot else CheckpointId(0)
         self.stage = Closing(status, reason, self.attempt, covered, sinks)
         return [*effects, *self._save(self._go_on_closing, closing=status, reason=reason)]
 

@@ -25,11 +25,10 @@ COPY_BITS = 8
 
 
 class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A rewindable log of (key, value, tag); a bounded one ends after its last record."""
+    """A rewindable log of (key, value, tag)."""
 
     split: int
     records: Sequence[tuple[int | None, int | None, int]]
-    bounded: bool = True
 
 
 class SendBarrier(msgspec.Struct, frozen=True):
@@ -41,8 +40,12 @@ class SendBarrier(msgspec.Struct, frozen=True):
 class SourceTask(Task):
     """Reads its splits in turn, one record a poll."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog]) -> None:
+    def __init__(
+        self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog], bounded: bool = True
+    ) -> None:
+        """`bounded` is said of the whole input: a subtask may have no split of it."""
         super().__init__(spec, config, parts)
+        self._bounded = bounded
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
         self._turn = 0
@@ -76,7 +79,7 @@ class SourceTask(Task):
 
     def end_of_splits(self) -> list[Effect]:
         """Every split is read to its end: that ends a bounded input, not an unbounded one."""
-        if self.input_ended or not all(log.bounded for log in self._logs):
+        if self.input_ended or not self._bounded:
             return []
         return self.end_input()
 

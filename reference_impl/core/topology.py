@@ -29,6 +29,8 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """None for sources and the sink, which are tasks of their own kind"""
     splits: tuple[int, ...] = ()
     """a source's splits; its subtask i reads the i-th, (i + parallelism)-th … of them"""
+    bounded: bool = True
+    """a source's input ends after its last record"""
     role: str = "operator"
     """source, operator or sink"""
 

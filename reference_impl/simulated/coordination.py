@@ -94,4 +94,7 @@ class CoordinatorRunner:
     def _fire(self, name: str, time: int) -> None:
         if self._timers.get(name) == time and self.alive:
             del self._timers[name]
+            if name == "checkpoint" and self.world.freezing:
+                self._set_timer(SetTimer(name, self.world.config.checkpoint_interval_us))
+                return
             self.feed(TimerFired(name))

@@ -70,8 +70,11 @@ class World:
         self.busy_until = 0
         """faults undo themselves, and commands are due, until then"""
         self.retained: list[CompletedSnapshot] = []
-        self._progress = (0, -1)
-        self._endless = not all(log.bounded for log in logs)
+        self.freezing = False
+        """nothing more will happen by itself: no checkpoint is triggered any more"""
+        self._at_trigger: dict[int, tuple[int, int]] = {}
+        """what had happened when each checkpoint was triggered"""
+        self._endless = not all(spec.bounded for spec in graph.operators)
         self._logs = {log.split: log for log in logs}
         self._identity = identity
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
@@ -95,13 +98,13 @@ class World:
 
     def run(self) -> None:
         """Submit the job and run until everything is at rest, or the limit is reached."""
-        self.submit(None)
+        self.submit(())
         if self._director is not None and self._director.phases:
             self.loop.after(0, self._watch_phase)
         self.quiet = self.loop.run(self.settings.limit_us)
 
-    def submit(self, initial: CompletedSnapshot | None) -> None:
-        """Start a job: from nothing, or from a snapshot."""
+    def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
+        """Start a job: from nothing, or from the snapshots of the one before."""
         previous = self.stores.jobs.records.get(self.job)
         self.job += 1
         self.job_over = False
@@ -114,7 +117,7 @@ class World:
         self.coordinator.feed(CoordinatorStarted(None))
 
     def _coordinator(
-        self, attempt: AttemptId, checkpoint: CheckpointId, initial: CompletedSnapshot | None
+        self, attempt: AttemptId, checkpoint: CheckpointId, initial: Sequence[CompletedSnapshot]
     ) -> Coordinator:
         return Coordinator(
             self.job,
@@ -130,7 +133,7 @@ class World:
         """Another coordinator comes up and learns what is durable."""
         if self.job_over or (self.coordinator is not None and self.coordinator.alive):
             return
-        self.coordinator = CoordinatorRunner(self, self._coordinator(AttemptId(1), CheckpointId(1), None))
+        self.coordinator = CoordinatorRunner(self, self._coordinator(AttemptId(1), CheckpointId(1), ()))
         self.observer.coordinator(True, None)
         record = self.stores.jobs.records.get(self.job)
         self.coordinator.feed(CoordinatorStarted(record))
@@ -250,7 +253,7 @@ class World:
     def _machine(self, spec: OperatorSpec, subtask: int, described: TaskSpec) -> Task:
         if spec.role == "source":
             logs = [self._logs[split] for split in self.graph.splits_of(spec, subtask)]
-            return SourceTask(described, self.config, self.parts, logs)
+            return SourceTask(described, self.config, self.parts, logs, spec.bounded)
         if spec.role == "operator" and spec.build is not None:
             return OperatorTask(described, self.config, self.parts, spec.build())
         if self.config.sink == "transactional":
@@ -342,6 +345,8 @@ class World:
     def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
         if what == "attempt-started":
             self._attempts += 1
+        elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
+            self._at_trigger[checkpoint] = self._so_far()
         self.observer.note(what, checkpoint, attempt, job, detail)
 
     @property
@@ -357,7 +362,7 @@ class World:
             snapshot.checkpoint, snapshot.job, snapshot.attempt, snapshot.handles, snapshot.savepoint
         )
         if self._endless:
-            self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled)
+            self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled, snapshot.checkpoint)
 
     def look(self) -> None:
         """A read-committed reader looks at the sink."""
@@ -374,10 +379,21 @@ class World:
 
     # -- coming to rest ------------------------------------------------------------------
 
-    def _rest_if_settled(self, *_: object) -> None:
-        """A job that nothing ends is frozen once two checkpoints in a row found nothing new."""
-        progress = self._attempts, sum(runner.applied + len(runner.log.reads) for runner in self.live())
-        settled = progress == self._progress and self.phase == "running" and self.loop.now >= self.busy_until
-        self._progress = progress
-        if settled and not any(runner.polling for runner in self.live()):
+    def _so_far(self) -> tuple[int, int]:
+        return self._attempts, sum(runner.applied + len(runner.log.reads) for runner in self.live())
+
+    def _rest_if_settled(self, checkpoint: int, _: object) -> None:
+        """A job that nothing ends is frozen once a complete checkpoint covers all there was."""
+        idle = self._so_far() == self._at_trigger.get(checkpoint) and not any(one.polling for one in self.live())
+        if idle and self.loop.now >= self.busy_until and not self.freezing:
+            self.freezing = True
+            self._freeze()
+
+    def _freeze(self, *_: object) -> None:
+        """No checkpoint is triggered any more; stop when the last one is done with."""
+        if self.phase == "running":
             self.loop.stopped = True
+        elif self.loop.now < self.busy_until or self.phase == "recovering":
+            self.freezing = False
+        else:
+            self.loop.after(200, self._freeze)
