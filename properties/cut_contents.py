@@ -23,7 +23,8 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     keeping = {source.name for source in case.workload.inputs} | {SINK}
     keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
     for run in case.history.runs:
-        if run.attempt != completed.attempt or run.operator not in keeping or run.how == "finished":
+        gone = run.how == "finished" and run.ended is not None and run.ended < completed.order
+        if run.attempt != completed.attempt or run.operator not in keeping or gone:
             continue
         if run.task not in completed.handles:
             told = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
