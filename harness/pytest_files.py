@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 
-from ..properties.verdict import Violated
+from ..properties.case import Case
+from ..reports.model import CounterexampleView
+from ..reports.rows import side_by_side
 from .causes import cause_of
 from .exit_codes import CutproofError
 from .files import ScenarioFileError, read_scenario
-from .pytest_verifier import ScenarioViolated, TestResult, failure_text, verifier_of
+from .pytest_verifier import Failure, ScenarioViolated, TestResult, verifier_of
 from .replay import Replayed, replay
-from .scenario import Scenario
+from .story import expected_rows
+from .story_text import story_text
 from .subject import SubjectFailed
 from .subject_names import subject_called
 
@@ -44,13 +47,13 @@ class ScenarioItem(pytest.Item):
         wanted = scenario.expects if scenario.expects not in ("", HOLDS) else ""
         planted = scenario.defect if wanted and name == "simulated" else None
         replayed = replay(subject_called(name, planted), scenario)
-        result = _result(self.nodeid, name, scenario, replayed)
-        verifier_of(self.config).add(result)
+        command = _command(self.path, name)
+        verifier_of(self.config).add(_result(self.nodeid, name, replayed, command))
         if wanted and planted:
             if wanted not in replayed.judgement.violated:
                 raise ScenarioViolated(f"{self.path.name}: {wanted} is not violated with the defect {planted} planted")
         elif replayed.judgement.violated:
-            raise ScenarioViolated(failure_text(replayed, _command(self.path, name)))
+            raise ScenarioViolated(_story(replayed, command))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value
@@ -67,8 +70,22 @@ def _command(path: Path, subject: str) -> str:
     return f"cutproof replay {shlex.quote(str(path))}{suffix}"
 
 
-def _result(test: str, subject: str, scenario: Scenario, replayed: Replayed) -> TestResult:
-    violated: dict[str, Violated] = replayed.judgement.violated
+def _story(replayed: Replayed, command: str) -> str:
+    name, verdict = next(iter(replayed.judgement.violated.items()))
+    case = Case(replayed.scenario.workload, replayed.scenario.topology, replayed.history)
+    view = CounterexampleView(
+        id=replayed.scenario.name,
+        invariant=name,
+        difference=verdict.difference,
+        story=replayed.story.sentence,
+        paragraphs=replayed.story.paragraphs,
+        rows=side_by_side(expected_rows(case).elements(), replayed.history.committed),
+        replay=command,
+    )
+    return story_text(view)
+
+
+def _result(test: str, subject: str, replayed: Replayed, command: str) -> TestResult:
     outcome = replayed.judgement.outcome
     return TestResult(
         test=test,
@@ -78,6 +95,7 @@ def _result(test: str, subject: str, scenario: Scenario, replayed: Replayed) -> 
         violated=int(outcome == "violated"),
         unknown=int(outcome == "unknown"),
         failures=[
-            cause_of(name, verdict, scenario, replayed.history, subject) for name, verdict in list(violated.items())[:1]
+            Failure(cause=cause_of(name, verdict, replayed.scenario, replayed.history, subject), replay=command)
+            for name, verdict in list(replayed.judgement.violated.items())[:1]
         ],
     )

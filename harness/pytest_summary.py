@@ -9,32 +9,28 @@ import msgspec
 import pytest
 
 from .known_failures import Cause
-from .pytest_verifier import TestResult
+from .pytest_verifier import Failure, TestResult
 
 
-def write_summary(reporter: pytest.TerminalReporter, values: Sequence[tuple[str, Any]]) -> None:
-    """A line a test, then the failures by cause: one bug is reported once."""
-    results = [msgspec.convert(value, TestResult) for _, value in values]
+def write_summary(reporter: pytest.TerminalReporter, values: Sequence[Any]) -> None:
+    """A line a verification, then the failures by cause: one bug is reported once."""
+    results = sorted((msgspec.convert(value, TestResult) for value in values), key=lambda result: result.test)
     reporter.section("cutproof")
     for result in results:
         reporter.write_line(result.in_words())
-    for cause, tests in by_cause(results).items():
-        known = f" [known: {cause[4]}]" if cause[4] else ""
-        reporter.write_line(f"{cause[0]} violated, {cause[1]}{f' (at {cause[2]})' if cause[2] else ''}{known}:")
-        for test in tests:
-            reporter.write_line(f"  {test}")
+    for cause, failures in by_cause(results).items():
+        known = f" [known: {failures[0][1].known}]" if failures[0][1].known else ""
+        where = f" at {cause.point}" if cause.point else ""
+        reporter.write_line(f"{cause.invariant} violated ({cause.difference}{where}) on {cause.subject}{known}")
+        for test in dict.fromkeys(test for test, _ in failures):
+            reporter.write_line(f"  in {test}")
+        reporter.write_line(f"  {failures[0][1].replay}")
 
 
-def by_cause(results: Sequence[TestResult]) -> dict[tuple[str, str, str, str, str], list[str]]:
-    """The tests of each cause: (invariant, difference, point, subject, why it is known)."""
-    found: dict[tuple[str, str, str, str, str], list[str]] = {}
+def by_cause(results: Sequence[TestResult]) -> dict[Cause, list[tuple[str, Failure]]]:
+    """The failures of each cause, and the tests that they are from."""
+    found: dict[Cause, list[tuple[str, Failure]]] = {}
     for result in results:
-        for cause in result.failures:
-            tests = found.setdefault(_key(cause, result.known), [])
-            if result.test not in tests:
-                tests.append(result.test)
+        for failure in result.failures:
+            found.setdefault(failure.cause, []).append((result.test, failure))
     return found
-
-
-def _key(cause: Cause, known: str) -> tuple[str, str, str, str, str]:
-    return cause.invariant, cause.difference, cause.point, cause.subject, known

@@ -51,6 +51,7 @@ def listing() -> list[Listed]:
     return [
         *(Listed(name=name, kind="workload", about=about) for name, (about, _) in GENERAL.items()),
         *(Listed(name=name, kind="data", about=about) for name, about in FROM_DATA.items()),
+        Listed(name=BY_COLUMNS, kind="data", about="your own file: --input FILE with columns key and value, counted"),
         *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EXAMPLES.items()),
         *(Listed(name=name, kind="later", about=f"comes with {needs}") for name, needs in examples.LATER.items()),
     ]
@@ -71,7 +72,7 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
     if name in examples.LATER:
         raise UsageError(f"{name} is not built yet: it comes with {examples.LATER[name]}")
     if name not in GENERAL and name not in examples.EXAMPLES:
-        known = [*GENERAL, *FROM_DATA, *examples.EXAMPLES]
+        known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES]
         raise UsageError(f"there is no workload {name!r}{nearest(name, known)}")
     if data is not None:
         raise UsageError(f"the workload {name} brings its own data; --input goes with flights or with a workload file")
@@ -160,7 +161,6 @@ GENERAL: dict[str, tuple[str, Callable[[], Workload]]] = {
 
 FROM_DATA: dict[str, str] = {
     "flights": "5,000 real flights of 2013, counted by carrier; drawn in slices (or --input of that form)",
-    BY_COLUMNS: "your own file: `--input FILE` with columns called key and value, counted by key",
     "flight-delays": "the same flights, the running sum of arrival delays by carrier",
 }
 """Workloads that read the committed sample of flights: each a workload file beside it."""

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from ...properties.history import History
 from ...properties.verdict import Holds, Unknown, Verdict, Violated
 from ...properties.workload import Row
-from ...reports.model import Counterexample, RowPair, Summary
+from ...reports.model import Counterexample, Summary
 from ...reports.rows import side_by_side
-from ...reports.words import row_cells
+from ..story_text import rows_text
 from .output import Output
 
 if TYPE_CHECKING:
     from ..tamper import TamperReport
-
-ROWS_AT_MOST = 20
 
 
 def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:
@@ -89,21 +87,12 @@ def _words(verdict: Verdict) -> tuple[str, str]:
 
 
 def tell_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output) -> None:
-    """Expected beside committed, the rows that differ first; nothing when all are equal."""
+    """Expected beside committed, where they differ; nothing when all rows are equal."""
     pairs = side_by_side(expected, committed)
-    wrong = [pair for pair in pairs if pair.status != "ok"]
-    if wrong:
-        shown = (wrong + [pair for pair in pairs if pair.status == "ok"])[:ROWS_AT_MOST]
+    if any(pair.status != "ok" for pair in pairs):
         output.say()
-        output.table(("", "expected", "committed"), [_pair(pair) for pair in shown])
-        if len(pairs) > len(shown):
-            output.say(f"and {len(pairs) - len(shown):,} more rows, {len(wrong):,} of all differ")
-
-
-def _pair(pair: RowPair) -> tuple[str, str, str]:
-    sides = (" ".join(row_cells(row)) if row else "-" for row in (pair.expected, pair.committed))
-    expected, committed = sides
-    return "" if pair.status == "ok" else pair.status, expected, committed
+        for line in rows_text(pairs):
+            output.say(line)
 
 
 def tell_events(history: History, output: Output) -> None:

@@ -106,6 +106,7 @@ def _waiting_first(scenario: Scenario, history: History) -> str:
     slow = _arrival(history, run, SLOW, mark.checkpoint)
     waiting = set(_waiting(history, run, mark.checkpoint))
     taken = [event for event in happenings(history, "record-applied", run.attempt, FAST) if event.origin in waiting]
+    require(bool(waiting), "nothing waited")
     require(len(taken) == len(waiting), f"{len(taken)} of {len(waiting)} waiting records were taken")
     newer = {
         event.origin
@@ -164,6 +165,7 @@ def _processed_repeatedly(scenario: Scenario, history: History) -> str:
     later = [other for other in history.runs if other.task == JOIN and other.attempt > run.attempt]
     restored = [other for other in later if other.loaded and other.loaded.checkpoint == mark.checkpoint]
     require(bool(restored), f"{JOIN} was never restored from checkpoint {mark.checkpoint}")
+    require(bool(ahead), "no record from behind the barrier is in the snapshot")
     again = {origin for other in restored for _, origin in other.applies} & set(ahead)
     require(again == set(ahead), f"{len(again)} of {len(ahead)} came again")
     return f"all {len(again)} were in the restored state, and were processed again"
