@@ -26,6 +26,8 @@ LANE_HEIGHT = 56
 TOP = 46
 BOTTOM = 30
 MARGIN = 14
+ATTEMPT_LABEL = 190
+"""room that the words of an attempt's start need, in pixels"""
 SHEET = 620
 """as much of the picture as stands side by side on paper, in pixels"""
 FEW_RECORDS = 40
@@ -167,7 +169,9 @@ def _attempts(drawing: Drawing, grid: _Grid) -> Iterator[str]:
             number = point.entry.checkpoint
             restores = f", from checkpoint {number}" if number is not None else ""
             yield element("path", class_="attempt", d=path([(x, 4), (x, grid.height - BOTTOM)]))
-            yield label(f"attempt {point.entry.attempt}{restores}", x + 5, 14, class_="note")
+            side = "end" if x > grid.width - ATTEMPT_LABEL else "start"
+            text = f"attempt {point.entry.attempt}{restores}"
+            yield label(text, x + (5 if side == "start" else -5), 14, class_="note", text_anchor=side)
 
 
 def _segment(segment: Segment, grid: _Grid) -> str:
@@ -180,7 +184,7 @@ def _segment(segment: Segment, grid: _Grid) -> str:
 def _message(message: Message, grid: _Grid, named: bool) -> str:
     start = grid.at(message.send)
     end = grid.at(message.receipt) if message.receipt else _nowhere(message, grid, start)
-    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    middle = _in_first_gap(start, end)
     parts = [told(_told(message)), element("path", d=path([start, end]))]
     if message.receipt is None:
         parts.append(element("path", class_="lost", d=_cross(end, 4)))
@@ -195,6 +199,12 @@ def _message(message: Message, grid: _Grid, named: bool) -> str:
         parts.append(label(name, middle[0] + 5, middle[1] - 3, class_="name"))
     kind = f"message {message.kind}" + (" crossing" if message.crossing else "")
     return element("g", *parts, class_=kind)
+
+
+def _in_first_gap(start: tuple[float, float], end: tuple[float, float]) -> tuple[float, float]:
+    """Half a lane on its way: there a word or a number stands on no lane."""
+    share = min(0.5, LANE_HEIGHT / 2 / max(abs(end[1] - start[1]), 1))
+    return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
 
 
 def _nowhere(message: Message, grid: _Grid, start: tuple[float, float]) -> tuple[float, float]:
@@ -258,7 +268,8 @@ def _cut_link(entry: Timed, drawing: Drawing, grid: _Grid, x: float) -> str:
     sender, _, receiver = entry.channel.partition(">")
     if sender not in drawing.lanes or receiver not in drawing.lanes:
         return ""
-    y = (grid.y(drawing.lanes.index(sender)) + grid.y(drawing.lanes.index(receiver))) / 2
+    down = drawing.lanes.index(receiver) > drawing.lanes.index(sender)
+    y = grid.y(drawing.lanes.index(sender)) + (0.5 if down else -0.5) * LANE_HEIGHT
     strokes = path([(x - 8, y + 6), (x + 2, y - 6)]) + path([(x - 2, y + 6), (x + 8, y - 6)])
     return element("g", told(f"{entry.channel} is hit"), element("path", d=strokes), class_="link-hit")
 

@@ -2,7 +2,8 @@
 
 The time line tells of messages, and only where it was asked for; task runs, the
 stores' logs and the journal are always there and tell the rest.  Here all are
-brought into the form of the time line, each happening once, in one order.
+brought into the form of the time line, each happening once, in one order; where the journal tells of a kind
+of happening it has the word.
 """
 
 from __future__ import annotations
@@ -41,14 +42,19 @@ NOT_DRAWN = frozenset(
         "checkpoint-acknowledged",
         "task-deployed",
         "task-running",
+        "attempt-running",
         "deploy-received",
         "running-arrived",
         "finished-arrived",
         "terminate-received",
+        "ended-arrived",
         "ended",
+        "transaction-prepared",
+        "transaction-committed",
+        "transaction-aborted",
     }
 )
-"""What a neighbour shows already: a read is the send behind it, a row the record it comes from."""
+"""What a neighbour shows already (a read is the send behind it, a row the record it comes from), or a store's log."""
 
 SAME = {"ack-arrived": "ack-received", "complete-received": "completion-notified"}
 """Arrivals of control messages that are protocol points too, and the name of the point."""
@@ -56,14 +62,23 @@ SAME = {"ack-arrived": "ack-received", "complete-received": "completion-notified
 
 def entries_of(history: History) -> list[Timed]:
     """Everything that is drawn, in order."""
-    found = [replace(one, what=SAME.get(one.what, one.what)) for one in history.timeline if one.what not in NOT_DRAWN]
+    journal = [entry for entry in map(_from_journal, history.journal) if entry]
+    journalled = {entry.what for entry in journal}
+    found = [
+        replace(entry, what=SAME.get(entry.what, entry.what))
+        for entry in history.timeline
+        if entry.what not in NOT_DRAWN and entry.what not in journalled and not _coordinator_dies(entry)
+    ]
     told = {_identity(entry) for entry in found}
-    for entry in [*_stored(history), *_commits(history), *_journal(history)]:
-        if _identity(entry) not in told:
-            found.append(entry)
+    others = [*_stored(history), *_transactions(history), *journal]
+    found.extend(entry for entry in others if _identity(entry) not in told)
     found.extend(_acks(history, found))
     found.extend(_ends(history, found))
     return sorted(found, key=lambda entry: entry.order)
+
+
+def _coordinator_dies(entry: Timed) -> bool:
+    return entry.what == "killed" and entry.task == COORDINATOR
 
 
 def _identity(entry: Timed) -> tuple[object, ...]:
@@ -71,7 +86,7 @@ def _identity(entry: Timed) -> tuple[object, ...]:
     match entry.what:
         case "snapshot-taken" | "snapshot-persisted" | "state-loaded":
             return entry.what, entry.task, entry.attempt, entry.checkpoint
-        case "commit-answered":
+        case "commit-answered" | "transaction-pre-committed":
             return entry.what, entry.task, entry.checkpoint
         case "checkpoint-triggered" | "checkpoint-completed" | "checkpoint-aborted":
             return entry.what, entry.checkpoint
@@ -110,17 +125,15 @@ def _stored(history: History) -> Iterator[Timed]:
         )
 
 
-def _commits(history: History) -> Iterator[Timed]:
+def _transactions(history: History) -> Iterator[Timed]:
     for one in history.transactions:
         of_sink = partial(Timed, at_us=-1, task=one.task, attempt=one.attempt, checkpoint=one.checkpoint)
         if one.prepared is not None:
             yield of_sink(order=one.prepared, what="transaction-pre-committed")
         if one.committed is not None:
             yield of_sink(order=one.committed, what="commit-answered", detail="committed")
-
-
-def _journal(history: History) -> Iterator[Timed]:
-    return filter(None, map(_from_journal, history.journal))
+        if one.aborted is not None and one.rows:
+            yield of_sink(order=one.aborted, what="transaction-aborted")
 
 
 def _from_journal(event: AnyJournalEntry) -> Timed | None:

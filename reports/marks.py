@@ -74,6 +74,10 @@ def _committed(x: float, y: float, _number: str) -> str:
     return element("path", class_="full", d=_diamond(x, y))
 
 
+def _aborted(x: float, y: float, _number: str) -> str:
+    return _sealed(x, y, "") + element("path", d=path([(x - 6, y + 6), (x + 6, y - 6)]))
+
+
 def _bolt(x: float, y: float, _number: str) -> str:
     points = [(x + 2, y - 9), (x - 5, y + 2), (x, y + 2), (x - 2, y + 9), (x + 5, y - 2), (x, y - 2)]
     return element("path", d=path(points) + "Z")
@@ -100,6 +104,7 @@ SIGNS: dict[str, Sign] = {
     "transaction-pre-committed": _sealed,
     "commit-requested": _asked,
     "commit-answered": _committed,
+    "transaction-aborted": _aborted,
     "fault-fired": _bolt,
     "command-issued": _flag,
     "job-ended": _bar,

@@ -103,6 +103,7 @@ def sentence(entry: Timed) -> str:
         "commit-answered": f"has its transaction of checkpoint{number} committed"
         if entry.detail in ("", "committed")
         else "gets the answer to its commit",
+        "transaction-aborted": "has its transaction aborted",
         "savepoint-requested": "is asked for a savepoint",
         "attempt-started": f"deploys attempt {entry.attempt}"
         + (f" from checkpoint{number}" if number else " from the beginning"),
