@@ -40,7 +40,7 @@ def check(case: Case) -> Verdict:
     ended = case.ended
     if ended is not None and ended.status == "failed":
         return _failed(case, ended)
-    if not case.history.quiet:
+    if ended is None and not case.history.quiet:
         return _restless(case)
     unmet = _command_outstanding(case) or _transaction_outstanding(case) or _input_outstanding(case)
     if unmet is not None:
@@ -97,17 +97,17 @@ def _failed(case: Case, ended: JobEnded) -> Verdict:
 
 
 def _restless(case: Case) -> Verdict:
-    """A run that was cut off by its bound of time.
+    """A living job that was cut off by the run's bound of time.
 
-    A job with unbounded input lives on until then; it owes that all input is
-    covered, but its latest transactions may be on their way.
+    With unbounded input it lives on until then; it owes that all input is covered,
+    but its latest transactions may be on their way.
     """
     healed = _healed(case)
     if healed is None:
         return Unknown(reason="not observable", detail="a fault lasted until the run was cut off")
     if any(isinstance(entry, TaskFailed) and entry.order > healed for entry in case.history.journal):
         return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
-    if case.ended is None and not all(source.bounded for source in case.workload.inputs):
+    if not all(source.bounded for source in case.workload.inputs):
         return _command_outstanding(case) or _input_outstanding(case) or _achieved(case)
     return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
 

@@ -139,6 +139,12 @@ def test_a_hang_without_any_fault() -> None:
     assert difference(toy) == "no rest"
 
 
+def test_a_job_that_ended_is_at_rest_whatever_lingers() -> None:
+    toy = finished()
+    toy.seen.quiet = False
+    assert isinstance(judged(toy), Holds)
+
+
 def test_an_unbounded_job_that_is_cut_off_owes_what_was_offered() -> None:
     toy = recovered(counting(bounded=False))
     toy.seen.quiet = False
