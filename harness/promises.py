@@ -6,10 +6,12 @@ strategies; the shares by invariant (see `profiles`) keep them honest.
 
 from __future__ import annotations
 
-from ..faults.plan import AnyTrigger, AtTime, FailCommit, Fault, RaiseInOperator, kind_of
+from collections.abc import Iterator
+
+from ..faults.plan import FailCommit, RaiseInOperator, kind_of
 from ..properties.classes import promised
-from .layout import reads_by_source
-from .scenario import Resume, Scenario
+from .forecast import Forecast, forecast
+from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
 
 RESTORING = frozenset(
     {
@@ -30,19 +32,19 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     """The names of the promised invariants that the scenario could exercise."""
     if scenario.workload.records() == 0:
         return frozenset()
-    span_us = _span_us(scenario)
     engine = scenario.engine
-    restores = _restores(scenario, span_us)
+    course = forecast(scenario.workload, scenario.topology, engine)
+    strikes = list(_strikes(scenario, course))
     troubled = engine.sink == "transactional" and any(isinstance(fault, FailCommit) for fault in scenario.faults)
-    checkpoints = engine.guarantee != "at-most-once" and span_us > engine.checkpoint_interval_us
+    checkpoints = course.span_us > engine.checkpoint_interval_us + 2 * engine.control_latency_us
     could = {
-        "exactly-once": restores or troubled,
+        "exactly-once": bool(strikes) or troubled,
         "no-data-loss": True,
         "consistent-cut": checkpoints,
-        "at-least-once": restores,
-        "at-most-once": restores,
-        "order": restores,
-        "restored-state": restores and checkpoints,
+        "at-least-once": bool(strikes),
+        "at-most-once": bool(strikes),
+        "order": bool(strikes),
+        "restored-state": any(at_us > course.first_completion_us for at_us in strikes),
         "visibility": engine.sink == "transactional" and checkpoints,
         "progress": not _may_fail(scenario),
         "no-leaks": checkpoints,
@@ -50,22 +52,21 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     return frozenset(name for name in promised(engine.guarantee, engine.sink) if could.get(name, False))
 
 
-def _span_us(scenario: Scenario) -> int:
-    """How long the busiest source reads, undisturbed."""
-    reads = reads_by_source(scenario.workload, scenario.topology)
-    return max(reads.values(), default=0) * scenario.engine.read_interval_us
-
-
-def _restores(scenario: Scenario, span_us: int) -> bool:
-    """Whether something makes the job restore while records flow."""
+def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
+    """About when something makes the job restore while records flow."""
+    end_us = course.start_us + course.span_us
+    for fault in scenario.faults:
+        if kind_of(fault) in RESTORING:
+            at_us = course.time_of(fault.trigger)
+            if at_us is None:
+                yield end_us // 2
+            elif course.start_us < at_us < end_us:
+                yield at_us
     if any(isinstance(command, Resume) for command in scenario.commands):
-        return True
-    return any(kind_of(fault) in RESTORING and _amid(fault, span_us) for fault in scenario.faults)
-
-
-def _amid(fault: Fault, span_us: int) -> bool:
-    trigger: AnyTrigger = fault.trigger
-    return not isinstance(trigger, AtTime) or 0 < trigger.at_us < span_us
+        for command in scenario.commands:
+            at_us = course.time_of(command.trigger)
+            if isinstance(command, (Cancel, StopWithSavepoint)) and at_us is not None and at_us < end_us:
+                yield at_us
 
 
 def _may_fail(scenario: Scenario) -> bool:

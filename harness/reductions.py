@@ -14,14 +14,11 @@ import msgspec
 
 from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, ChannelFault
 from ..properties.workload import Edge, Input, InputRecord, Node, Topology, Workload
+from .forecast import RECORD_POINTS
 from .layout import layout_of
 from .scenario import AnyCommand, Deviation, Resume, Scenario
 
 replace = msgspec.structs.replace
-
-RECORD_POINTS = frozenset({"record-read", "record-applied", "transaction-written", "row-written"})
-"""points whose occurrences count records"""
-
 
 def record_order(workload: Workload) -> list[tuple[int, int]]:
     """(split, offset) of all records, about in the order in which they are read."""

@@ -68,7 +68,7 @@ class Tally:
             self._fired.setdefault(kind, Counter())[phase] += 1
         for command in measured.commands:
             counts = self._commands.setdefault(command.kind, Counter())
-            counts.update(planned=1, finished=command.finished, drain=command.drain)
+            counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
         for name in ("completed", "aborted", "recoveries", "read", "committed"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(words.split(" ", 1)[0].rstrip(":") for words in measured.unapplied)

@@ -16,12 +16,12 @@ from hypothesis.strategies import SearchStrategy
 
 from ...faults.plan import AnyFault
 from ...properties.workload import Topology, Workload
+from ..forecast import forecast
 from ..scenario import Engine, Scenario
 from ..subject import Capabilities
 from . import extras
 from .choices import Choices, built
 from .engines import Tuning, draw_engine
-from .faults import target_of
 from .fitting import fit
 from .templates import SHARES, TEMPLATES, Frame
 from .workloads import Recipe, draw_topology, draw_workload
@@ -59,7 +59,7 @@ def faults(
     workload: Workload, topology: Topology, engine: Engine, *, max_faults: int = 4
 ) -> SearchStrategy[tuple[AnyFault, ...]]:
     """Faults of every kind, aimed so that they mostly fire while records flow."""
-    target = target_of(workload, topology, engine)
+    target = forecast(workload, topology, engine)
     return built(lambda choices: extras.mixed_faults(choices, target, max_faults))
 
 

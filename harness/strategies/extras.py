@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AtPoint, AtTime
+from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
+from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
 from .choices import Choices
 from .faults import (
     DISTURBING,
     RESTARTING,
-    Target,
     amid_data,
     at_some_step,
     at_some_time,
@@ -23,29 +23,36 @@ from .faults import (
 RARE_MESSAGES = ("deploy", "running", "cancel", "decline", "abort", "terminate", "finished")
 
 
-def restart(choices: Choices, target: Target) -> AnyFault:
+def restart(choices: Choices, target: Forecast) -> AnyFault:
     """A fault amid the data after which the job restores."""
-    kinds = [kind for kind in RESTARTING if possible(kind, target)]
-    return draw_fault(choices, target, choices.pick(kinds), amid_data(choices, target))
+    kind = choices.pick([kind for kind in RESTARTING if possible(kind, target)])
+    if kind == "lose-unsynced":  # it takes a write under way
+        trigger: AnyTrigger = at_some_step(choices, target, steps=("snapshot-taken", "barrier-received"))
+    else:
+        trigger = amid_data(choices, target)
+    return draw_fault(choices, target, kind, trigger)
 
 
-def kill(choices: Choices, target: Target) -> AnyFault:
+def kill(choices: Choices, target: Forecast) -> AnyFault:
     """A task dies amid the data: the restart that surely comes."""
-    return plan.KillTask(trigger=at_some_time(choices, target, share=(25, 90)), task=some_task(choices, target))
+    return plan.KillTask(trigger=at_some_time(choices, target), task=some_task(choices, target))
 
 
-def disturbance(choices: Choices, target: Target) -> AnyFault:
-    kinds = [kind for kind in DISTURBING if possible(kind, target)]
-    return draw_fault(choices, target, choices.pick(kinds), early(choices, target))
+def disturbance(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
+    """A fault that an attempt mostly survives; a failing read comes with the restart that reads."""
+    kind = choices.pick([kind for kind in DISTURBING if possible(kind, target)])
+    if kind == "fail-read":
+        return draw_fault(choices, target, kind, early(choices, target)), kill(choices, target)
+    return (draw_fault(choices, target, kind, early(choices, target)),)
 
 
-def second_failure(choices: Choices, target: Target) -> AnyFault:
+def second_failure(choices: Choices, target: Forecast) -> AnyFault:
     """A failure while the job recovers from another."""
-    kind = choices.pick(("kill-task", "kill-node", "kill-coordinator", "fail-read", "lose-unsynced"))
+    kind = choices.pick(("kill-task", "kill-node", "kill-coordinator", "fail-read"))
     return draw_fault(choices, target, kind, during_recovery(choices, target))
 
 
-def rare_message(choices: Choices, target: Target) -> tuple[AnyFault, ...]:
+def rare_message(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     """Trouble with a control message that only restarts, declines or the end bring, and what brings it."""
     message = choices.pick(RARE_MESSAGES)
     soon = early(choices, target)
@@ -72,13 +79,15 @@ def rare_message(choices: Choices, target: Target) -> tuple[AnyFault, ...]:
     return (plan.LoseMessage(trigger=soon, message=message, task=task), *company)
 
 
-def mixed_faults(choices: Choices, target: Target, most: int) -> tuple[AnyFault, ...]:
+def mixed_faults(choices: Choices, target: Forecast, most: int) -> tuple[AnyFault, ...]:
     """One to `most` faults of all kinds, mostly with one that makes the job restore."""
     faults: list[AnyFault] = [restart(choices, target)]
-    for _ in range(choices.between(0, most - 1)):
+    if most > 1 and choices.percent(50):
+        faults.append(kill(choices, target))
+    for _ in range(choices.between(0, most - len(faults))):
         sort = choices.between(0, 9)
         if sort < 4:
-            faults.append(disturbance(choices, target))
+            faults.extend(disturbance(choices, target))
         elif sort < 6:
             faults.append(restart(choices, target))
         elif sort < 8:
@@ -88,10 +97,10 @@ def mixed_faults(choices: Choices, target: Target, most: int) -> tuple[AnyFault,
     return tuple(faults[:most]) if most > 1 else tuple(faults)
 
 
-def mixed_commands(choices: Choices, target: Target) -> tuple[AnyCommand, ...]:
+def mixed_commands(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]:
     """What a user may ask meanwhile; whoever stops a job starts it again, mostly."""
     trigger = at_some_step(choices, target) if choices.percent(30) else at_some_time(choices, target, share=(20, 90))
-    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 10_000))))
+    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
     sort = choices.between(0, 9)
     if sort < 4:
         return (Savepoint(trigger=trigger),)
@@ -104,14 +113,14 @@ def mixed_commands(choices: Choices, target: Target) -> tuple[AnyCommand, ...]:
     return (Savepoint(trigger=trigger), StopWithSavepoint(trigger=AtPoint(point="savepoint-requested")), again)
 
 
-def deviations(choices: Choices, target: Target, most: int = 2) -> tuple[Deviation, ...]:
+def deviations(choices: Choices, target: Forecast, most: int = 2) -> tuple[Deviation, ...]:
     """A few parts of the job that are late, by how much."""
     return tuple(_deviation(choices, target) for _ in range(choices.between(1, most)))
 
 
-def _deviation(choices: Choices, target: Target) -> Deviation:
+def _deviation(choices: Choices, target: Forecast) -> Deviation:
     sort = choices.pick(("message", "control", "write", "step", "transaction"))
-    by_us = choices.pick((300, 2_000, 7_000))
+    by_us = target.checkpoint_us * choices.pick((1, 2, 6)) // 2
     if sort == "message":
         sender, receiver = choices.pick(target.layout.channels)
         what, most = f"message {sender}>{receiver}", max(1, target.reads // len(target.layout.channels))

@@ -1,7 +1,7 @@
 """Faults aimed so that they fire, and while data are in flight.
 
 A fault drawn at random mostly hits nothing.  So each is aimed by what the
-scenario alone tells (`Target`): a time within the reading of the input, an
+scenario alone tells (`Forecast`): a time within the reading of the input, an
 occurrence of a point that the run will reach, a phase that it will enter; and
 a fault that waits for something rare brings along what makes it happen (a
 failing read needs a restart, a lost abort an acknowledgement that never came).
@@ -11,13 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from ...faults import plan
 from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
-from ...properties.workload import Topology, Workload
-from ..layout import Layout, layout_of, reads_by_source
-from ..scenario import Engine
+from ..forecast import Forecast
 from .choices import Choices
 
 RESTARTING = (
@@ -46,61 +42,45 @@ DISTURBING = (
 """kinds that an attempt mostly survives"""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fault can hit, and when it is worth while."""
-
-    layout: Layout
-    engine: Engine
-    span_us: int
-    """how long the sources read"""
-    reads: int
-    """records read in one undisturbed run"""
-    checkpoints: int
-    """about how many checkpoints one undisturbed run sees"""
-    bounded: bool
+def at_some_time(choices: Choices, target: Forecast, *, share: tuple[int, int] | None = None) -> AtTime:
+    """A time within a share (per cent) of the reading of the input; without one,
+    after the first checkpoint where that leaves room."""
+    low, high = share or (_seasoned(target), 95)
+    return AtTime(at_us=target.start_us + target.span_us * choices.between(low * 10, high * 10) // 1000)
 
 
-def target_of(workload: Workload, topology: Topology, engine: Engine) -> Target:
-    reads = reads_by_source(workload, topology)
-    span_us = max([1, *reads.values()]) * engine.read_interval_us
-    return Target(
-        layout=layout_of(workload, topology),
-        engine=engine,
-        span_us=span_us,
-        reads=sum(reads.values()),
-        checkpoints=max(1, span_us // engine.checkpoint_interval_us),
-        bounded=all(source.bounded for source in workload.inputs),
-    )
+def _seasoned(target: Forecast) -> int:
+    """From which share of the reading on there is something to restore, in per cent."""
+    return min(60, 10 + 100 * (target.first_completion_us - target.start_us) // target.span_us)
 
 
-def at_some_time(choices: Choices, target: Target, *, share: tuple[int, int] = (10, 95)) -> AtTime:
-    """A time within a share (per cent) of the reading of the input."""
-    return AtTime(at_us=target.span_us * choices.between(share[0] * 10, share[1] * 10) // 1000)
-
-
-def at_some_record(choices: Choices, target: Target) -> AtPoint:
-    reads = max(1, target.reads)
+def at_some_record(choices: Choices, target: Forecast) -> AtPoint:
+    """At one of the records that surely flow: each read one is applied at least once."""
     point = choices.pick(("record-applied", "record-read"))
-    return AtPoint(point=point, occurrence=choices.between(max(1, reads // 5), reads), side=_side(choices))
+    most = max(1, target.reads)
+    occurrence = choices.between(max(1, most * _seasoned(target) // 100), most)
+    return AtPoint(point=point, occurrence=occurrence, side=_side(choices))
 
 
-def at_some_step(choices: Choices, target: Target, *, steps: tuple[str, ...] = ()) -> AtPoint:
-    """At a step of one of the run's checkpoints."""
+def at_some_step(choices: Choices, target: Forecast, *, steps: tuple[str, ...] = ()) -> AtPoint:
+    """At a step of one of the run's checkpoints, mostly not of the first."""
     engine = target.engine
     point = choices.pick(steps or CHECKPOINT_STEPS + (COMMIT_STEPS if engine.sink == "transactional" else ()))
-    occurrence = choices.between(1, max(1, target.checkpoints - 1))
+    layout = target.layout
+    most = max(1, target.checkpoints - 1)
+    occurrence = choices.between(2 if most > 2 and choices.percent(75) else 1, most)
     task: str | None = None
     if point in COORDINATOR_STEPS:
         if point == "ack-received":
-            occurrence = (occurrence - 1) * len(target.layout.tasks) + choices.between(1, len(target.layout.tasks))
+            occurrence = (occurrence - 1) * len(layout.tasks) + choices.between(1, len(layout.tasks))
     elif point in COMMIT_STEPS:
-        task = choices.pick(target.layout.sinks)
+        task = choices.pick(layout.sinks)
     elif point == "barrier-received":
-        task = choices.pick(target.layout.operators + target.layout.sinks)
+        task = choices.pick(layout.operators + layout.sinks)
     elif point == "barrier-sent":
-        task = choices.pick(target.layout.sources + target.layout.operators)
+        task = choices.pick(layout.sources + layout.operators)
     else:
-        task = choices.pick(target.layout.tasks)
+        task = choices.pick(layout.tasks)
     return AtPoint(point=point, occurrence=occurrence, task=task, side=_side(choices))
 
 
@@ -122,7 +102,7 @@ CHECKPOINT_STEPS = (
 COMMIT_STEPS = ("transaction-pre-committed", "commit-requested", "commit-answered", "transaction-written")
 
 
-def in_some_phase(choices: Choices, target: Target) -> InPhase:
+def in_some_phase(choices: Choices, target: Forecast) -> InPhase:
     phases = ["checkpointing", "running"]
     if target.engine.sink == "transactional":
         phases.append("committing")
@@ -132,7 +112,7 @@ def in_some_phase(choices: Choices, target: Target) -> InPhase:
     return InPhase(phase=choices.pick(phases), occurrence=occurrence, after_us=choices.pick((0, 100, 700)))
 
 
-def amid_data(choices: Choices, target: Target) -> AnyTrigger:
+def amid_data(choices: Choices, target: Forecast) -> AnyTrigger:
     """A trigger of any sort that goes off while records flow."""
     sort = choices.between(0, 9)
     if sort < 4:
@@ -144,12 +124,12 @@ def amid_data(choices: Choices, target: Target) -> AnyTrigger:
     return in_some_phase(choices, target)
 
 
-def early(choices: Choices, target: Target) -> AnyTrigger:
+def early(choices: Choices, target: Forecast) -> AnyTrigger:
     """Soon enough that what it waits for still comes."""
     return at_some_time(choices, target, share=(0, 60))
 
 
-def during_recovery(choices: Choices, target: Target) -> AnyTrigger:
+def during_recovery(choices: Choices, target: Forecast) -> AnyTrigger:
     """While a second attempt comes up: the second failure that is often the real one."""
     if choices.percent(50):
         tasks = target.layout.tasks
@@ -158,54 +138,60 @@ def during_recovery(choices: Choices, target: Target) -> AnyTrigger:
     return InPhase(phase="recovering", after_us=choices.pick((0, 200, 1_000, 2_000)))
 
 
-def draw_fault(choices: Choices, target: Target, kind: str, trigger: AnyTrigger) -> AnyFault:
+def draw_fault(choices: Choices, target: Forecast, kind: str, trigger: AnyTrigger) -> AnyFault:
     """A fault of one kind on some part of the job; sinks are hit as often as the rest together."""
     return _MAKERS[kind](choices, target, trigger)
 
 
-def some_task(choices: Choices, target: Target) -> str:
+def some_task(choices: Choices, target: Forecast) -> str:
     return choices.pick(target.layout.tasks)
+
+
+def _while(choices: Choices, target: Forecast) -> int:
+    """How long something lasts or is late: short or long beside a checkpoint."""
+    share = choices.pick((4, 1, 2, 10))
+    return max(100, target.checkpoint_us * share // 400 * 100)
 
 
 def _side(choices: Choices) -> str:
     return choices.pick(("after", "before"))
 
 
-def _channel(choices: Choices, target: Target) -> tuple[str, str]:
+def _channel(choices: Choices, target: Forecast) -> tuple[str, str]:
     return choices.pick(target.layout.channels)
 
 
-def _kill_task(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _kill_task(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.KillTask(trigger=trigger, task=some_task(choices, target))
 
 
-def _kill_node(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _kill_node(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.KillNode(trigger=trigger, node=choices.between(0, target.engine.nodes - 1))
 
 
-def _kill_coordinator(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
-    return plan.KillCoordinator(trigger=trigger, down_us=choices.pick((5_000, 500, 30_000)))
+def _kill_coordinator(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    return plan.KillCoordinator(trigger=trigger, down_us=_while(choices, target))
 
 
-def _pause_task(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _pause_task(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.PauseTask(
         trigger=trigger, task=some_task(choices, target), for_us=choices.pick((15_000, 3_000, 40_000))
     )
 
 
-def _delay_channel(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _delay_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     sender, receiver = _channel(choices, target)
-    by_us, for_us = choices.pick(((3_000, 6_000), (500, 10_000), (10_000, 3_000)))
+    by_us, for_us = _while(choices, target), _while(choices, target)
     return plan.DelayChannel(trigger=trigger, sender=sender, receiver=receiver, by_us=by_us, for_us=for_us)
 
 
-def _stall_channel(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _stall_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     sender, receiver = _channel(choices, target)
-    for_us = choices.pick((6_000, 1_500, 20_000))
+    for_us = _while(choices, target)
     return plan.StallChannel(trigger=trigger, sender=sender, receiver=receiver, for_us=for_us)
 
 
-def _cut_channel(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _cut_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     sender, receiver = _channel(choices, target)
     return plan.CutChannel(trigger=trigger, sender=sender, receiver=receiver)
 
@@ -214,50 +200,48 @@ COMMON_MESSAGES = ("ack", "complete", "trigger", "ack", "complete")
 """the control messages that every checkpoint brings"""
 
 
-def _message(choices: Choices, target: Target) -> tuple[str, str | None]:
+def _message(choices: Choices, target: Forecast) -> tuple[str, str | None]:
     message = choices.pick(COMMON_MESSAGES)
     tasks = target.layout.sources if message == "trigger" else target.layout.tasks
     return message, choices.pick((None, *tasks))
 
 
-def _lose_message(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _lose_message(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     message, task = _message(choices, target)
     return plan.LoseMessage(trigger=trigger, message=message, task=task)
 
 
-def _late_message(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _late_message(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     message, task = _message(choices, target)
-    by_us = choices.pick((2_000, 600, 8_000, 25_000))
-    return plan.LateMessage(trigger=trigger, message=message, task=task, by_us=by_us)
+    return plan.LateMessage(trigger=trigger, message=message, task=task, by_us=_while(choices, target))
 
 
-def _repeat_message(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _repeat_message(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     message, task = _message(choices, target)
-    after_us = choices.pick((1_000, 100, 12_000))
-    return plan.RepeatMessage(trigger=trigger, message=message, task=task, after_us=after_us)
+    return plan.RepeatMessage(trigger=trigger, message=message, task=task, after_us=_while(choices, target))
 
 
-def _writer(choices: Choices, target: Target) -> str | None:
+def _writer(choices: Choices, target: Forecast) -> str | None:
     return choices.pick((*target.layout.tasks, None))
 
 
-def _fail_write(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _fail_write(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.FailWrite(trigger=trigger, task=_writer(choices, target))
 
 
-def _fail_read(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _fail_read(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.FailRead(trigger=trigger, task=choices.pick((None, *target.layout.tasks)))
 
 
-def _tear_write(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _tear_write(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.TearWrite(trigger=trigger, task=_writer(choices, target))
 
 
-def _lose_unsynced(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _lose_unsynced(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.LoseUnsynced(trigger=trigger, node=choices.between(0, target.engine.nodes - 1))
 
 
-def _fail_commit(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _fail_commit(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.FailCommit(
         trigger=trigger,
         task=choices.pick((None, *target.layout.sinks)),
@@ -266,12 +250,12 @@ def _fail_commit(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFa
     )
 
 
-def _raise_in_operator(choices: Choices, target: Target, trigger: AnyTrigger) -> AnyFault:
+def _raise_in_operator(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     always = choices.percent(8)
     return plan.RaiseInOperator(trigger=trigger, task=choices.pick(target.layout.operators), always=always)
 
 
-_Maker = Callable[[Choices, Target, AnyTrigger], AnyFault]
+_Maker = Callable[[Choices, Forecast, AnyTrigger], AnyFault]
 
 _MAKERS: dict[str, _Maker] = {
     "kill-task": _kill_task,
@@ -293,7 +277,7 @@ _MAKERS: dict[str, _Maker] = {
 }
 
 
-def possible(kind: str, target: Target) -> bool:
+def possible(kind: str, target: Forecast) -> bool:
     """Whether the job has what a kind of fault hits."""
     if kind == "raise-in-operator":
         return bool(target.layout.operators)

@@ -10,6 +10,8 @@ from ...properties.workload import InputRecord
 from .choices import Choices
 
 _TAG_BITS = 40
+_LARGE = (1 << 32) + 1
+"""odd and no multiple of 3, so that filters let as much through as ever"""
 _tags: list[int] = []
 
 
@@ -46,7 +48,7 @@ def draw_keys(choices: Choices, *, separate: bool, least_keys: int = 1) -> Keys:
         separate=separate,
         skewed=choices.percent(25),
         nulls=choices.percent(25),
-        scale=1 << 32 if choices.percent(5) else 1,
+        scale=_LARGE if choices.percent(5) else 1,
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 from ...faults import plan
 from ...faults.plan import AnyFault
 from ...properties.workload import Topology, Workload
+from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..subject import Capabilities
 from . import extras
@@ -24,14 +25,12 @@ from .faults import (
     CHECKPOINT_STEPS,
     COMMIT_STEPS,
     COORDINATOR_STEPS,
-    Target,
     at_some_step,
     at_some_time,
     draw_fault,
     early,
     in_some_phase,
     some_task,
-    target_of,
 )
 from .workloads import Recipe, draw_topology, draw_workload
 
@@ -70,7 +69,7 @@ class _Stage(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
     topology: Topology
     engine: Engine
-    target: Target
+    target: Forecast
 
     def scenario(
         self,
@@ -95,7 +94,7 @@ def _stage(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning) -> _S
     workload = frame.workload or draw_workload(choices, recipe)
     topology = frame.topology or draw_topology(choices, workload, recipe)
     engine = draw_engine(choices, workload, topology, tuning)
-    return _Stage(workload=workload, topology=topology, engine=engine, target=target_of(workload, topology, engine))
+    return _Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
 
 
 def general(choices: Choices, frame: Frame) -> Scenario:
@@ -116,22 +115,22 @@ def crash_at_each_step(choices: Choices, frame: Frame) -> Scenario:
     recipe = frame.recipe(
         most_records=40, shapes=("chain",), splits=(1, 2), least_operators=1, most_operators=2, parallelism=(1, 1, 2)
     )
-    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(2, 5)))
+    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(3, 6)))
     trigger = at_some_step(choices, stage.target, steps=CHECKPOINT_STEPS + COMMIT_STEPS)
     kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "lose-unsynced"))
     fault = draw_fault(choices, stage.target, kind, trigger)
     return stage.scenario("S1", faults=(fault, *_later_crash(choices, stage.target)))
 
 
-def _later_crash(choices: Choices, target: Target) -> tuple[AnyFault, ...]:
+def _later_crash(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     """Now and then a second, later crash of some task."""
-    return (extras.kill(choices, target),) if choices.percent(25) else ()
+    return (extras.kill(choices, target),) if choices.percent(40) else ()
 
 
 def two_inputs(choices: Choices, frame: Frame) -> Scenario:
     """S2: a join or union, skew between its inputs, checkpoints that overlap, barriers late or given up."""
     recipe = frame.recipe(most_records=60, shapes=("join", "join", "union"), parallelism=(1, 1, 2), most_operators=2)
-    tuning = Tuning(concurrent=(2, 3), intervals_us=(2_000, 1_000, 4_000), checkpoints=(4, 9), memory_percent=5)
+    tuning = Tuning(concurrent=(2, 3), checkpoints=(6, 12), memory_percent=5)
     stage = _stage(choices, frame, recipe, tuning)
     target = stage.target
     skew = draw_fault(choices, target, choices.pick(("delay-channel", "stall-channel")), early(choices, target))
@@ -141,7 +140,7 @@ def two_inputs(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("S2", faults=(crash, skew, *trouble)[: max(1, frame.max_faults)], deviations=late)
 
 
-def _overlap_trouble(choices: Choices, target: Target) -> tuple[AnyFault, ...]:
+def _overlap_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     when = at_some_step(choices, target, steps=("checkpoint-triggered", "barrier-received", "snapshot-taken"))
     if choices.percent(40):
         return (plan.FailWrite(trigger=when, task=some_task(choices, target)),)
@@ -153,14 +152,14 @@ def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
     """S7: the external store refuses, hangs or loses answers, and something dies between
     pre-commit, completion, notification and commit."""
     recipe = frame.recipe(most_records=60, shapes=("chain", "chain", "union"), most_operators=2)
-    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(3, 7), intervals_us=(5_000, 3_000)))
+    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(3, 7)))
     target = stage.target
     trouble = draw_fault(choices, target, "fail-commit", early(choices, target))
     steps = (*COMMIT_STEPS[:3], "checkpoint-acknowledged", "checkpoint-completed", "completion-notified")
     kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "lose-message", "pause-task"))
     blow = draw_fault(choices, target, kind, at_some_step(choices, target, steps=steps))
     faults: tuple[AnyFault, ...] = (trouble, blow)
-    if kind == "lose-message" or choices.percent(40):
+    if kind == "lose-message" or choices.percent(50):
         faults = (extras.kill(choices, target), *faults)
     if choices.percent(10):
         faults = (_long_outage(choices, target), *faults)
@@ -170,21 +169,21 @@ def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("S7", faults=faults[: max(1, frame.max_faults)], commands=commands)
 
 
-def _long_outage(choices: Choices, target: Target) -> AnyFault:
+def _long_outage(choices: Choices, target: Forecast) -> AnyFault:
     return plan.FailCommit(trigger=early(choices, target), how="unavailable", times=choices.between(10, 40))
 
 
 def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
     """S12: acknowledgements late, doubled or at once, a restart or a new coordinator in between."""
     recipe = frame.recipe(most_records=60, parallelism=(1, 2, 2))
-    tuning = Tuning(checkpoints=(3, 8), concurrent=(1, 2, 2, 3), intervals_us=(3_000, 5_000), memory_percent=4)
+    tuning = Tuning(checkpoints=(4, 8), concurrent=(1, 2, 2, 3), memory_percent=4)
     stage = _stage(choices, frame, recipe, tuning)
     target = stage.target
     kind = choices.pick(("kill-task", "kill-coordinator", "kill-task", "pause-task", "kill-node"))
     steps = (*COORDINATOR_STEPS, "ack-sent", "snapshot-persisted")
     blow = draw_fault(choices, target, kind, at_some_step(choices, target, steps=steps))
     faults: list[AnyFault] = [blow]
-    if kind == "kill-coordinator":
+    if kind == "kill-coordinator" or choices.percent(50):
         faults.insert(0, extras.kill(choices, target))
     when = at_some_step(choices, target, steps=("snapshot-taken", "checkpoint-triggered", "checkpoint-acknowledged"))
     task = choices.pick((None, *target.layout.tasks))
@@ -194,7 +193,8 @@ def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
             plan.LateMessage(trigger=when, message="ack", task=task, by_us=choices.pick((5_000, 1_000, 30_000)))
         )
     elif wrong == 1:
-        faults.append(plan.RepeatMessage(trigger=when, message="ack", task=task, after_us=choices.pick((10, 3_000))))
+        after_us = choices.pick((10, target.checkpoint_us))
+        faults.append(plan.RepeatMessage(trigger=when, message="ack", task=task, after_us=after_us))
     elif wrong == 2:
         faults.append(extras.second_failure(choices, target))
     else:
@@ -212,7 +212,7 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
     recipe = frame.recipe(
         idempotent=sink == "idempotent", least_records=0, most_records=30, splits=(1, 2, 4), varied_percent=40
     )
-    tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 14), intervals_us=(3_000, 1_500))
+    tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 12))
     stage = _stage(choices, frame, recipe, tuning)
     commands: tuple[AnyCommand, ...] = ()
     if choices.percent(45):

@@ -56,7 +56,7 @@ _SUMS_AT_MOST = 2
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """What a template asks of the workload that it gets."""
 
-    least_records: int = 2
+    least_records: int = 10
     most_records: int = 120
     shapes: tuple[str, ...] = ("chain", "chain", "union", "join")
     least_operators: int = 0
@@ -80,11 +80,15 @@ class _Chain:
         self.recipe = recipe
         self.ordered = ordered
         self.nodes: list[Node] = []
+        self.zeroed = False
+        """all values are 0, so that a filter would leave nothing"""
 
     def known(self, menu: tuple[AnyOperator, ...]) -> list[AnyOperator]:
         """Those of a menu that the subject knows and that are not yet there too often."""
         kinds = [type(node.operator) for node in self.nodes]
-        full: set[type[AnyOperator]] = {FlatMap} if FlatMap in kinds else set()
+        full: set[type[AnyOperator]] = {kind for kind in (Filter, FlatMap) if kind in kinds}
+        if self.zeroed:
+            full |= {Filter, FlatMap}
         if kinds.count(Sum) >= _SUMS_AT_MOST:
             full.add(Sum)
         wanted = self.recipe.operators
@@ -95,6 +99,8 @@ class _Chain:
         same = sum(node.name.rstrip("0123456789") == kind for node in self.nodes)
         name = f"{kind}{same + 1}" if same else kind
         self.nodes.append(Node(name=name, operator=operator, inputs=inputs))
+        if not isinstance(operator, (Greater, Filter)):
+            self.zeroed = operator == Dedup(keys_only=True)
         return name
 
     def extend(self, end: str, operators: int, *, stateful: bool = True) -> str:
