@@ -30,7 +30,7 @@ import msgspec
 from .case import Case
 from .cut_contents import missing_snapshots, rows_by_epoch, stored_state, transactions
 from .history import Mark, TaskRun
-from .line import INFINITE, Line, mark_of
+from .line import INFINITE, Line
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, record_in_words
 from .workload import COPY_BITS, SINK, origin_of
@@ -40,7 +40,8 @@ def check(case: Case) -> Verdict:
     if "consistent-cut" not in case.promised:
         return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode does not align")
     lines = {checkpoint: case.lines.of_checkpoint(checkpoint) for checkpoint in sorted(case.lines.completed)}
-    reads = {line.tip: _reads(case, line) for line in lines.values()}
+    distinct = {line.tip: line for line in lines.values()}
+    reads = {tip: _reads(case, line) for tip, line in distinct.items()}
     exercised = 0
     for checkpoint, line in lines.items():
         found = (
@@ -53,8 +54,8 @@ def check(case: Case) -> Verdict:
         if found is not None:
             return found
         exercised += _is_exercised(case, checkpoint)
-    for line in {line.tip: line for line in lines.values()}.values():
-        found = _closure(case, line, reads[line.tip])
+    for tip, line in distinct.items():
+        found = _closure(case, line, reads[tip])
         if found is not None:
             return found
     found = rows_by_epoch(case)
@@ -133,12 +134,11 @@ def _channels(case: Case, checkpoint: int) -> Violated | None:
     """Marks at both ends of each channel, and the barrier's place in it."""
     for task, stored in case.lines.stored(checkpoint).items():
         run = case.runs.get((task, stored.attempt))
-        mark = mark_of(run, checkpoint) if run else None
+        mark = case.lines.mark(task, stored.attempt, checkpoint)
         if run is None or mark is None:
             continue
         for index, channel in enumerate(run.inputs):
-            sender = case.runs.get((channel.partition(">")[0], run.attempt))
-            sent = _sent(sender, channel, checkpoint)
+            sent = _sent(case, channel, run.attempt, checkpoint)
             passed = _barrier(case, channel, run.attempt, checkpoint)
             counts = {count for count in (sent, passed, mark.received[index]) if count is not None}
             if len(counts) > 1:
@@ -146,8 +146,9 @@ def _channels(case: Case, checkpoint: int) -> Violated | None:
     return None
 
 
-def _sent(sender: TaskRun | None, channel: str, checkpoint: int) -> int | None:
-    mark = mark_of(sender, checkpoint) if sender else None
+def _sent(case: Case, channel: str, attempt: int, checkpoint: int) -> int | None:
+    sender = case.runs.get((channel.partition(">")[0], attempt))
+    mark = case.lines.mark(sender.task, attempt, checkpoint) if sender else None
     if sender is None or mark is None or channel not in sender.outputs:
         return None
     return mark.sent[sender.outputs.index(channel)]
@@ -225,7 +226,8 @@ def _is_exercised(case: Case, checkpoint: int) -> bool:
     marks = [
         (run, mark)
         for task, stored in case.lines.stored(checkpoint).items()
-        if (run := case.runs.get((task, stored.attempt))) and (mark := mark_of(run, checkpoint))
+        if (run := case.runs.get((task, stored.attempt)))
+        and (mark := case.lines.mark(task, stored.attempt, checkpoint))
     ]
     counted = [mark.events for _, mark in marks if mark.events >= 0]
     if counted:

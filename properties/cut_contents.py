@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
 from .case import Case
 from .compare import transaction_in_words, violated_rows
 from .history import Transaction
-from .line import INFINITE, Line, mark_of
+from .line import INFINITE, Line
 from .replay import is_determined
 from .semantics import Entry
 from .verdict import Violated
@@ -90,14 +91,14 @@ def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
+    attempt = case.lines.completed[checkpoint].attempt
     for segment in line.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
-        last = case.runs.get((run.task, case.lines.completed[checkpoint].attempt))
-        mark = mark_of(last, checkpoint) if last else None
+        mark = case.lines.mark(run.task, attempt, checkpoint)
         written = 0
         for one in case.transactions_of(run.task, run.attempt):
-            inside = sum(applied <= within for applied in one.applied)
+            inside = bisect_right(one.applied, within)
             written += inside
             if one.name in listed and inside < len(one.rows):
                 return _wrong_transaction(checkpoint, one, one.rows[inside:], "holds rows from after the barrier")

@@ -12,7 +12,6 @@ import msgspec
 
 from .case import Case
 from .history import FaultFired, Transaction
-from .line import mark_of
 
 COMMIT_FAULTS = frozenset({"fail-commit", "lose-message", "late-message", "repeat-message", "kill-coordinator"})
 """Fault kinds that can disturb a commit without bringing a task down."""
@@ -95,6 +94,6 @@ def _in_doubt(case: Case, attempt: int, order: int) -> int:
     count = 0
     for run in case.history.runs:
         if run.attempt == attempt and run.reads:
-            mark = None if newest is None else mark_of(run, newest)
+            mark = None if newest is None else case.lines.mark(run.task, attempt, newest)
             count += len(run.reads) - (mark.reads if mark else 0)
     return count

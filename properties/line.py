@@ -147,6 +147,7 @@ class Lines:
             entry.attempt: entry for entry in history.journal if isinstance(entry, AttemptStarted)
         }
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
+        self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
         self._lines: dict[int, Line] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
 
@@ -191,6 +192,10 @@ class Lines:
         for state in self.states(checkpoint).values():
             merged.update(state.positions)
         return merged
+
+    def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None:
+        """Where an attempt of a task took its snapshot of a checkpoint, None when it took none."""
+        return self._marks.get((task, attempt), {}).get(checkpoint)
 
     def restored(self, task: str, attempt: int) -> int | None:
         """The checkpoint that an attempt of a task began from: what it loaded, else what the
