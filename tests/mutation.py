@@ -34,7 +34,7 @@ from mutants import Mutant, draw, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("__init__.py", "pyproject.toml", "faults", "harness", "properties", "reference_impl", "reports", "tests")
-ABOUT_SOURCES = ("test_layering.py", "test_mutants.py", "test_packaging.py")
+ABOUT_SOURCES = ("test_docs.py", "test_layering.py", "test_mutants.py", "test_packaging.py")
 """Tests that read the sources, not what they do: a mutant is no matter for them."""
 WANTED_RATE = 0.85
 TESTS_TIMEOUT_S = 240
@@ -106,17 +106,23 @@ def stages(package: Path, path: str, seconds: int) -> list[tuple[str, list[str],
     return found
 
 
+def log_of(package: Path) -> Path:
+    """What the last stage printed."""
+    return package.parent / "last.log"
+
+
 def passes(command: list[str], limit_s: int, package: Path) -> bool:
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(
-        command,
-        cwd=package,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with log_of(package).open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=package,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     try:
         # 5 is pytest's "nothing was collected": a folder whose tests all carry the marker that is left out.
         return process.wait(timeout=limit_s) in ((0, 5) if "pytest" in command else (0,))
@@ -216,7 +222,8 @@ def require_green(idle: SimpleQueue[Path], seconds: int) -> None:
         *stages(package, "reference_impl/core/", seconds),
     ]:
         if not passes(command, limit, package):
-            sys.exit(f"the unchanged tree does not pass: {name}: {' '.join(command)}")
+            tail = log_of(package).read_text(encoding="utf-8", errors="replace")[-2_000:]
+            sys.exit(f"the unchanged tree does not pass: {name}: {' '.join(command)}\n{tail}")
     idle.put(package)
 
 
