@@ -131,7 +131,7 @@ def settings(scenario: Scenario) -> Settings:
     late = sum(deviation.by_us for deviation in scenario.deviations)
     work = scenario.workload.records() * (told.read_interval_us + told.apply_cost_us * 8)
     limit = 500_000 + 20 * work + healing + late + troubles * (
-        2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 100_000
+        2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 250_000
     )
     return Settings(
         memory=told.snapshot_store == "memory",

@@ -23,7 +23,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     retained_checkpoints: int = 1
     restart_attempts: int = 8
     restart_delay_us: int = 1_000
-    deploy_timeout_us: int = 20_000
+    deploy_timeout_us: int = 100_000
     retry_us: int = 3_000
     """between two tries of a commit, of a listing, of a last notification"""
     write_batch: int = 4

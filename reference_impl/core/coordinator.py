@@ -133,6 +133,7 @@ class Coordinator:
         self._failed_checkpoints = 0
         self._paused = False
         self._took_over = False
+        self._closing = ("", "")
         self._handlers: dict[type, Callable[[Any], list[Effect]]] = {
             CoordinatorStarted: self._on_started,
             SnapshotsListed: self._on_listed,
@@ -176,9 +177,8 @@ class Coordinator:
         self.attempt, self._version = record.attempt, record.version
         self.checkpoints.next_id = record.next_checkpoint
         self._had_snapshot = record.had_snapshot
+        self._closing = (record.closing, record.reason)
         cancels = [Tell(task, Cancel(attempt=record.attempt)) for task in self.tasks]
-        if record.closing:
-            return [*cancels, *self._close(record.closing, record.reason)]
         early = [Sweep(())] if self.parts.cleanup.on_takeover(listed=False) else []
         return [*cancels, *early, ListSnapshots()]
 
@@ -191,6 +191,8 @@ class Coordinator:
             self.stage = Listing(self.stage.tries + 1)
             return [SetTimer("list", self.config.retry_us)]
         self.checkpoints.take_over(event.retained)
+        if self._closing[0]:
+            return self._close(*self._closing)
         if self._had_snapshot and not event.retained:
             return self._close("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
         sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self.parts.cleanup.on_takeover(True) else []
@@ -394,19 +396,23 @@ class Coordinator:
 
     def _close(self, status: str, reason: str) -> list[Effect]:
         """Cancelled or failed: shut out every attempt, drop what no checkpoint owns."""
+        pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
+            *(Return(command, error=f"the job is {status}") for command in pending),
             *self.checkpoints.abandon(f"the job is {status}"),
             *(Tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
         ]
         self.attempt = AttemptId(self.attempt + 1)
-        sinks = self.sinks if self.config.sink == "transactional" else ()
-        newest = self.checkpoints.newest()
-        covered = newest.checkpoint if newest else EVERY_CHECKPOINT if self._had_snapshot else CheckpointId(0)
-        self.stage = Closing(status, reason, self.attempt, covered, sinks)
+        self.stage = Closing(status, reason, self.attempt, CheckpointId(0), ())
         return [*effects, *self._save(self._go_on_closing, closing=status, reason=reason)]
 
     def _go_on_closing(self) -> list[Effect]:
+        """The decision is durable, and so is every record that was being stored before it."""
         assert isinstance(self.stage, Closing)
+        newest = self.checkpoints.newest()
+        covered = newest.checkpoint if newest else EVERY_CHECKPOINT if self._had_snapshot else CheckpointId(0)
+        sinks = self.sinks if self.config.sink == "transactional" else ()
+        self.stage = msgspec.structs.replace(self.stage, covered=covered, waiting=sinks)
         return self.stage.requests() or self._end(self.stage.status, self.stage.reason)
 
     def _on_answered(self, event: Answered) -> list[Effect]:
@@ -419,13 +425,15 @@ class Coordinator:
         newest = self.checkpoints.newest()
         checkpoint = newest.checkpoint if newest else None
         sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._took_over else []
-        commands, self._waiting_commands = self._waiting_commands, []
+        waiting = [command.command for command in self._waiting_commands]
+        pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
+        self._waiting_commands = []
         self.stage = Ended()
         return [
             *self.checkpoints.abandon(f"the job is {status}"),
             *self.checkpoints.settle(),
             *sweep,
-            *(Return(command.command, error=f"the job is {status}") for command in commands),
+            *(Return(command, error=f"the job is {status}") for command in (*waiting, *pending)),
             EndJob(status, checkpoint, reason),
         ]
 

@@ -345,6 +345,8 @@ class World:
     def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
         if what == "attempt-started":
             self._attempts += 1
+        elif what == "checkpoint-aborted":
+            self.freezing = False  # what it leaves behind is discarded when the next one completes
         elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
             self._at_trigger[checkpoint] = self._so_far()
         self.observer.note(what, checkpoint, attempt, job, detail)
@@ -384,6 +386,8 @@ class World:
 
     def _rest_if_settled(self, checkpoint: int, _: object) -> None:
         """A job that nothing ends is frozen once a complete checkpoint covers all there was."""
+        if self.job_over:
+            return
         idle = self._so_far() == self._at_trigger.get(checkpoint) and not any(one.polling for one in self.live())
         if idle and self.loop.now >= self.busy_until and not self.freezing:
             self.freezing = True
@@ -391,6 +395,8 @@ class World:
 
     def _freeze(self, *_: object) -> None:
         """No checkpoint is triggered any more; stop when the last one is done with."""
+        if self.job_over or not self.freezing:
+            return
         if self.phase == "running":
             self.loop.stopped = True
         elif self.loop.now < self.busy_until or self.phase == "recovering":
