@@ -108,6 +108,10 @@ def test_all_that_scrolls_can_be_reached_by_keyboard(page: Page) -> None:
     assert page.evaluate(unreachable) == []
 
 
+def test_the_verdict_has_its_colour_beside_its_sign_and_word(page: Page) -> None:
+    assert page.evaluate("getComputedStyle(document.querySelector('h1 .sign')).color") == "rgb(156, 35, 24)"
+
+
 def test_the_dark_is_dark_and_the_light_light(page: Page) -> None:
     ground = "getComputedStyle(document.documentElement).backgroundColor"
     light = page.evaluate(ground)

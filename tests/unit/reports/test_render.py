@@ -140,6 +140,18 @@ def test_hostile_names_in_the_summary_are_text() -> None:
     assert page.open == []
 
 
+def test_nothing_needs_a_pointer_to_be_read() -> None:
+    """What a tooltip says stands in the list under the diagram, too; HTML has no other tooltip."""
+    text = render_html(stories.report())
+    assert " title=" not in text
+    words = text[text.index("The diagram in words") :]
+    tooltips = re.findall(r"<g class=\"message record[^>]*><title>(.*?)</title>", text)
+    assert tooltips
+    for tooltip in tooltips:
+        who, _, what = tooltip.partition(" ")
+        assert f"<td>{who}</td><td>{what.split(',')[0]}" in words
+
+
 def test_the_same_view_gives_the_same_page() -> None:
     assert render_html(stories.report()) == render_html(stories.report())
 
