@@ -336,7 +336,7 @@ class Timed(Entry, kw_only=True):
     origin: int | None = None
 
 
-class History(Entry, kw_only=True):
+class History(Entry, kw_only=True, omit_defaults=False):
     """Everything that a run let us see."""
 
     format: str = FORMAT
