@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..exit_codes import ExitCode, UsageError
+from .confirm import add_quick, ask, begin, exit_code
 from .options import progress_of
 from .output import Output
 from .tell import tell_verdicts
@@ -28,6 +29,7 @@ exit codes: 0 held, 1 violated, 2 bad input, 4 the two judges disagree or Spark 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("history", metavar="HISTORY.json", type=Path, help="a recorded history")
     parser.add_argument("--scenario", metavar="FILE", type=Path, help="the scenario file that it is a run of")
+    add_quick(parser)
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
@@ -37,10 +39,13 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     history = read_history(options.history)
     path = options.scenario or _beside(options.history)
     scenario = read_scenario(path)
+    oracle = begin(options)
     with progress_of(options) as progress:
         progress.step(f"judging {options.history.name}")
         judgement = judge(scenario.workload, scenario.topology, history)
+        disagreements = ask(oracle, scenario, history, judgement, progress)
     tell_verdicts(judgement.verdicts, output)
+    code = exit_code(judgement, disagreements, output)
     output.result(
         {
             "format": FORMAT,
@@ -49,9 +54,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
             "subject": history.subject,
             "outcome": judgement.outcome,
             "verdicts": judgement.verdicts,
+            "disagreements": disagreements,
         }
     )
-    return ExitCode.VIOLATED if judgement.violated else ExitCode.HELD
+    return code
 
 
 def _beside(history: Path) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode
 from ..subject_names import subject_called
+from .confirm import add_quick, ask, begin, exit_code
 from .keep import keep_run
 from .options import add_subject, progress_of
 from .output import Output
@@ -40,7 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", metavar="SCENARIO.json", type=Path, help="a scenario file, one's own or a run's")
     add_subject(parser)
     parser.add_argument("--story", action="store_true", help="the story event by event, not only its main points")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario, history and a report here")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario and history here")
+    add_quick(parser)
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
@@ -49,15 +51,19 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
     scenario = read_scenario(options.scenario)
     subject = subject_called(options.subject, _defect(options, scenario))
+    oracle = begin(options)
     with progress_of(options) as progress:
         progress.step(f"replaying {options.scenario.name}")
         replayed = replay(subject, scenario)
     _tell(replayed, output, every_event=options.story)
+    with progress_of(options) as progress:
+        disagreements = ask(oracle, scenario, replayed.history, replayed.judgement, progress)
+    code = exit_code(replayed.judgement, disagreements, output)
     if options.out is not None:
         keep_run(options.out, replayed.scenario, replayed.history)
         output.say(f"kept in {options.out}")
-    output.result(_result(replayed, subject.name, options.scenario))
-    return ExitCode.VIOLATED if replayed.judgement.violated else ExitCode.HELD
+    output.result({**_result(replayed, subject.name, options.scenario), "disagreements": disagreements})
+    return code
 
 
 def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
