@@ -94,9 +94,7 @@ def diagram_of(view: CounterexampleView, prefix: str = "") -> Diagram | None:
         height=grid.height,
         sheets=tuple(range(0, grid.width, SHEET)) if grid.width > SHEET * 1.4 else (),
         caption=_caption(drawing),
-        words=tuple(
-            (_clock(point.entry), drawing.lanes[point.lane], _said(point, drawing)) for point in drawing.points
-        ),
+        words=tuple((_clock(point.entry), point.entry.task, _said(point, drawing)) for point in drawing.points),
     )
 
 
@@ -132,10 +130,9 @@ def _caption(drawing: Drawing) -> str:
         )
     if drawing.main_cut is not None:
         crossing = sum(bool(message.crossing) for message in drawing.messages)
-        verb = "crosses" if crossing == 1 else "cross"
+        verb = "crosses" if crossing <= 1 else "cross"
         parts.append(
-            f"{plural(crossing, 'record') if crossing else 'No record'} {verb if crossing else 'crosses'}"
-            f" the cut of checkpoint {drawing.main_cut}."
+            f"{plural(crossing, 'record') if crossing else 'No record'} {verb} the cut of checkpoint {drawing.main_cut}."
         )
     return " ".join(parts)
 
