@@ -130,10 +130,8 @@ def _caption(drawing: Drawing) -> str:
         )
     if drawing.main_cut is not None:
         crossing = sum(bool(message.crossing) for message in drawing.messages)
-        verb = "crosses" if crossing <= 1 else "cross"
-        parts.append(
-            f"{plural(crossing, 'record') if crossing else 'No record'} {verb} the cut of checkpoint {drawing.main_cut}."
-        )
+        who = plural(crossing, "record") if crossing else "No record"
+        parts.append(f"{who} {'cross' if crossing > 1 else 'crosses'} the cut of checkpoint {drawing.main_cut}.")
     return " ".join(parts)
 
 
