@@ -8,10 +8,12 @@ import json
 import pstats
 import subprocess
 import sys
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from cutproof.harness.worker import Chunk, Plan, Worker
 from measure import Figure, figure
 
 MAIN = "import sys; from cutproof.harness.cli import main; sys.exit(main())"
@@ -40,24 +42,36 @@ def figures(scenarios: int) -> list[Figure]:
     return found
 
 
+def figures_of_one_worker() -> list[Figure]:
+    """What a scenario costs before PySpark is asked, in one process, and what it is made of."""
+    rates, records, faults = [], 0, 0
+    for seed in range(1, ROUNDS + 1):
+        worker = Worker(Plan(seed=seed))
+        began = time.perf_counter()
+        chunk = _judged(worker)
+        rates.append(PROFILED_SCENARIOS / (time.perf_counter() - began))
+        records += sum(outcome.scenario.workload.records() for outcome in chunk.outcomes)
+        faults += sum(len(outcome.scenario.faults) for outcome in chunk.outcomes)
+    drawn = ROUNDS * PROFILED_SCENARIOS
+    note = f"{records / drawn:.0f} records, {faults / drawn:.1f} faults each; drawn, run, judged by the quick checker"
+    return [figure("scenarios, one worker", "per second", rates, note)]
+
+
 def profile() -> str:
     """The functions with the most time of their own while scenarios are drawn, run and judged."""
-    from cutproof.harness.cli import main
-
-    with TemporaryDirectory() as out:
-        words = ["verify", "--quiet", "--scenarios", str(PROFILED_SCENARIOS), "--seed", "1", "--out", out]
-        profiler = cProfile.Profile()
-        profiler.enable()
-        try:
-            code = main(words)
-        finally:
-            profiler.disable()
-    if code:
-        raise SystemExit(f"cutproof verify ended with {code} under the profiler")
+    worker = Worker(Plan(seed=1))
+    profiler = cProfile.Profile()
+    profiler.runcall(_judged, worker)
     text = io.StringIO()
     pstats.Stats(profiler, stream=text).strip_dirs().sort_stats("tottime").print_stats(TOP)
-    lines = text.getvalue().splitlines()
-    return "\n".join(line for line in lines if line.strip())
+    return "\n".join(line for line in text.getvalue().splitlines() if line.strip())
+
+
+def _judged(worker: Worker) -> Chunk:
+    chunk = worker.chunk(0, PROFILED_SCENARIOS)
+    if chunk.undriven:
+        raise SystemExit(f"{len(chunk.undriven)} scenarios could not be run: {chunk.undriven[0].reason}")
+    return chunk
 
 
 def write_profile(target: Path) -> str:
