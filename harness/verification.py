@@ -71,7 +71,7 @@ def verify(
     folder is written there; `known` is a file of known failures.
     """
     request = Request(
-        subject=subject if isinstance(subject, str) else subject.name,
+        subject=subject if isinstance(subject, str) else name_of(subject),
         defect=defect,
         profile=profile,
         scenarios=scenarios,
@@ -91,6 +91,12 @@ def verify(
             progress=progress,
             oracle=oracle,
         )
+
+
+def name_of(subject: Subject) -> str:
+    """What a subject is called on a command line: package.module:NAME of its class."""
+    kind = type(subject)
+    return "simulated" if kind.__module__.endswith(".subjects.simulated") else f"{kind.__module__}:{kind.__qualname__}"
 
 
 def loaded_workload(workload: Workload | str | None, topology: Topology | None = None) -> LoadedWorkload | None:

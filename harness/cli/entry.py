@@ -9,6 +9,7 @@ import importlib
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -30,6 +31,9 @@ VERBS: dict[str, str] = {
 }
 """Each is a module of this package, imported when it is used, with `configure(parser)`
 and `run(options, output)`."""
+
+LINE = 240
+"""characters that an unforeseen exception may fill; some print whole queries"""
 
 EPILOG = """\
 examples:
@@ -140,7 +144,8 @@ def explain(error: Exception) -> CutproofError:
         return UsageError(str(error))
     if isinstance(error, (SparkUnavailable, SubjectFailed)):
         return HarnessFailed(str(error))
-    return HarnessFailed(f"the harness failed: {one_line(error)} (CUTPROOF_DEBUG=1 shows where)")
+    told = textwrap.shorten(one_line(error), LINE, placeholder=" ...")
+    return HarnessFailed(f"the harness failed: {told} (CUTPROOF_DEBUG=1 shows where)")
 
 
 def _debug() -> None:

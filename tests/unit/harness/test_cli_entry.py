@@ -78,6 +78,10 @@ def test_any_exception_is_explained(error: Exception, code: ExitCode, says: str)
     assert says in str(explained)
 
 
+def test_an_unforeseen_exception_is_cut_to_a_line() -> None:
+    assert len(str(entry.explain(RuntimeError("word " * 1_000)))) < 350
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

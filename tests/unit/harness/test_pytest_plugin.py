@@ -1,0 +1,155 @@
+"""The pytest plugin, in test runs of its own; PySpark is stood in for by a judge that never disagrees."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.examples import EXAMPLES
+from cutproof.harness.files import write_scenario
+
+pytest_plugins = ["pytester"]
+
+STUB = """
+    import pytest
+    from cutproof.harness import pytest_verifier
+    from cutproof.harness.oracle import Examined
+
+    class Agrees:
+        def start(self): pass
+        def wait(self): pass
+        def examine(self, questions): return Examined(engine="stub", workloads=len(questions))
+
+    pytest_verifier.PySpark = Agrees
+"""
+BROKEN = """
+    from cutproof.harness.subjects.simulated import SimulatedSubject
+
+    class Broken(SimulatedSubject):
+        "Shows its first committed row twice, once anything was restored."
+        name = "broken"
+
+        def run(self, scenario, *, timeline=False):
+            history = super().run(scenario, timeline=timeline)
+            if history.sink == "transactional" and any(run.loaded for run in history.runs):
+                history.committed += history.committed[:1]
+            return history
+"""
+
+
+def _options() -> list[str]:
+    """The plugin is an entry point where cutproof is installed, and is named where it is not."""
+    installed = any(point.name == "cutproof" for point in importlib.metadata.entry_points(group="pytest11"))
+    return [] if installed else ["-p", "cutproof.harness.plugin"]
+
+
+def _run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
+    return pytester.runpytest_subprocess(*_options(), "-p", "no:cacheprovider", *options)
+
+
+def test_a_subject_that_holds_passes_and_is_in_the_summary(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(STUB)
+    pytester.makepyfile(
+        "def test_it(cutproof):\n    assert cutproof.verify(scenarios=20, seed=3).scenarios.run == 20\n"
+    )
+    result = _run(pytester)
+    result.assert_outcomes(passed=1)
+    assert re.search(r"::test_it: 20 scenarios on simulated, seed 3: \d+ held, 0 violated", result.stdout.str())
+
+
+def test_a_failure_is_a_story_with_rows_and_the_one_command(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(STUB)
+    pytester.makepyfile(broken=BROKEN)
+    pytester.makepyfile(
+        "import broken\n"
+        "def test_one(cutproof):\n    cutproof.verify(broken.Broken(), scenarios=30)\n"
+        "def test_two(cutproof):\n    cutproof.verify(broken.Broken(), scenarios=30, workload='orders')\n"
+    )
+    result = _run(pytester)
+    result.assert_outcomes(failed=2)
+    said = result.stdout.str()
+    assert "exactly-once violated (repeated row)" in said
+    assert re.search(r"E\s+expected\s+committed", said)
+    assert re.search(r"E\s+repeated\s+-\s+\d", said)
+    assert re.search(r"E\s+replay: cutproof replay \S+\.json", said)
+    assert "pytest_verifier.py" not in said
+    summary = said.split("= cutproof =")[1]
+    command = re.findall(r"cutproof replay (\S+) --subject broken:Broken", summary)[0]
+    assert json.loads(Path(command).read_text())["format"] == "cutproof-scenario/1"
+    assert len(re.findall(r"exactly-once violated \(repeated row at kill-task\)", summary)) == 1
+
+
+def test_a_known_failure_is_not_red_until_it_expires(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(STUB)
+    pytester.makepyfile(broken=BROKEN)
+    pytester.makepyfile("import broken\ndef test_it(cutproof):\n    cutproof.verify(broken.Broken(), scenarios=20)\n")
+    known = '[[failure]]\ninvariant = "exactly-once"\nreason = "ENGINE-1"\nexpires = %s\n'
+    path = pytester.path / "known.toml"
+    path.write_text(known % "2999-01-01")
+    result = _run(pytester, f"--cutproof-known-failures={path}")
+    result.assert_outcomes(passed=1)
+    assert "known: ENGINE-1" in result.stdout.str()
+    path.write_text(known % "2020-01-01")
+    _run(pytester, f"--cutproof-known-failures={path}").assert_outcomes(failed=1)
+
+
+def test_scenario_files_are_collected(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(STUB)
+    pytester.makepyfile(broken=BROKEN)
+    write_scenario(pytester.path / "kept.cutproof.json", EXAMPLES["single-input-barrier"].scenario)
+    (pytester.path / "cut.cutproof.json").write_text('{"format":"cutproof-sc')
+    (pytester.path / "other.json").write_text("{}")
+    result = _run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    assert "cut.cutproof.json: the file is cut off" in result.stdout.str()
+    result = _run(pytester, "--cutproof-subject=broken:Broken", "kept.cutproof.json")
+    result.assert_outcomes(failed=1)
+    assert "--subject broken:Broken" in result.stdout.str()
+
+
+def test_it_works_under_xdist(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makeconftest(STUB)
+    pytester.makepyfile(broken=BROKEN)
+    body = "import broken\n" + "".join(
+        f"def test_{number}(cutproof):\n    cutproof.verify(broken.Broken(), scenarios=15, workload='orders')\n"
+        for number in range(2)
+    )
+    pytester.makepyfile(body)
+    result = _run(pytester, "-n", "2")
+    result.assert_outcomes(failed=2)
+    summary = result.stdout.str().split("= cutproof =")[1]
+    assert len(re.findall(r"exactly-once violated \(", summary)) == 1
+    assert len(re.findall(r"  in \S+::test_\d", summary)) == 2
+
+
+def test_a_run_that_does_not_use_it_loads_nothing(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import sys\n"
+        "def test_light():\n"
+        "    heavy = {'hypothesis', 'pyspark', 'pandas', 'pyarrow', 'msgspec'} & set(sys.modules)\n"
+        "    assert heavy == set()\n"
+    )
+    result = _run(pytester, "-p", "no:hypothesispytest", "-p", "no:xdist")
+    result.assert_outcomes(passed=1)
+    assert "cutproof" not in result.stdout.str().split("test session starts")[1].split("rootdir")[1].split("\n", 2)[2]
+
+
+def test_its_options_begin_with_its_name(pytester: pytest.Pytester) -> None:
+    said = _run(pytester, "--help").stdout.str()
+    group = said.split("cutproof: verification of stream processors:")[1].split("\n\n")[0]
+    options = re.findall(r"^  (--[a-z-]+)", group, re.M)
+    assert len(options) >= 5
+    assert all(option.startswith("--cutproof-") for option in options)
+
+
+def test_a_failing_harness_is_not_a_violation(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(STUB.replace("return Examined(", "return Examined(disagreements=((0, 'a row'),), "))
+    pytester.makepyfile("def test_it(cutproof):\n    cutproof.verify(scenarios=5)\n")
+    result = _run(pytester)
+    result.assert_outcomes(failed=1)
+    assert "the harness failed: the two judges disagree" in result.stdout.str()
