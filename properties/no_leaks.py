@@ -21,7 +21,6 @@ from .history import (
     AttemptRunning,
     CheckpointAborted,
     CheckpointTriggered,
-    JobEnded,
     SnapshotDeleted,
     TaskFailed,
     Transaction,
@@ -64,15 +63,6 @@ class _Leftovers:
     def running(self) -> list[int]:
         """The attempts that came up."""
         return [entry.attempt for entry in self.case.history.journal if isinstance(entry, AttemptRunning)]
-
-    @cached_property
-    def jobs_unfinished(self) -> set[int]:
-        """The jobs that failed or were cancelled."""
-        return {
-            entry.job
-            for entry in self.case.history.journal
-            if isinstance(entry, JobEnded) and entry.status in ("failed", "cancelled")
-        }
 
     def transactions(self) -> Violated | None:
         """An open or sealed transaction that nobody will end."""

@@ -182,3 +182,51 @@ def test_a_checkpoint_that_its_job_did_not_outlive_is() -> None:
     history = toy.history()
     history.residue.files.append(handles[0])
     assert accused(toy, history).checkpoint == number
+
+
+def test_only_the_checkpoint_under_way_is_none() -> None:
+    """Another that was aborted meanwhile changes nothing, and its own files are garbage."""
+    toy = recovered()
+    aborted = toy.trigger()
+    toy.settle()
+    handle = next(iter(toy.pending[aborted].values())).handle
+    toy.trigger()
+    toy.settle()
+    toy.abort(aborted)
+    assert isinstance(judged(toy), Holds)
+    history = toy.history()
+    history.residue.files.append(handle)
+    assert accused(toy, history).checkpoint == aborted
+
+
+def test_files_of_a_checkpoint_that_a_dead_attempt_was_taking() -> None:
+    toy = recovered()
+    number = toy.trigger()
+    toy.settle()
+    handle = next(iter(toy.pending[number].values())).handle
+    toy.kill("count-0")
+    toy.restart()
+    toy.seen.journal = [entry for entry in toy.seen.journal if type(entry).__name__ != "CheckpointAborted"]
+    history = toy.history()
+    history.residue.files.append(handle)
+    assert accused(toy, history).difference == "file left"
+
+
+def test_what_died_before_a_job_was_cancelled_is_nobodys() -> None:
+    toy = recovered()
+    dead = toy.tasks["sink-0"].open
+    assert dead is not None
+    toy.kill("sink-0")
+    toy.cancel()
+    history = toy.history()
+    history.residue.open_transactions.append(dead.name)
+    assert isinstance(judged(toy, history), Holds)
+
+
+def test_a_later_attempt_cleans_even_when_its_job_was_cancelled() -> None:
+    toy = recovered()
+    toy.cancel()
+    history = toy.history()
+    dead = next(one for one in history.transactions if one.attempt == 1 and one.prepared is None)
+    history.residue.open_transactions.append(dead.name)
+    assert accused(toy, history).tasks == (dead.task,)

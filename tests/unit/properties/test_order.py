@@ -149,3 +149,43 @@ def test_a_source_that_reads_backwards_breaks_the_order_of_offsets() -> None:
     verdict = judged(toy)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "offsets do not increase"
+
+
+def test_a_record_that_was_sent_twice_breaks_the_order_of_offsets() -> None:
+    toy = finished()
+    history = toy.history()
+    run = run_of(history, "count", 4)
+    log = next(one for one in history.channels if one.name == run.inputs[0] and one.attempt == run.attempt)
+    log.sent.insert(1, log.sent[0])
+    run.applies.insert(1, run.applies[0])
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "offsets do not increase"
+
+
+def test_the_witness_shows_the_neighbours() -> None:
+    toy = Toy(counting(per_split=8, splits=1, parallelism=1))
+    toy.start()
+    toy.finish()
+    run = run_of(toy.history(), "count", 8)
+    run.applies[3], run.applies[4] = run.applies[4], run.applies[3]
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    sent, took = verdict.events[:2]
+    offsets = [int(told.split("record ")[1].split(" ")[0]) for told in sent.split("; ")]
+    assert offsets == [1, 2, 3, 4, 5]
+    offsets = [int(told.split("record ")[1].split(" ")[0]) for told in took.split("; ")]
+    assert offsets == [1, 2, 4, 3, 5]
+
+
+def test_a_record_beyond_all_that_was_sent() -> None:
+    toy = Toy(counting(per_split=3, splits=1, parallelism=1))
+    toy.start()
+    toy.finish()
+    run = run_of(toy.history(), "count", 3)
+    run.applies.append(run.applies[0])
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "record taken twice"
+    assert verdict.message.endswith("where nothing more was sent")
+    assert len(verdict.records) == 1

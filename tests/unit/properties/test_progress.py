@@ -254,3 +254,50 @@ def test_healing_is_not_awaited_when_nothing_fired() -> None:
     assert toy.seen.healed is None
     assert not any(isinstance(entry, (FaultFired, JobEnded)) for entry in toy.seen.journal)
     assert difference(toy) == "input not covered"
+
+
+def test_sealed_rows_of_the_living_attempt_wait_for_the_next_snapshot() -> None:
+    toy = resting()
+    number = toy.trigger()
+    toy.settle()
+    toy.abort(number)
+    assert any(one.status == "prepared" for one in toy.seen.transactions)
+    assert isinstance(judged(toy), Holds)
+
+
+def test_what_an_earlier_job_left_is_not_this_ones_debt() -> None:
+    toy = recovered(counting(bounded=False))
+    toy.trigger()
+    toy.settle()
+    toy.cancel()
+    left = next(one for one in toy.seen.transactions if one.prepared and one.attempt == 2)
+    toy.resume()
+    left.status, left.aborted = "prepared", None
+    toy.read_all()
+    toy.checkpoint_now()
+    assert isinstance(judged(toy), Holds)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_what_is_covered_is_told(complete: bool) -> None:
+    toy = Toy(counting(per_split=4, bounded=False))
+    toy.start()
+    toy.read("numbers-0")
+    toy.settle()
+    if complete:
+        toy.checkpoint_now()
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    uncovered = "0 are covered: no completed checkpoint covers any of it"
+    until = "1 are covered: checkpoint 1 ends there" if complete else uncovered
+    assert verdict.message == f"split 0 offered 4 records, {until}"
+
+
+def test_the_second_job_may_start_without_a_failure() -> None:
+    toy = resting()
+    toy.stop()
+    toy.resume()
+    toy.checkpoint_now()
+    assert isinstance(judged(toy), Holds)
+    toy.restart()
+    assert difference(toy) == "restart without a failure"
