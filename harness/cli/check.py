@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ..exit_codes import ExitCode, UsageError
-from .options import count
+from .options import count, progress_of
 from .output import Output
+
+if TYPE_CHECKING:
+    from ...properties.spark.check import CheckRequest, CheckResult, Sample
+
+FORMAT = "cutproof-check/1"
+KINDS = {
+    "lost": "rows that are expected are lost:",
+    "repeated": "rows are there more often than expected:",
+    "unexpected": "rows are there that nobody expected:",
+    "changed": "rows differ in value (expected -> committed):",
+}
 
 DESCRIPTION = """\
 Judges two tables, what was expected against what was committed: any pipeline's
@@ -55,7 +69,65 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    raise UsageError("not joined")
+    from ...properties.spark.check import CheckRequest, check
+    from ...properties.spark.session import session
+
+    request = CheckRequest(
+        expected=existing(options.expected),
+        actual=existing(options.actual),
+        key=columns(options.key),
+        guarantee=options.guarantee,
+        ignore=columns(options.ignore),
+        where=options.where,
+        rename=pairs("--rename", options.rename),
+        tolerance=tolerances(options.tolerance),
+        limit=options.limit,
+        exact=options.exact,
+    )
+    with progress_of(options) as progress:
+        progress.step("starting Spark")
+        spark = session()
+        progress.step("comparing")
+        result = check(spark, request)
+    _tell(result, request, output)
+    output.result({"format": FORMAT, "guarantee": request.guarantee, **msgspec.structs.asdict(result)})
+    return ExitCode.HELD if result.held else ExitCode.VIOLATED
+
+
+def _tell(result: CheckResult, request: CheckRequest, output: Output) -> None:
+    output.say(f"{result.expected_rows:,} rows expected, {result.actual_rows:,} committed")
+    for kind in KINDS:
+        number = getattr(result, kind)
+        if number:
+            output.say()
+            output.say(f"{number:,} {KINDS[kind]}")
+            _tell_rows([sample for sample in result.samples if sample.kind == kind], output)
+    output.say()
+    sure = "" if result.exact else " (by 128-bit sums of hashes; --exact looks at every row)"
+    output.say(f"{request.guarantee} {'held' if result.held else 'VIOLATED'}{sure if result.equal else ''}")
+
+
+def _tell_rows(samples: list[Sample], output: Output) -> None:
+    names = list(samples[0].row) if samples else []
+    rows: list[list[object]] = []
+    for sample in samples:
+        times = f"{sample.count} times" if sample.count > 1 else ""
+        if sample.actual is None:
+            rows.append([*(_cell(sample.row[name]) for name in names), times])
+            continue
+        changes = (
+            _cell(sample.row[name])
+            if sample.row[name] == sample.actual[name]
+            else f"{_cell(sample.row[name])} -> {_cell(sample.actual[name])}"
+            for name in names
+        )
+        rows.append([*changes, times])
+    if rows:
+        output.table((*names, ""), rows)
+
+
+def _cell(value: object) -> str:
+    return "NULL" if value is None else str(value)
 
 
 def columns(given: list[str]) -> tuple[str, ...]:

@@ -27,9 +27,9 @@ def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:
     )
     output.say()
     output.table(
-        ("invariant", "holds", "violated", "unknown", "shown"),
+        ("invariant", "holds", "violated", "unknown", "can show"),
         [
-            (name, count.holds, count.violated, count.unknown, _share(count.holds + count.violated, count.can_show))
+            (name, count.holds, count.violated, count.unknown, count.can_show)
             for name, count in summary.invariants.items()
         ],
     )
@@ -59,10 +59,6 @@ def _tell_counterexample(found: Counterexample, output: Output) -> None:
         f"{found.scenarios} scenarios failed for this cause"
     )
     output.say(f"  {found.replay}")
-
-
-def _share(shown: int, possible: int) -> str:
-    return f"{shown} of {possible} that can" if possible else "-"
 
 
 def tell_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
