@@ -189,3 +189,19 @@ def test_a_record_beyond_all_that_was_sent() -> None:
     assert verdict.difference == "record taken twice"
     assert verdict.message.endswith("where nothing more was sent")
     assert len(verdict.records) == 1
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_an_alignment_at_the_edge_of_a_channels_records_shows_nothing(early: bool) -> None:
+    toy = Toy(counting(splits=2, parallelism=1, bounded=False))
+    toy.start()
+    if early:
+        toy.checkpoint_now()
+    toy.read("numbers-0")
+    toy.read("numbers-1")
+    toy.settle()
+    if not early:
+        toy.checkpoint_now()
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not exercised"

@@ -10,7 +10,7 @@ from histories import correct_runs, counting, recovered
 from toy import Toy
 
 from cutproof.properties.case import Case
-from cutproof.properties.history import History, Loaded, StoredState, TaskRun
+from cutproof.properties.history import AttemptRunning, History, Loaded, StoredState, TaskRun
 from cutproof.properties.restored_state import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
@@ -213,3 +213,30 @@ def test_a_savepoint_that_completed_out_of_turn_is_not_the_newest() -> None:
     toy.kill("count-0")
     toy.start(next(entry for entry in toy.seen.completed if entry.checkpoint == newest))
     assert isinstance(judged(toy), Holds)
+
+
+def test_an_attempt_that_read_before_it_ran_is_blamed() -> None:
+    toy = recovered()
+    toy.kill("count-0")
+    toy.start(None)
+    toy.read("numbers-0")
+    toy.kill("count-0")
+    toy.seen.journal = [
+        entry for entry in toy.seen.journal if not (isinstance(entry, AttemptRunning) and entry.attempt == toy.attempt)
+    ]
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert (verdict.difference, verdict.tasks) == ("nothing restored", ("numbers-0",))
+
+
+def test_the_witness_ends_with_the_restore() -> None:
+    toy = recovered()
+    run, held = loaded(toy.history(), "numbers")
+    split, offset = run.reads[0]
+    run.reads[0] = (split, offset + 1)
+    toy.finish()
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert "attempt started" in verdict.events[-1]
+    assert verdict.message == f"{run.task} restored position {offset} of split {split} and read on from {offset + 1}"
+    assert verdict.checkpoint == held.checkpoint

@@ -160,6 +160,8 @@ def test_a_reader_that_sees_rows_before_anything_is_complete() -> None:
     assert isinstance(verdict, Violated)
     assert verdict.difference == "rows seen too early"
     assert len(verdict.records) == 1
+    assert verdict.message.endswith("no checkpoint was complete")
+    assert verdict.checkpoint is None
 
 
 def test_a_reader_that_sees_more_than_the_newest_snapshot_covers() -> None:
@@ -169,7 +171,11 @@ def test_a_reader_that_sees_more_than_the_newest_snapshot_covers() -> None:
     toy.seen.reads.append(Read(began=first.order + 1, ended=first.order + 1, rows=covered))
     assert isinstance(judged(toy), Holds)
     toy.seen.reads.append(Read(began=first.order + 1, ended=first.order + 1, rows=covered + 1))
-    assert difference(toy) == "rows seen too early"
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "rows seen too early"
+    assert verdict.message == "a reader saw 1 rows that no snapshot covered: checkpoint 1 was the newest complete"
+    assert verdict.checkpoint == 1
 
 
 def test_a_read_off_the_line_is_not_judged() -> None:
