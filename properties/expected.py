@@ -89,13 +89,10 @@ class Expected:
         """State(c) of every keyed node at a completed checkpoint, on the line or off it."""
         if checkpoint not in self._states:
             nodes = [node.name for node in self._workload.nodes if isinstance(node.operator, KEYED)]
-            replayed = {name for name in nodes if self._by_applies or self._grades[name] == "H"}
-            found: dict[str, Counter[Entry]] = {}
-            if len(replayed) < len(nodes):
-                reckoned = self._states_by_positions(checkpoint)
-                found = {name: Counter(reckoned[name]) for name in nodes if name not in replayed}
-            for name in sorted(replayed):
-                found[name] = Counter(self.replay.entries(name, checkpoint))
+            replayed = [name for name in nodes if self._by_applies or self._grades[name] == "H"]
+            reckoned = self._states_by_positions(checkpoint) if len(replayed) < len(nodes) else {}
+            found = {name: Counter(reckoned[name]) for name in nodes if name not in replayed}
+            found.update({name: Counter(self.replay.entries(name, checkpoint)) for name in replayed})
             self._states[checkpoint] = found
         return self._states[checkpoint]
 

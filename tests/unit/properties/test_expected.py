@@ -88,6 +88,9 @@ def test_the_last_rows_are_those_of_the_last_epochs() -> None:
     every = [record[0] for _, _, records in workload.splits() for record in records]
     assert case.expected.last_rows(INFINITE) == {key: (key, n, 0, 0) for key, n in Counter(every).items()}
     assert case.expected.last_rows(-1) == {}
+    first = case.line.checkpoints[0]
+    counts = {key: max(row[1] or 0 for row in case.expected.rows_up_to(first) if row[0] == key) for key in (0, 1)}
+    assert {key: row[1] for key, row in case.expected.last_rows(first).items()} == counts
 
 
 def test_a_cut_off_the_line_has_a_state_too() -> None:

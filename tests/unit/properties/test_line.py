@@ -119,6 +119,12 @@ def test_what_no_completed_checkpoint_holds_cannot_be_gone_on_from() -> None:
     assert lines.end.attempts == (2,)
 
 
+def test_no_attempt_goes_on_from_its_own_snapshot() -> None:
+    lines = Lines(history([run(1, 7, mark(1, reads=2), loaded=1)], {1: 1}))
+    assert lines.parent("in-0", 1) is None
+    assert lines.end.attempts == (1,)
+
+
 def test_a_checkpoint_completed_after_the_restore_point_is_off_the_line() -> None:
     runs = [run(1, 7, mark(1, reads=2), mark(2, reads=5)), run(2, 4, loaded=1)]
     lines = Lines(history(runs, {1: 1, 2: 1}, {1: None, 2: 1}))

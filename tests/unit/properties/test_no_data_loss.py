@@ -87,6 +87,20 @@ def test_a_message_that_its_receiver_never_took() -> None:
     assert verdict.tasks[0].startswith("numbers-")
 
 
+def test_a_message_in_flight_when_the_job_said_it_had_finished() -> None:
+    toy = recovered(counting(per_split=8))
+    toy.read_all()
+    toy.checkpoint_now()
+    last = next(one for one in toy.tasks.values() if one.run.operator == "count" and one.run.applies)
+    channel = next(one for one in toy.seen.channels if one.name == last.run.inputs[0] and one.attempt == 2)
+    channel.sent.append(channel.sent[-1])
+    toy.end("finished", checkpoint=2)
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "message never applied"
+    assert verdict.tasks == (channel.name.partition(">")[0], last.run.task)
+
+
 def test_rows_bound_to_be_committed_are_not_lost() -> None:
     toy = recovered(counting(per_split=8))
     number = toy.trigger()

@@ -33,6 +33,7 @@ def test_a_loaded_state_goes_on_as_if_nothing_had_happened(operator: AnyOperator
     for row, side in taken[:half]:
         through.take(row, side)
         first.take(row, side)
+    second.take((77, 1, 1, 0), 0)
     second.load(first.entries())
     for row, side in taken[half:]:
         assert list(second.take(row, side)) == list(through.take(row, side))

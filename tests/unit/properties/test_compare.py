@@ -1,0 +1,91 @@
+"""How differences between rows are named and told."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from histories import counting, recovered
+from lies import with_rows
+
+from cutproof.properties.case import Case
+from cutproof.properties.compare import difference_of, loss_by_expiry, transaction_in_words, violated_rows
+from cutproof.properties.history import JobEnded
+from cutproof.properties.verdict import Unknown
+from cutproof.properties.workload import Row
+
+A: Row = (1, 2, 3, 0)
+B: Row = (4, 5, 6, 0)
+
+
+@pytest.mark.parametrize(
+    ("lost", "extra", "owed", "kind"),
+    [
+        ((), (A,), (A,), "repeated row"),
+        ((B,), (A,), (A, B), "repeated row"),
+        ((A,), (B,), (A,), "wrong row"),
+        ((A,), (), (A,), "lost row"),
+        ((), (B,), (A,), "unexpected row"),
+    ],
+)
+def test_the_kind_of_a_difference(
+    lost: tuple[Row, ...], extra: tuple[Row, ...], owed: tuple[Row, ...], kind: str
+) -> None:
+    assert difference_of(Counter(lost), Counter(extra), Counter(owed)) == kind
+
+
+def test_a_witness_names_rows_checkpoint_and_the_transactions_that_held_them() -> None:
+    toy = recovered(counting(per_split=8))
+    toy.finish()
+    case = Case(toy.workload, toy.topology, toy.history())
+    one = with_rows(case.history)
+    row = one.rows[0]
+    holders = [each for each in case.history.transactions if row in each.rows]
+    verdict = violated_rows(
+        case, lost=Counter({row: 2}), extra=Counter([B]), owed=Counter([row, row]), where="the output", checkpoint=3
+    )
+    assert verdict.message == (
+        f"the output: 1 more of (key 4, value 5, tag 6) than owed; 2 too few of (key {row[0]}, value {row[1]}, tag 0)"
+    )
+    assert verdict.records == ("key 4, value 5, tag 6", f"key {row[0]}, value {row[1]}, tag 0")
+    assert verdict.checkpoint == 3
+    assert verdict.tasks == tuple(sorted({each.task for each in holders}))
+    assert verdict.events[: len(holders)] == tuple(map(transaction_in_words, holders))
+    assert any("job ended" in event for event in verdict.events[len(holders) :])
+
+
+def test_a_transaction_in_words() -> None:
+    toy = recovered(counting(per_split=8))
+    number = toy.checkpoint_now()
+    one = next(each for each in toy.seen.transactions if each.rows and each.checkpoint == number)
+    assert transaction_in_words(one) == (
+        f"{one.task} of attempt 2 wrote {len(one.rows)} rows into transaction {one.name},"
+        " sealed for checkpoint 2: committed"
+    )
+    one.checkpoint = None
+    assert transaction_in_words(one).endswith(f"into transaction {one.name}: committed")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "excused"),
+    [
+        ("failed", "transaction sink-0/1 expired", True),
+        ("failed", "too many restarts", False),
+        ("cancelled", "transaction sink-0/1 expired", False),
+    ],
+)
+def test_only_a_loud_failure_excuses_an_expired_transaction(status: str, reason: str, excused: bool) -> None:
+    toy = recovered(counting(per_split=8))
+    toy.checkpoint_now()
+    one = with_rows(toy.history())
+    one.status, one.aborted = "aborted", toy.tick()
+    toy.note(JobEnded, job=1, status=status, reason=reason)
+    case = Case(toy.workload, toy.topology, toy.history())
+    verdict = loss_by_expiry(case, one.rows)
+    assert isinstance(verdict, Unknown) is excused
+    assert loss_by_expiry(case, [*one.rows, B]) is None
+
+
+def test_nothing_excuses_a_loss_while_the_job_lives() -> None:
+    toy = recovered(counting(per_split=8))
+    assert loss_by_expiry(Case(toy.workload, toy.topology, toy.history()), [A]) is None
