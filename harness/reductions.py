@@ -100,6 +100,29 @@ def without_branch(scenario: Scenario, name: str, kept: str) -> Scenario:
     return _spliced(smaller, node, kept)
 
 
+def with_inputs_merged(scenario: Scenario, name: str) -> Scenario | None:
+    """Where plain inputs meet in a node, make one input with the splits of all, and no node."""
+    workload, topology = scenario.workload, scenario.topology
+    node = workload.node(name)
+    merged = [source for source in workload.inputs if source.name in node.inputs]
+    if len(merged) < len(node.inputs):
+        return None
+    first, gone = merged[0], {source.name for source in merged[1:]}
+    whole = replace(first, splits=tuple(split for source in merged for split in source.splits))
+    inputs = tuple(whole if source is first else source for source in workload.inputs if source.name not in gone)
+    smaller = replace(
+        scenario,
+        workload=replace(workload, inputs=inputs),
+        topology=replace(
+            topology,
+            parallelism={key: number for key, number in topology.parallelism.items() if key not in gone},
+            edges=tuple(edge for edge in topology.edges if edge.sender not in gone),
+        ),
+    )
+    renamed = _renamed(smaller, lambda task: f"{first.name}-0" if operator_of(task) in gone else task)
+    return _spliced(renamed, node, first.name)
+
+
 def branches(workload: Workload) -> list[tuple[str, str]]:
     """(node, input) of every union or join: what `without_branch` can keep."""
     return [(node.name, name) for node in workload.nodes if len(node.inputs) > 1 for name in node.inputs]

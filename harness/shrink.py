@@ -133,6 +133,7 @@ def _records_only(scenario: Scenario, first: int, end: int) -> Scenario:
 def _fewer_nodes(scenario: Scenario) -> Iterator[Scenario | None]:
     for node, kept in reductions.branches(scenario.workload):
         yield reductions.without_branch(scenario, node, kept)
+        yield reductions.with_inputs_merged(scenario, node)
     for node_ in reversed(scenario.workload.nodes):
         yield reductions.without_node(scenario, node_.name)
 

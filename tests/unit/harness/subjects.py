@@ -1,0 +1,83 @@
+"""Subjects and oracles for the tests of the harness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from cutproof.harness.oracle import Examined
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.subject import Capabilities
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.history import AttemptStarted, History
+
+
+class Lossy:
+    """The reference engine, but the reader never sees the last committed row of key 0 once the job recovered."""
+
+    name = "lossy"
+
+    def __init__(self) -> None:
+        self._engine = SimulatedSubject()
+        self.runs = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._engine.capabilities
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        self.runs += 1
+        history = self._engine.run(scenario, timeline=timeline)
+        starts = [entry for entry in history.journal if isinstance(entry, AttemptStarted)]
+        hit = [row for row in history.committed if row[0] == 0]
+        if len(starts) < 2 or not hit:
+            return history
+        kept = list(history.committed)
+        kept.reverse()
+        kept.remove(hit[-1])
+        kept.reverse()
+        return msgspec.structs.replace(history, committed=kept)
+
+
+class Broken:
+    """A subject that cannot be driven through scenarios with an odd number of records."""
+
+    name = "broken"
+
+    def __init__(self) -> None:
+        self._engine = SimulatedSubject()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._engine.capabilities
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        if scenario.workload.records() % 2:
+            raise RuntimeError("no connection\nat all")
+        return self._engine.run(scenario, timeline=timeline)
+
+
+class Agreeing:
+    """An oracle that agrees, but for the positions it is told to disagree about in each batch."""
+
+    def __init__(self, disagree: Sequence[int] = ()) -> None:
+        self.started = False
+        self.batches: list[int] = []
+        self._disagree = disagree
+
+    def start(self) -> None:
+        self.started = True
+
+    def wait(self) -> None:
+        assert self.started
+
+    def examine(self, questions: Sequence[bytes]) -> Examined:
+        self.batches.append(len(questions))
+        return Examined(
+            engine="nobody",
+            workloads=len(questions),
+            expected_rows=7,
+            queries=1,
+            disagreements=tuple((at, "one row more") for at in self._disagree if at < len(questions)),
+        )

@@ -1,0 +1,191 @@
+"""The search: the same scenarios whatever the budget; both judges; what goes wrong is told and loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from subjects import Agreeing, Broken, Lossy
+
+from cutproof.harness.campaign import Campaign, exit_code_of, verify_campaign
+from cutproof.harness.exit_codes import ExitCode, HarnessFailed
+from cutproof.harness.files import read_scenario
+from cutproof.harness.oracle import Examined
+from cutproof.harness.outcome import Outcome
+from cutproof.harness.pool import Here, Processes
+from cutproof.harness.profiles import PROFILES, Profile
+from cutproof.harness.replay import replay
+from cutproof.harness.run import run
+from cutproof.harness.search import Budget, Found, Search
+from cutproof.harness.store import RunFolder, read_outcomes, read_view
+from cutproof.harness.strategies import Drawing
+from cutproof.harness.subject import Subject
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.worker import Plan
+from cutproof.properties.verdict import Violated
+from cutproof.reports.model import Summary
+
+PLAN = Plan(seed=3, drawing=Drawing(max_records=30))
+
+
+def search(
+    budget: Budget, *, subject: Subject | None = None, oracle: Agreeing | None = None, folder: RunFolder | None = None
+) -> tuple[Found, list[Outcome]]:
+    outcomes: list[Outcome] = []
+    pool = Here(PLAN, subject or SimulatedSubject())
+    found = Search(pool, oracle or Agreeing(), budget, folder=folder, on_outcome=outcomes.append).run()
+    return found, outcomes
+
+
+def test_a_scenario_does_not_depend_on_the_budget() -> None:
+    _, few = search(Budget(scenarios=5))
+    _, many = search(Budget(scenarios=30))
+    assert [one.index for one in many] == list(range(30))
+    assert [one.scenario for one in few] == [one.scenario for one in many[:5]]
+    assert [one.verdicts for one in few] == [one.verdicts for one in many[:5]]
+
+
+def test_every_scenario_is_put_to_the_oracle_once() -> None:
+    oracle = Agreeing()
+    found, _ = search(Budget(scenarios=45), oracle=oracle)
+    assert sum(oracle.batches) == 45
+    assert (found.oracle.workloads, found.oracle.disagreements) == (45, 0)
+    assert not found.failures
+
+
+def test_worker_processes_find_what_this_one_finds() -> None:
+    pool = Processes(PLAN, 2)
+    outcomes: list[Outcome] = []
+    try:
+        found = Search(pool, Agreeing(), Budget(scenarios=50), on_outcome=outcomes.append).run()
+    finally:
+        pool.close()
+    _, here = search(Budget(scenarios=50))
+    there = sorted(outcomes, key=lambda one: one.index)
+    assert found.tally.run == 50
+    assert [(one.scenario, one.verdicts, one.measured) for one in there] == [
+        (one.scenario, one.verdicts, one.measured) for one in here
+    ]
+
+
+def test_a_disagreement_is_a_failure_of_the_harness() -> None:
+    found, _ = search(Budget(scenarios=10), oracle=Agreeing(disagree=(4,)))
+    assert found.oracle.disagreements == 1
+    assert found.unconfirmed == {4}
+    assert found.failures == ["the two judges disagree about scenario 4: one row more"]
+
+
+def test_a_subject_that_cannot_be_driven_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        found, outcomes = search(Budget(scenarios=20), subject=Broken(), folder=folder)
+    assert found.tally.undriven + found.tally.run == 20
+    assert found.tally.undriven > 0
+    assert len(outcomes) == found.tally.run > 0
+    assert "could not be run: RuntimeError: no connection at all (run, line" in found.failures[0]
+    kept = sorted((tmp_path / "run" / "counterexamples").iterdir())
+    assert len(kept) == found.tally.undriven
+    assert read_scenario(kept[0]).workload.records() % 2 == 1
+
+
+def test_it_stops_at_the_first_violation() -> None:
+    found, _ = search(Budget(scenarios=400, stop_at_first=True), subject=Lossy())
+    assert found.failing
+    assert found.tally.run < 400
+    assert found.first_failure_s > 0
+
+
+def test_it_stops_when_the_time_is_up() -> None:
+    found, _ = search(Budget(scenarios=100_000, seconds=0.05))
+    assert 0 < found.tally.run < 1_000
+
+
+def test_an_interruption_keeps_what_was_done(tmp_path: Path) -> None:
+    done: list[Outcome] = []
+
+    def interrupt(outcome: Outcome) -> None:
+        done.append(outcome)
+        if outcome.index == 24:
+            raise KeyboardInterrupt
+
+    with RunFolder(tmp_path / "run") as folder:
+        found = Search(
+            Here(PLAN, SimulatedSubject()), Agreeing(), Budget(scenarios=90), folder=folder, on_outcome=interrupt
+        ).run()
+    assert found.interrupted
+    assert found.tally.run == 25
+    assert [one.index for one in read_outcomes(tmp_path / "run")][:25] == list(range(25))
+
+
+class Refusing(Agreeing):
+    def examine(self, questions: Sequence[bytes]) -> Examined:
+        raise HarnessFailed("Spark did not start: no Java")
+
+
+def campaign(scenarios: int, profile: Profile | None = None) -> Campaign:
+    return Campaign(plan=PLAN, budget=Budget(scenarios=scenarios), profile=profile or PROFILES["smoke"], version="1.2")
+
+
+def test_a_violation_becomes_a_shrunk_counterexample_that_replays(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        verified = verify_campaign(campaign(30), subject=Lossy(), oracle=Agreeing(), folder=folder)
+    assert verified.exit_code is ExitCode.VIOLATED
+    first = verified.summary.counterexamples[0]
+    assert first.invariant == "exactly-once"
+    assert first.size.tasks + first.size.records + first.size.faults <= 12
+    assert first.replay.startswith("cutproof replay ")
+    scenario = read_scenario(tmp_path / "run" / first.scenario)
+    again = replay(Lossy(), scenario)
+    assert isinstance(again.judgement.verdicts["exactly-once"], Violated)
+    assert again.story.sentence == first.story
+    assert again.trace_sha256 == replay(Lossy(), scenario).trace_sha256
+    assert not run(SimulatedSubject(), scenario).judgement.violated
+    view = read_view(tmp_path / "run")
+    assert view.summary.counterexamples == verified.summary.counterexamples
+    assert [row.status for row in view.counterexamples[0].rows].count("lost") == 1
+    assert view.counterexamples[0].neighbour.startswith("It holds ")
+    assert {path.name for path in (tmp_path / "run").iterdir()} >= {"summary.json", "report.html", "junit.xml"}
+
+
+def test_what_only_one_judge_sees_is_no_violation() -> None:
+    verified = verify_campaign(campaign(20), subject=Lossy(), oracle=Refusing())
+    assert verified.exit_code is ExitCode.HARNESS_FAILED
+    assert verified.summary.failures[0] == "Spark did not start: no Java"
+    assert verified.summary.scenarios.violated > 0
+
+
+def test_a_correct_engine_holds(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        verified = verify_campaign(campaign(25), subject=SimulatedSubject(), oracle=Agreeing(), folder=folder)
+    summary = verified.summary
+    assert verified.exit_code is ExitCode.HELD
+    assert (summary.scenarios.run, summary.scenarios.violated) == (25, 0)
+    assert (summary.version, summary.seed, summary.profile, summary.subject) == ("1.2", 3, "smoke", "simulated")
+    assert summary.oracle.workloads == 25
+    assert summary.invariants["exactly-once"].holds > 0
+    assert sum(counts.fired for counts in summary.faults.values()) > 10
+
+
+@pytest.mark.parametrize(
+    ("summary", "confirmed", "code"),
+    [
+        (Summary(failures=["x"], interrupted=True), True, ExitCode.VIOLATED),
+        (Summary(failures=["x"], interrupted=True), False, ExitCode.INTERRUPTED),
+        (Summary(failures=["x"], shortfalls=["y"]), False, ExitCode.HARNESS_FAILED),
+        (Summary(shortfalls=["y"]), False, ExitCode.HELD),
+        (Summary(), False, ExitCode.HELD),
+    ],
+)
+def test_exit_codes(summary: Summary, confirmed: bool, code: ExitCode) -> None:
+    assert exit_code_of(summary, PROFILES["default"], confirmed=confirmed) is code
+
+
+def test_a_run_of_full_size_that_falls_short_says_so() -> None:
+    demanding = Profile(
+        name="demanding", scenarios=10, max_records=30, max_faults=2, shares={"exactly-once": 101}, every_fault=True
+    )
+    verified = verify_campaign(campaign(10, demanding), subject=SimulatedSubject(), oracle=Agreeing())
+    assert verified.exit_code is ExitCode.FELL_SHORT
+    assert any("101 % are wanted" in line for line in verified.summary.shortfalls)
+    assert any("never fired" in line for line in verified.summary.shortfalls)
+    assert verify_campaign(campaign(9, demanding), subject=SimulatedSubject(), oracle=Agreeing()).exit_code == 0

@@ -1,0 +1,175 @@
+"""What is drawn: valid, with one right answer, the same from the same seed, and of every kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+
+from cutproof.faults.plan import KINDS, AtPoint, AtTime, InPhase, KillTask, kind_of
+from cutproof.harness.checks import problems_of
+from cutproof.harness.files import digest
+from cutproof.harness.scenario import COMMANDS, Scenario
+from cutproof.harness.scenario import kind_of as command_kind
+from cutproof.harness.strategies import (
+    Drawing,
+    engines,
+    faults,
+    laid_out_workloads,
+    scenario_of,
+    scenarios,
+    topologies,
+    workloads,
+)
+from cutproof.harness.strategies.records import tag
+from cutproof.harness.strategies.templates import TEMPLATES
+from cutproof.harness.subject import Capabilities
+from cutproof.properties.classes import class_of, last_row_is_fixed
+from cutproof.properties.workload import problems
+
+SCENARIOS = 400
+
+
+@pytest.fixture(scope="module")
+def drawn() -> list[Scenario]:
+    draw = scenario_of(Drawing())
+    return [draw(7, index) for index in range(SCENARIOS)]
+
+
+def test_each_is_valid(drawn: list[Scenario]) -> None:
+    assert [(one.seed, list(problems_of(one))) for one in drawn if list(problems_of(one))] == []
+
+
+def test_each_has_one_right_answer(drawn: list[Scenario]) -> None:
+    assert {class_of(one.workload, one.topology) for one in drawn} == {"M", "S"}
+    idempotent = [one for one in drawn if one.engine.sink == "idempotent"]
+    assert idempotent
+    assert all(last_row_is_fixed(one.workload, one.topology) for one in idempotent)
+
+
+def test_a_scenario_is_a_function_of_seed_and_index_alone(drawn: list[Scenario]) -> None:
+    again = scenario_of(Drawing())
+    assert [digest(again(7, index)) for index in (399, 3, 3, 0)] == [digest(drawn[index]) for index in (399, 3, 3, 0)]
+    assert digest(again(8, 3)) != digest(drawn[3])
+    assert drawn[3].seed == "7 3"
+
+
+def test_a_known_scenario_is_drawn_as_ever() -> None:
+    """Its parts are spelled out rather than hashed, so that a change of the strategies is told from an accident."""
+    first, second = (scenario_of(Drawing())(7, 0) for _ in range(2))
+    assert first == second
+    assert first.name in TEMPLATES
+
+
+def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:
+    kinds = Counter(kind_of(fault) for one in drawn for fault in one.faults)
+    triggers = {type(fault.trigger) for one in drawn for fault in one.faults}
+    assert set(kinds) == set(KINDS)
+    assert triggers == {AtTime, AtPoint, InPhase}
+    assert {command_kind(command) for one in drawn for command in one.commands} == set(COMMANDS)
+    assert {one.name for one in drawn} == set(TEMPLATES)
+    assert {deviation.what.split(" ")[0] for one in drawn for deviation in one.deviations} == {
+        "message",
+        "control",
+        "write",
+        "step",
+        "transaction",
+    }
+    engines_ = [one.engine for one in drawn]
+    assert {engine.guarantee for engine in engines_} == {"exactly-once", "at-least-once", "at-most-once"}
+    assert {engine.sink for engine in engines_} == {"transactional", "idempotent", "plain"}
+    assert {engine.snapshot_store for engine in engines_} == {"files", "memory"}
+    assert {engine.concurrent_checkpoints for engine in engines_} == {1, 2, 3}
+    assert {edge.partitioning for one in drawn for edge in one.topology.edges} == {"forward", "hash", "rebalance"}
+
+
+def test_most_scenarios_are_exactly_once_into_transactions(drawn: list[Scenario]) -> None:
+    shares = Counter((one.engine.guarantee, one.engine.sink) for one in drawn)
+    assert shares["exactly-once", "transactional"] > SCENARIOS * 7 // 10
+
+
+def test_tags_are_distinct_in_a_scenario(drawn: list[Scenario]) -> None:
+    for one in drawn:
+        tags = [record[2] for _, _, records in one.workload.splits() for record in records]
+        assert len(set(tags)) == len(tags)
+    many = [tag(number) for number in range(3_000)]
+    assert len(set(many)) == 3_000
+    assert many[:100] == [tag(number) for number in range(100)]
+
+
+@pytest.mark.parametrize("template", sorted(TEMPLATES))
+def test_each_template_draws_valid_scenarios(template: str) -> None:
+    draw = scenario_of(Drawing(templates=(template,), max_records=30, max_faults=2))
+    for index in range(40):
+        one = draw(1, index)
+        assert one.name == template
+        assert list(problems_of(one)) == []
+        assert len(one.faults) <= 2
+        assert one.workload.records() <= 30
+
+
+def test_the_fault_free_template_has_no_fault_and_empty_splits() -> None:
+    draw = scenario_of(Drawing(templates=("S14",)))
+    drawn = [draw(1, index) for index in range(60)]
+    assert all(not one.faults for one in drawn)
+    assert any(not records for one in drawn for _, _, records in one.workload.splits())
+
+
+def test_an_unknown_template_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such template: S99"):
+        scenarios(templates=("S1", "S99"))
+
+
+def test_what_a_subject_cannot_do_is_not_asked_of_it() -> None:
+    modest = Capabilities(
+        faults=frozenset({"kill-task"}), operators=frozenset({"map", "count"}), guarantees=frozenset({"at-least-once"})
+    )
+    draw = scenario_of(Drawing(capabilities=modest))
+    for index in range(120):
+        one = draw(2, index)
+        assert all(kind_of(fault) == "kill-task" for fault in one.faults)
+        assert not one.commands
+        assert not one.deviations
+        assert {type(node.operator).__name__ for node in one.workload.nodes} <= {"Map", "Count"}
+        assert (one.engine.guarantee, one.engine.sink) == ("at-least-once", "transactional")
+
+
+def test_a_given_workload_is_kept() -> None:
+    given_ = scenario_of(Drawing())(1, 1).workload
+    draw = scenario_of(Drawing(workload=given_))
+    for index in range(30):
+        one = draw(3, index)
+        assert one.workload == given_
+        assert list(problems_of(one)) == []
+
+
+@given(scenarios(max_records=40, max_faults=3))
+@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+def test_hypothesis_draws_valid_scenarios(scenario: Scenario) -> None:
+    assert list(problems_of(scenario)) == []
+    assert len(scenario.faults) <= 3
+
+
+def test_hypothesis_shrinks_records_and_faults() -> None:
+    def killed_with_a_key_twice(scenario: Scenario) -> bool:
+        keys = Counter(record[0] for _, _, records in scenario.workload.splits() for record in records)
+        return max(keys.values(), default=0) >= 2 and any(isinstance(fault, KillTask) for fault in scenario.faults)
+
+    quiet = settings(database=None, max_examples=300, suppress_health_check=list(HealthCheck), derandomize=True)
+    smallest = find(scenarios(max_records=60), killed_with_a_key_twice, settings=quiet)
+    assert len(smallest.faults) <= 2
+    assert smallest.workload.records() <= 12
+
+
+def test_the_parts_have_strategies_of_their_own() -> None:
+    quiet = settings(database=None, max_examples=20, suppress_health_check=list(HealthCheck), derandomize=True)
+    workload = find(workloads(max_records=20), lambda one: len(one.nodes) >= 2, settings=quiet)
+    topology = find(topologies(workload), lambda one: len(one.edges) >= 1, settings=quiet)
+    assert problems(workload, topology) == []
+    engine = find(engines(workload, topology), lambda one: one.checkpoint_interval_us > 0, settings=quiet)
+    plan = find(faults(workload, topology, engine, max_faults=2), lambda some: len(some) == 2, settings=quiet)
+    pair = find(laid_out_workloads(max_records=20), lambda _: True, settings=quiet)
+    scenario = Scenario(workload=workload, topology=topology, engine=engine, faults=plan)
+    assert list(problems_of(scenario)) == []
+    assert problems(*pair) == []
