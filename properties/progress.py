@@ -17,6 +17,7 @@ from __future__ import annotations
 from .case import Case
 from .history import (
     AttemptStarted,
+    CheckpointAborted,
     CommandIssued,
     CommandReturned,
     CoordinatorDown,
@@ -72,7 +73,7 @@ def _unexplained_failure(case: Case) -> Violated | None:
 
 
 def _restart_from_nothing(case: Case) -> Violated | None:
-    """A later attempt of a job, after healing, with no failure or fault since the one before."""
+    """A later attempt of a job, after healing, with no failure of anything since the one before."""
     healed = _healed(case)
     explained = True
     job = 0
@@ -82,8 +83,8 @@ def _restart_from_nothing(case: Case) -> Violated | None:
                 message = f"attempt {entry.attempt} was started though nothing had failed since the one before"
                 return _violated(case, "restart without a failure", message, entry)
             job, explained = entry.job, False
-        elif isinstance(entry, (TaskFailed, CoordinatorDown, FaultFired)):
-            explained = True
+        elif isinstance(entry, (TaskFailed, CoordinatorDown, FaultFired, CheckpointAborted)):
+            explained = True  # too many checkpoints that come to nothing are a reason too
     return None
 
 

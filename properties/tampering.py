@@ -153,6 +153,22 @@ def _commit_early(case: Case) -> Lie | None:
     return ("visibility",), alter
 
 
+def _commit_dead(case: Case) -> Lie | None:
+    """What an attempt had open when it died is committed after all."""
+    dead = [at for at, one in enumerate(case.history.transactions) if one.rows and one.prepared is None and one.aborted]
+    at = middle(dead)
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        transaction = history.transactions[at]
+        transaction.commit_requested = transaction.committed = transaction.aborted
+        transaction.status, transaction.aborted = "committed", None
+        history.committed += transaction.rows
+
+    return ("visibility", "exactly-once"), alter
+
+
 def _read_early(case: Case) -> Lie | None:
     """A reader sees a row before anything is complete."""
     if not case.history.committed or not case.history.completed or case.history.sink != "transactional":
@@ -253,6 +269,7 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "skip a record": skip_apply,
     "take a record twice": repeat_apply,
     "ask for a commit before completion": _commit_early,
+    "commit what a dead attempt had open": _commit_dead,
     "read a row before completion": _read_early,
     "forget a commit": _forget_commit,
     "leave a transaction open": _leave_transaction,

@@ -301,3 +301,11 @@ def test_the_second_job_may_start_without_a_failure() -> None:
     assert isinstance(judged(toy), Holds)
     toy.restart()
     assert difference(toy) == "restart without a failure"
+
+
+def test_a_restart_after_checkpoints_that_came_to_nothing() -> None:
+    toy = resting()
+    toy.abort(toy.trigger())
+    toy.restart()
+    toy.checkpoint_now()
+    assert isinstance(judged(toy), Holds)
