@@ -27,7 +27,7 @@ from .classes import deals_out
 from .history import TaskRun
 from .line import Line, Lines
 from .semantics import Entry, Machine, machine
-from .workload import COPY_BITS, SINK, FlatMap, Join, Row, Topology, Workload, is_ordered, origin_of
+from .workload import COPY_BITS, SINK, FlatMap, Join, Row, Topology, Workload, origin_of
 
 _COPIES = (1 << COPY_BITS) - 1
 
@@ -183,23 +183,18 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
     """Whether a replay knows the applied rows.
 
     A rebalance leaves open which of the rows of one origin (those of a join, or
-    of a flat map after another) went to which receiver.  On the line of an
-    exactly-once run that matters only before an operator that looks at order,
-    for they are all applied there; with `every_attempt`, where some may not have
-    been applied any more or were applied on one side of a cut only, it always does.
+    of a flat map after another) went to which receiver.  Dealt out to the sink
+    that does not matter on the line of an exactly-once run, for they are all
+    applied there; with `every_attempt`, where some may not have been applied any
+    more, or on one side of a cut only, it does.
     """
     several = {source.name: 0 for source in workload.inputs}
-    dealt = {source.name: False for source in workload.inputs}
     for node in workload.nodes:
-        several[node.name] = max(several[name] for name in node.inputs)
-        dealt[node.name] = any(
-            dealt[name] or (several[name] > 1 and deals_out(topology, name, node.name)) for name in node.inputs
-        )
-        if dealt[node.name] and (every_attempt or is_ordered(node.operator)):
+        if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
             return False
+        several[node.name] = max(several[name] for name in node.inputs)
         if isinstance(node.operator, Join):
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
-    at_the_sink = several[workload.output] > 1 and deals_out(topology, workload.output, SINK)
-    return not (every_attempt and at_the_sink)
+    return not (every_attempt and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))

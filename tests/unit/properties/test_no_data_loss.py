@@ -101,6 +101,16 @@ def test_a_message_in_flight_when_the_job_said_it_had_finished() -> None:
     assert verdict.tasks == (channel.name.partition(">")[0], last.run.task)
 
 
+def test_a_tail_that_was_taken_and_never_committed_is_lost_as_rows() -> None:
+    toy = recovered(counting(per_split=8))
+    toy.checkpoint_now()
+    toy.read_all()
+    toy.end("finished", checkpoint=2)
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "lost row"
+
+
 def test_rows_bound_to_be_committed_are_not_lost() -> None:
     toy = recovered(counting(per_split=8))
     number = toy.trigger()
