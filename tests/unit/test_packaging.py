@@ -41,23 +41,27 @@ def test_only_the_public_face_stands_at_the_root() -> None:
     assert [path.name for path in ROOT.glob("*.py")] == ["__init__.py"]
 
 
+REQUIREMENTS = [
+    *PROJECT["project"]["dependencies"],
+    *(one for extra in PROJECT["project"]["optional-dependencies"].values() for one in extra),
+]
+
+
 def test_everything_imported_is_declared() -> None:
-    declared = {
-        requirement.split(">")[0].split(";")[0].strip().lower() for requirement in PROJECT["project"]["dependencies"]
-    }
+    declared = {requirement.split(">")[0] for requirement in REQUIREMENTS}
     wanted = {
         name.split(".")[0]
         for path in FILES
         if path.suffix == ".py"
         for _, name in imported(path.as_posix(), (ROOT / path).read_text(encoding="utf-8"))
     } - {*sys.stdlib_module_names, "cutproof"}
-    # py4j is a part of pyspark's face, markupsafe of jinja2's; delta is optional by contract.
-    assert wanted - {"py4j", "markupsafe", "delta"} <= declared
+    # py4j is a part of pyspark's face, markupsafe of jinja2's.
+    assert wanted - {"py4j", "markupsafe"} <= declared
 
 
 def test_every_dependency_has_its_reason() -> None:
     reasons = (ROOT / "docs/decisions/0002-dependencies.md").read_text(encoding="utf-8")
-    names = [requirement.split(">")[0] for requirement in PROJECT["project"]["dependencies"]]
+    names = [requirement.split(">")[0] for requirement in REQUIREMENTS]
     assert [name for name in names if f"**{name}**" not in reasons] == []
 
 
