@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +40,12 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+TABLES = {
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.driver.memory": "4g",
+}
+"""What suits a few passes over large tables better: Java's second compiler, and room."""
+
 AT_HOME = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """For a local master only: a cluster's workers must find the driver."""
 
@@ -48,23 +54,27 @@ _session: Future[SparkSession] | None = None
 _master = ""
 
 
-def session(master: str | None = None) -> SparkSession:
+def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The session of this process, started if need be; `SparkUnavailable` when it cannot be.
 
-    `master` is a Spark master's URL, by default two threads of this machine.
+    `master` is a Spark master's URL, by default two threads of this machine;
+    `settings` go before those for small batches, if the session is still to be started.
     """
-    return start_in_background(master).result()
+    return start_in_background(master, settings).result()
 
 
 def start_in_background(
-    master: str | None = None, then: Callable[[SparkSession], None] | None = None
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    then: Callable[[SparkSession], None] | None = None,
 ) -> Future[SparkSession]:
     """Begin to start the session, or find the one there is; `then` warms it up before it is handed out."""
     global _session, _master
     with _lock:
         if _session is None:
             _session, _master = Future(), master or LOCAL
-            threading.Thread(target=_fill, args=(_session, _master, then), daemon=True, name="spark-start").start()
+            work = (_session, _master, SETTINGS | dict(settings or {}), then)
+            threading.Thread(target=_fill, args=work, daemon=True, name="spark-start").start()
         elif master not in (None, _master):
             raise SparkUnavailable(f"this process already has a Spark session on {_master}, not on {master}")
         return _session
@@ -79,9 +89,14 @@ def stop() -> None:
         _shut_down(stopping.result())
 
 
-def _fill(future: Future[SparkSession], master: str, then: Callable[[SparkSession], None] | None) -> None:
+def _fill(
+    future: Future[SparkSession],
+    master: str,
+    settings: Mapping[str, str],
+    then: Callable[[SparkSession], None] | None,
+) -> None:
     try:
-        started = _start(master)
+        started = _start(master, settings)
         if then is not None:
             then(started)
     except BaseException as error:  # whoever waits for the session is told, on any failure
@@ -90,24 +105,24 @@ def _fill(future: Future[SparkSession], master: str, then: Callable[[SparkSessio
         future.set_result(started)
 
 
-def _start(master: str) -> SparkSession:
+def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
     home = java_home()
     if importlib.util.find_spec("pyspark") is None:
         raise SparkUnavailable("PySpark is not installed: `pip install pyspark`")
     log = Path(tempfile.mkdtemp(prefix="cutproof-spark-")) / "spark.log"
     try:
-        return _launch(master, home, log)
+        return _launch(master, settings, home, log)
     except Exception as error:
         raise SparkUnavailable(f"Spark did not start on {master}: {_reason(error, log)}") from error
 
 
-def _launch(master: str, home: Path, log: Path) -> SparkSession:
+def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> SparkSession:
     """The session, with all that Spark's launcher, Java and Spark print in `log`."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    settings = SETTINGS | (AT_HOME if master.startswith("local") else {})
+    settings = dict(settings) | (AT_HOME if master.startswith("local") else {})
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("cutproof").setAll(list(settings.items()))
     with log.open("wb") as file, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable):
         gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]

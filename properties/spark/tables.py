@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -95,8 +95,8 @@ class Reckoned(msgspec.Struct, frozen=True, kw_only=True):
     cuts that are named are compared.
     """
 
-    rows: Mapping[int, Iterable[Row]]
-    states: Mapping[int, Mapping[str, Iterable[StateEntry]]] = {}
+    rows: dict[int, list[Row]] = {}
+    states: dict[int, dict[str, list[StateEntry]]] = {}
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
