@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode, UsageError
-from .options import count, seed
+from ..subject_names import check_defect
+from .options import count, progress_of, seed
 from .output import Output
+
+if TYPE_CHECKING:
+    from ..defects_run import DefectRun, Named
 
 DESCRIPTION = """\
 The planted defects: deliberately wrong variants of single decisions of the reference
@@ -31,7 +37,82 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--scenarios", metavar="N", type=count, default=400, help="draw at most N scenarios for each (400)"
     )
     parser.add_argument("--seed", metavar="S", type=seed, default=0, help="draw from this seed (0)")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="keep the shrunk scenario of each that is caught here")
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    raise UsageError("not joined")
+    return _list(output) if options.action == "list" else _run(options, output)
+
+
+def _list(output: Output) -> ExitCode:
+    from ...reference_impl.defects import DEFECTS
+
+    rows = [
+        {"id": name, "upstream": defect.upstream, "invariant": defect.invariant, "title": defect.title}
+        for name, defect in sorted(DEFECTS.items())
+    ]
+    output.table(("id", "upstream", "violates", "what is wrong"), [tuple(row.values()) for row in rows])
+    output.result({"format": "cutproof-defect-list/1", "defects": rows})
+    return ExitCode.HELD
+
+
+def _run(options: argparse.Namespace, output: Output) -> ExitCode:
+    wanted = _wanted(options)
+    found: list[DefectRun] = []
+    interrupted = False
+    with progress_of(options) as progress:
+        from ..defects_run import report_of, run_defects
+
+        try:
+            for run in run_defects(wanted, seed=options.seed, scenarios=options.scenarios, progress=progress):
+                found.append(run)
+        except KeyboardInterrupt:
+            interrupted = True
+    report = report_of(found, interrupted=interrupted)
+    _tell(found, output)
+    if options.out is not None:
+        _keep(found, options.out)
+        output.say(f"scenarios kept in {options.out}")
+    output.result(report)
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.FELL_SHORT if report.missed else ExitCode.HELD
+
+
+def _wanted(options: argparse.Namespace) -> list[Named]:
+    from ...reference_impl.defects import DEFECTS
+    from ..defects_run import Named
+
+    if options.all == bool(options.ids):
+        raise UsageError("name the defects to run, or give --all; `cutproof defects list` shows them")
+    for name in options.ids:
+        check_defect(name)
+    names = sorted(DEFECTS) if options.all else list(dict.fromkeys(options.ids))
+    return [Named(id=name, upstream=DEFECTS[name].upstream, invariant=DEFECTS[name].invariant) for name in names]
+
+
+def _tell(found: list[DefectRun], output: Output) -> None:
+    rows = [
+        (
+            run.id,
+            run.upstream,
+            run.invariant,
+            "caught" if run.caught else "MISSED" if run.reached else "NOT REACHED",
+            run.scenarios_tried,
+            f"{run.size.tasks} tasks, {run.size.records} records, {run.size.faults} faults" if run.caught else "",
+        )
+        for run in sorted(found, key=lambda run: run.id)
+    ]
+    output.table(("id", "upstream", "violates", "", "scenarios", "shrunk to"), rows)
+    caught = sum(run.caught for run in found)
+    output.say(f"{caught} caught, {len(found) - caught} missed")
+
+
+def _keep(found: list[DefectRun], folder: Path) -> None:
+    """The shrunk scenario of each that was caught, as a corpus keeps it."""
+    from ..files import write_scenario
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for run in found:
+        if run.scenario is not None:
+            write_scenario(folder / f"{run.id}.json", run.scenario)

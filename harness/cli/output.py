@@ -46,6 +46,10 @@ class Output:
             encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
             print(encoded.decode(), file=self._stdout)
 
+    def complain(self, text: str) -> None:
+        """A line of what went wrong in the harness, though the run went on; said to the quiet too."""
+        print(f"cutproof: {' '.join(text.split())}", file=self._stderr)
+
     def error(self, error: CutproofError) -> ExitCode:
         """One line of what is wrong; as the JSON object too, where that was asked for."""
         line = one_line(error)

@@ -44,9 +44,12 @@ def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:
     output.say()
     for counterexample in summary.counterexamples:
         _tell_counterexample(counterexample, output)
-    for title, lines in (("fell short", summary.shortfalls), ("harness", summary.failures)):
-        for line in lines:
-            output.say(f"{title}: {line}")
+    for shortfall in summary.shortfalls:
+        output.say(f"fell short: {shortfall}")
+    for failure in summary.failures:
+        output.complain(failure)
+    if summary.interrupted:
+        output.complain("interrupted; what was done so far is kept")
     if folder is not None:
         output.say(f"report: {folder / 'report.html'}")
 

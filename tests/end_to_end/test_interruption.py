@@ -1,0 +1,65 @@
+"""Ctrl-C in the middle, and a disk that is full: what was done so far is kept and reported."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from .command_line import TIMEOUT_S, command, environment, without_java
+
+
+def _wait_for_scenarios(path: Path) -> None:
+    until = time.monotonic() + TIMEOUT_S
+    while not (path.exists() and path.stat().st_size):
+        assert time.monotonic() < until, "no scenario was judged"
+        time.sleep(0.05)
+
+
+def test_ctrl_c_keeps_and_reports_what_was_done(tmp_path: Path) -> None:
+    words = command("verify", "--scenarios", "100000", "--seed", "1", "--out", "run", "--json")
+    running = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env=without_java(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    _wait_for_scenarios(tmp_path / "run" / "scenarios.jsonl")
+    running.send_signal(signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 130
+    assert "Traceback" not in stderr
+    summary = json.loads(stdout)
+    assert summary["interrupted"] is True
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    kept = (tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()
+    assert 0 < summary["scenarios"]["run"] == len(kept) < 100_000
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_disk_that_is_full_is_the_environments_failure(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the full disk."""
+    limit = 100_000
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = subprocess.run(
+        command("verify", "--scenarios", "200", "--seed", "1", "--out", "run", "--quiet"),
+        cwd=tmp_path,
+        env=environment(),
+        preexec_fn=limited,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 4
+    assert any(line.startswith("cutproof: cannot write run/scenarios.jsonl") for line in done.stderr.splitlines())
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "run" / "scenarios.jsonl").stat().st_size > 0
