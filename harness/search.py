@@ -81,7 +81,8 @@ class Search:
         self._on_outcome = on_outcome
         self._found = Found(tally=Tally(), failing=[], unconfirmed=set(), failures=[])
         self._next = 0
-        self._running: set[Future[Chunk]] = set()
+        self._running: dict[Future[Chunk], int] = {}
+        """chunks under way, and the first scenario of each"""
         self._waiting: list[tuple[int, bytes]] = []
         self._examiner = ThreadPoolExecutor(1, thread_name_prefix="oracle")
         self._examining: Future[Examined] | None = None
@@ -118,8 +119,9 @@ class Search:
 
     def _work(self) -> None:
         while self._running:
-            done, self._running = wait(self._running, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=id):
+            done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+            for future in sorted(done, key=self._running.__getitem__):
+                del self._running[future]
                 self._take(future.result())
             if not self._over():
                 self._feed()
@@ -128,7 +130,7 @@ class Search:
     def _feed(self) -> None:
         while len(self._running) < AHEAD * self._pool.workers and self._next < self._budget.scenarios:
             first, end = self._next, min(self._next + CHUNK, self._budget.scenarios)
-            self._running.add(self._pool.chunk(first, end))
+            self._running[self._pool.chunk(first, end)] = first
             self._next = end
 
     def _over(self) -> bool:

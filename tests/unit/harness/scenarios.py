@@ -32,7 +32,7 @@ def chain(records: int = 12) -> Scenario:
         ),
         engine=Engine(checkpoint_interval_us=800),
         faults=(
-            KillTask(trigger=AtTime(at_us=1_900), task="count-1"),
+            KillTask(trigger=AtTime(at_us=1_200), task="count-1"),
             CutChannel(trigger=AtPoint(point="record-read", occurrence=9), sender="map-1", receiver="count-0"),
         ),
         commands=(Savepoint(trigger=AtPoint(point="ack-sent", occurrence=2, task="map-1")),),

@@ -32,7 +32,7 @@ def test_records_go_in_the_order_they_are_read_in() -> None:
 def test_triggers_come_sooner_by_what_is_no_longer_read_before_them() -> None:
     fewer = reductions.without_records(chain(), 0, 4)
     kill, cut = fewer.faults
-    assert kill.trigger == AtTime(at_us=1_900 - 4 * 200 // 2)
+    assert kill.trigger == AtTime(at_us=1_200 - 4 * 200 // 2)
     assert isinstance(cut.trigger, AtPoint)
     assert cut.trigger.occurrence == 5
     later = reductions.without_records(chain(), 10, 12)
