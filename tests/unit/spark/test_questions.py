@@ -1,0 +1,41 @@
+"""What PySpark is asked about a case, and that it and the quick checker agree on correct runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cutproof.properties.case import Case
+from cutproof.properties.spark.oracle import Oracle
+from cutproof.properties.spark.questions import Question, decode, encode, questions_of
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
+
+from histories import run
+from shapes import drawn
+
+
+def cases(guarantee: str = "exactly-once") -> list[Case]:
+    found = []
+    for seed in range(60):
+        workload, topology = drawn(seed)
+        found.append(Case(workload, topology, run((workload, topology), seed=seed, guarantee=guarantee)))
+    return found
+
+
+def asked(guarantee: str) -> list[Question]:
+    every = [questions_of(case, str(number)) for number, case in enumerate(cases(guarantee))]
+    return [question for questions in every for question in decode(encode(questions))]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once", "at-most-once"])
+def test_both_reckonings_agree(guarantee: str) -> None:
+    questions = asked(guarantee)
+    answers = Oracle().judge_batch([one.job for one in questions], {one.job.id: one.quick for one in questions})
+    assert [(answer.id, answer.problem, answer.disagreements) for answer in answers] == [
+        (one.job.id, "", ()) for one in questions
+    ]
