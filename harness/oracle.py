@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from ..properties.case import Case
+from ..properties.expected import reckon
 from ..properties.line import INFINITE
 from ..properties.spark.tables import Apply, Cut, Difference, OracleJob, Reckoned
 from ..properties.words import row_in_words
@@ -69,30 +70,45 @@ def question_of(result: Result, name: str = "") -> bytes:
 
 
 def _question(case: Case, name: str) -> Question:
-    line, expected = case.line, case.expected
+    """Where output follows what was really applied, repeats and gaps included (the weaker
+    modes), the two are asked about the same workload and cuts without them: that the rows
+    follow from the applied records is the quick checker's word alone."""
     ends = tuple(len(records) for _, _, records in case.workload.splits())
+    positions = {checkpoint: case.positions(checkpoint) for checkpoint in case.line.checkpoints}
     cuts = [
-        Cut(name=checkpoint, positions=tuple(case.positions(checkpoint)[split] for split in range(len(ends))))
-        for checkpoint in line.checkpoints
+        Cut(name=checkpoint, positions=tuple(at[split] for split in range(len(ends))))
+        for checkpoint, at in positions.items()
     ]
     cuts.append(Cut(name=INFINITE, positions=ends))
-    numbers = {cut.name: index for index, cut in enumerate(cuts)}
-    applies: dict[str, tuple[Apply, ...]] = {}
-    if expected.follows_applies:
-        applies = {
-            node.name: tuple(Apply(one.origin, numbers[one.epoch]) for one in line.applied(node.name))
-            for node in case.workload.nodes
-        }
-    return Question(
-        job=OracleJob(id=name, workload=case.workload, cuts=tuple(cuts), applies=applies),
-        quick=Reckoned(
-            rows={cut.name: expected.rows().get(cut.name, []) for cut in cuts},
-            states={
-                checkpoint: {node: list(entries.elements()) for node, entries in expected.states(checkpoint).items()}
-                for checkpoint in line.checkpoints
-            },
-        ),
+    if case.history.guarantee != "exactly-once":
+        reckoned = reckon(case.workload, list(positions.items()))
+        quick = Reckoned(rows=reckoned.rows, states=reckoned.states)
+    else:
+        quick = _expected(case)
+    job = OracleJob(id=name, workload=case.workload, cuts=tuple(cuts), applies=_applies(case, cuts))
+    return Question(job=job, quick=quick)
+
+
+def _expected(case: Case) -> Reckoned:
+    expected, checkpoints = case.expected, case.line.checkpoints
+    return Reckoned(
+        rows={name: expected.rows().get(name, []) for name in (*checkpoints, INFINITE)},
+        states={
+            checkpoint: {node: list(entries.elements()) for node, entries in expected.states(checkpoint).items()}
+            for checkpoint in checkpoints
+        },
     )
+
+
+def _applies(case: Case, cuts: Sequence[Cut]) -> dict[str, tuple[Apply, ...]]:
+    """For class H the order in which the run happened to merge its inputs."""
+    if case.history.guarantee != "exactly-once" or not case.expected.follows_applies:
+        return {}
+    numbers = {cut.name: index for index, cut in enumerate(cuts)}
+    return {
+        node.name: tuple(Apply(one.origin, numbers[one.epoch]) for one in case.line.applied(node.name))
+        for node in case.workload.nodes
+    }
 
 
 class PySpark:
@@ -124,7 +140,8 @@ class PySpark:
             raise HarnessFailed(str(error)) from None
         except Exception as error:  # whatever Java or Spark throws: nothing of the batch is judged
             first = next(iter(str(error).strip().splitlines()), "")
-            raise HarnessFailed(f"PySpark failed in a batch of {len(asked)}: {type(error).__name__}: {first}") from error
+            kind = type(error).__name__
+            raise HarnessFailed(f"PySpark failed in a batch of {len(asked)}: {kind}: {first}") from error
 
     def _examine(self, asked: Sequence[Question]) -> Examined:
         oracle = self._oracle
