@@ -42,6 +42,8 @@ class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
     seconds_to_shrink: float = 0.0
     size: Size = Size()
     difference: str = ""
+    violated_instead: list[str] = []
+    """of one that was missed: other invariants that were violated where it ran"""
     scenario: Scenario | None = None
     """shrunk; kept by whoever asked, not part of the JSON"""
 
@@ -94,10 +96,12 @@ def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:
     draw = scenario_of(Drawing(capabilities=faulty.capabilities))
     began = time.monotonic()
     reached = False
+    instead: set[str] = set()
     for index in range(scenarios):
         scenario = msgspec.structs.replace(draw(seed, index), defect=defect.id)
         result = run(faulty, scenario)
         reached = reached or result.history.defect_reached
+        instead.update(result.judgement.violated if result.history.defect_reached else ())
         verdict = result.judgement.verdicts.get(defect.invariant)
         if isinstance(verdict, Violated) and caught(faulty, sound, scenario, defect.invariant, verdict.difference):
             found_s = time.monotonic() - began
@@ -110,6 +114,7 @@ def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:
         invariant=defect.invariant,
         scenarios_tried=scenarios,
         seconds_to_find=round(time.monotonic() - began, 3),
+        violated_instead=sorted(instead),
     )
 
 

@@ -33,7 +33,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Base of the values of a workload file."""
 
 
-class InputColumns(Value, kw_only=True):
+class InputColumns(Value, frozen=True, kw_only=True):
     """How one input's columns become its records, in the file's order."""
 
     name: str
@@ -56,7 +56,7 @@ class InputColumns(Value, kw_only=True):
     """the first so many records only"""
 
 
-class Step(Value, kw_only=True):
+class Step(Value, frozen=True, kw_only=True):
     """One operator; without `inputs` it reads the step before it, the first one the inputs."""
 
     name: str
@@ -64,7 +64,7 @@ class Step(Value, kw_only=True):
     inputs: tuple[str, ...] | None = None
 
 
-class WorkloadFile(Value, kw_only=True):
+class WorkloadFile(Value, frozen=True, kw_only=True):
     """A workload file: inputs, steps, and the parallelism of each (2 where none is given)."""
 
     format: str

@@ -99,13 +99,17 @@ def _tell(found: list[DefectRun], output: Output) -> None:
             run.invariant,
             "caught" if run.caught else "MISSED" if run.reached else "NOT REACHED",
             run.scenarios_tried,
-            f"{run.size.tasks} tasks, {run.size.records} records, {run.size.faults} faults" if run.caught else "",
+            _size(run) if run.caught else ", ".join(run.violated_instead),
         )
         for run in sorted(found, key=lambda run: run.id)
     ]
-    output.table(("id", "upstream", "violates", "", "scenarios", "shrunk to"), rows)
+    output.table(("id", "upstream", "violates", "", "scenarios", "shrunk to, or violated instead"), rows)
     caught = sum(run.caught for run in found)
     output.say(f"{caught} caught, {len(found) - caught} missed")
+
+
+def _size(run: DefectRun) -> str:
+    return f"{run.size.tasks} tasks, {run.size.records} records, {run.size.faults} faults"
 
 
 def _keep(found: list[DefectRun], folder: Path) -> None:

@@ -13,7 +13,7 @@ HEAVY = ("hypothesis", "jinja2", "msgspec", "pandas", "pyarrow", "pyspark", "pyt
 
 
 def _loaded_after(code: str) -> set[str]:
-    listing = f"import sys\n{code}\nprint(" - ", *(name for name in {HEAVY!r} if name in sys.modules))"
+    listing = f"import sys\n{code}\nprint('loaded', *(name for name in {HEAVY!r} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split()[1:])
 

@@ -1,0 +1,140 @@
+"""Every verb as a user runs it, in a process of its own."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.examples import EXAMPLES
+from cutproof.harness.files import write_scenario
+from cutproof.harness.workloads import listing
+from cutproof.properties.verdict import INVARIANTS
+
+from .command_line import cutproof_command, environment, result
+
+
+@pytest.mark.spark
+def test_verify_writes_a_run_folder_and_prints_its_summary(tmp_path: Path) -> None:
+    done = cutproof_command(tmp_path, "verify", "--scenarios", "40", "--seed", "7", "--out", "run", "--json")
+    assert done.returncode == 0, done.stderr
+    summary = result(done)
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["format"], summary["seed"], summary["scenarios"]["run"]) == ("cutproof-summary/1", 7, 40)
+    assert (summary["scenarios"]["violated"], summary["oracle"]["disagreements"]) == (0, 0)
+    assert summary["oracle"]["engine"].startswith("pyspark ")
+    assert summary["oracle"]["workloads"] > 0
+    assert set(INVARIANTS) <= set(summary["invariants"])
+    kept = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"summary.json", "report.html", "junit.xml", "scenarios.jsonl", "counterexamples", "histories"} <= kept
+    assert "40 scenarios" in done.stderr
+    (tmp_path / "run" / "report.html").unlink()
+    again = cutproof_command(tmp_path, "report", "run")
+    assert again.returncode == 0
+    assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.spark
+def test_a_planted_defect_is_a_violation_with_a_story_that_replays(tmp_path: Path) -> None:
+    done = cutproof_command(
+        tmp_path, "verify", "--defect", "I06", "--scenarios", "60", "--seed", "1", "--out", "run", "--json"
+    )
+    assert done.returncode == 1, done.stderr
+    found = {one["invariant"]: one for one in result(done)["counterexamples"]}["no-leaks"]
+    assert sum(found["size"].values()) <= 12
+    assert found["replay"] == f"cutproof replay run/{found['scenario']} --defect I06"
+    replayed = cutproof_command(tmp_path, *found["replay"].split()[1:], "--json", "--quick")
+    assert replayed.returncode == 1
+    assert result(replayed)["verdicts"]["no-leaks"]["verdict"] == "violated"
+    sound = cutproof_command(tmp_path, "replay", f"run/{found['scenario']}", "--defect", "none", "--quick")
+    assert sound.returncode == 0
+
+
+@pytest.mark.spark
+def test_an_example_shows_what_the_text_says(tmp_path: Path) -> None:
+    done = cutproof_command(tmp_path, "verify", "--workload", "two-input-alignment", "--json")
+    assert done.returncode == 0, done.stderr
+    told = result(done)
+    assert (told["outcome"], told["disagreements"]) == ("held", [])
+    assert [claim["shown"] for claim in told["claims"]] == [True] * 4
+
+
+@pytest.mark.spark
+def test_real_flights_and_ones_own_file_are_verified(tmp_path: Path) -> None:
+    with (tmp_path / "own.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["key", "value"])
+        writer.writerows([f"shop {number % 5}", number] for number in range(400))
+    for words in (["--workload", "flights"], ["--input", "own.csv"]):
+        done = cutproof_command(tmp_path, "verify", *words, "--scenarios", "20", "--seed", "2", "--json")
+        assert done.returncode == 0, done.stderr
+        summary = result(done)
+        assert (summary["scenarios"]["violated"], summary["oracle"]["disagreements"]) == (0, 0)
+        assert summary["records"]["read"] >= 20 * 100
+
+
+@pytest.mark.spark
+def test_check_lists_what_is_lost_repeated_and_unexpected(tmp_path: Path) -> None:
+    (tmp_path / "expected.csv").write_text("id,price\n1,10\n2,20\n3,30\n")
+    (tmp_path / "actual.csv").write_text("id,price\n1,10\n1,10\n3,31\n9,90\n")
+    words = ["check", "--expected", "expected.csv", "--actual", "actual.csv", "--key", "id", "--json"]
+    done = cutproof_command(tmp_path, *words)
+    assert done.returncode == 1, done.stderr
+    told = result(done)
+    assert [told[kind] for kind in ("lost", "repeated", "unexpected", "changed")] == [1, 1, 1, 1]
+
+
+def test_the_same_scenario_gives_the_same_trace_under_another_hash_seed(tmp_path: Path) -> None:
+    write_scenario(tmp_path / "it.json", EXAMPLES["barriers-in-stream"].scenario)
+    traces = set()
+    for number in ("1", "2"):
+        done = cutproof_command(
+            tmp_path, "replay", "it.json", "--quick", "--json", env=environment(PYTHONHASHSEED=number)
+        )
+        assert done.returncode == 0, done.stderr
+        traces.add(result(done)["trace_sha256"])
+    assert len(traces) == 1
+
+
+def test_replay_tells_a_story_and_keeps_what_judge_can_judge(tmp_path: Path) -> None:
+    write_scenario(tmp_path / "it.json", EXAMPLES["single-input-barrier"].scenario)
+    done = cutproof_command(tmp_path, "replay", "it.json", "--quick", "--story", "--out", "kept")
+    assert done.returncode == 0, done.stderr
+    assert all(words in done.stdout for words in ("What ran:", "What happened:", "Where the cut lay:", "trace sha256"))
+    judged = cutproof_command(tmp_path, "judge", "kept/history.json", "--quick", "--json")
+    assert judged.returncode == 0, judged.stderr
+    assert result(judged)["outcome"] == "held"
+    text = (tmp_path / "kept" / "history.json").read_text()
+    history = json.loads(text)
+    history["committed"].pop()
+    (tmp_path / "kept" / "altered.json").write_text(json.dumps(history))
+    judged = cutproof_command(tmp_path, "judge", "kept/altered.json", "--scenario", "it.json", "--quick", "--json")
+    assert judged.returncode == 1
+    assert result(judged)["verdicts"]["exactly-once"]["verdict"] == "violated"
+
+
+def test_the_names_are_listed(tmp_path: Path) -> None:
+    done = cutproof_command(tmp_path, "verify", "--workload", "list", "--json")
+    assert done.returncode == 0
+    assert [one["name"] for one in result(done)["workloads"]] == [one.name for one in listing()]
+
+
+def test_tampering_shows_that_the_judge_has_teeth(tmp_path: Path) -> None:
+    done = cutproof_command(tmp_path, "verify", "--tamper", "--scenarios", "40", "--seed", "5", "--json")
+    assert done.returncode == 0, done.stderr
+    report = result(done)
+    assert (report["missed"], report["not_reached"]) == (0, [])
+
+
+def test_defects_are_listed_and_run(tmp_path: Path) -> None:
+    listed = result(cutproof_command(tmp_path, "defects", "list", "--json"))["defects"]
+    assert {"id", "upstream", "invariant", "title"} == set(listed[0])
+    done = cutproof_command(tmp_path, "defects", "run", "I06", "E03", "--json", "--out", "kept")
+    assert done.returncode == 0, done.stderr
+    report = result(done)
+    assert (report["format"], report["caught"], report["missed"]) == ("cutproof-defects/1", 2, 0)
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["E03.json", "I06.json"]
+    missed = cutproof_command(tmp_path, "defects", "run", "F08", "--scenarios", "1")
+    assert missed.returncode == 3

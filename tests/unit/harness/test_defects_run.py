@@ -1,0 +1,54 @@
+"""The hunt for planted defects: what counts as caught, and what is told."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cutproof.harness.defects_run import DefectRun, Named, caught, hunt, report_of, run_defects
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.reports.model import Size
+
+LEAK = Named(id="I06", upstream="FLINK-40626", invariant="no-leaks")
+WRONGLY_NAMED = Named(id="I06", upstream="FLINK-40626", invariant="order")
+
+
+@pytest.fixture(scope="module")
+def found() -> DefectRun:
+    return hunt(LEAK, seed=0, scenarios=60)
+
+
+def test_a_defect_is_reached_caught_and_shrunk(found: DefectRun) -> None:
+    assert (found.id, found.reached, found.caught, found.invariant) == ("I06", True, True, "no-leaks")
+    assert 1 <= found.scenarios_tried <= 60
+    assert found.size.tasks + found.size.records + found.size.faults <= 12
+    assert found.scenario is not None
+    assert (found.scenario.defect, found.scenario.expects) == ("I06", "no-leaks")
+
+
+def test_its_scenario_is_violated_with_the_defect_and_not_without(found: DefectRun) -> None:
+    assert found.scenario is not None
+    faulty, sound = SimulatedSubject("I06"), SimulatedSubject()
+    assert caught(faulty, sound, found.scenario, "no-leaks", found.difference)
+    assert not caught(sound, sound, found.scenario, "no-leaks", found.difference)
+    assert not caught(faulty, faulty, found.scenario, "no-leaks", found.difference)
+    assert not caught(faulty, sound, found.scenario, "no-leaks", "another difference")
+
+
+def test_a_defect_that_does_not_violate_what_it_is_named_for_is_missed() -> None:
+    missed = hunt(WRONGLY_NAMED, seed=0, scenarios=10)
+    assert (missed.reached, missed.caught, missed.scenarios_tried) == (True, False, 10)
+    assert "no-leaks" in missed.violated_instead
+
+
+def test_the_report_counts_and_leaves_the_scenarios_out(found: DefectRun) -> None:
+    missed = msgspec.structs.replace(found, id="A99", caught=False, size=Size(), scenario=None)
+    report = report_of([found, missed])
+    assert (report.format, report.caught, report.missed) == ("cutproof-defects/1", 1, 1)
+    assert [row["id"] for row in report.defects] == ["A99", "I06"]
+    assert "scenario" not in report.defects[0]
+
+
+def test_one_worker_hunts_in_this_process() -> None:
+    (run,) = run_defects([LEAK], seed=0, scenarios=60)
+    assert run.caught
