@@ -20,8 +20,8 @@ SHARES: dict[str, int] = {
     "no-data-loss": 90,
     "consistent-cut": 90,
     "order": 60,
-    "restored-state": 60,
-    "visibility": 80,
+    "restored-state": 50,
+    "visibility": 65,
     "progress": 90,
     "no-leaks": 60,
 }

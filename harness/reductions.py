@@ -20,6 +20,7 @@ from .scenario import AnyCommand, Deviation, Resume, Scenario
 
 replace = msgspec.structs.replace
 
+
 def record_order(workload: Workload) -> list[tuple[int, int]]:
     """(split, offset) of all records, about in the order in which they are read."""
     found = [(offset, split) for split, _, records in workload.splits() for offset in range(len(records))]

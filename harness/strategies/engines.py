@@ -45,7 +45,7 @@ _PROMISES = (
 
 
 def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning: Tuning) -> Engine:
-    read_us = choices.pick((200, 200, 100, 500))
+    read_us = choices.pick((200, 200, 100, 400))
     reads = max([1, *reads_by_source(workload, topology).values()])
     interval_us = max(2 * read_us, read_us * reads // choices.between(*tuning.checkpoints))
     control, channel, write, transaction = choices.pick(TEMPI)

@@ -56,7 +56,7 @@ _SUMS_AT_MOST = 2
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """What a template asks of the workload that it gets."""
 
-    least_records: int = 10
+    least_records: int = 16
     most_records: int = 120
     shapes: tuple[str, ...] = ("chain", "chain", "union", "join")
     least_operators: int = 0
