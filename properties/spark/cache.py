@@ -29,7 +29,7 @@ def version() -> str:
 
 def key_of(job: OracleJob, meanings: Mapping[str, Meaning]) -> str:
     """The name of a job's question: everything that its answer is a function of, and no more."""
-    question = (version(), sorted(meanings.items()), job.workload, job.cuts, sorted(job.applies.items()))
+    question = (version(), sorted(meanings.items()), job.workload, job.cuts, sorted(job.applies.items()), job.tip)
     return hashlib.sha256(msgspec.msgpack.encode(question)).hexdigest()
 
 

@@ -77,6 +77,9 @@ class Oracle:
             is_state = pc.equal(made["what"], 1)
             states.append(made.filter(is_state))
             rows = pa.concat_tables([rest, made.filter(pc.invert(is_state))], promote_options="default")
+        if batch.traced:
+            taken, rest = batch.at_sinks(rows)
+            rows = pa.concat_tables([rest, self._query(spark, plan.arrivals(), ROWS, taken)], promote_options="default")
         return rows, pa.concat_tables(states, promote_options="default")
 
     def _query(self, spark: SparkSession, query: str, view: str, table: pa.Table) -> pa.Table:
@@ -98,6 +101,7 @@ def _collected(batch: Batch, rows: pa.Table, states: pa.Table) -> list[Expected]
         ([], []) for _ in batch.jobs
     ]
     jobs = [stream.job for stream in batch.streams]
+    rows = rows.filter(pc.is_valid(rows["epoch"]))
     at, epochs = rows["at"].to_pylist(), rows["epoch"].to_pylist()
     values = zip(*(rows[name].to_pylist() for name in ("key", "value", "tag", "tag2")), strict=True)
     for stream, epoch, row in zip(at, epochs, values, strict=True):

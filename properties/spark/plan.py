@@ -21,8 +21,10 @@ APPLIES = "cutproof_applies"
 
 _VALUES = ("key", "value", "tag", "tag2")
 _ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq")
-_TRACED = (*_ROW, "origin", "occurrence")
+_TRACED = (*_ROW, "origin", "attempt", "nth", "total")
 _TURN = ("kind", "side", "node", "then")
+_LINE = ("line", "tip")
+"""What an application adds to a row: the line it is on, and whether that is the run's."""
 
 
 class Plan:
@@ -38,12 +40,16 @@ class Plan:
 
     def source(self) -> str:
         """The rows of all records, once through the stateless operators that follow their input."""
-        return self.steps(self.records(), "steps", ())
+        return self.counted(self.steps(self.records(), "steps"))
 
     def round(self) -> str:
         """What the keyed nodes of one depth make of their rows, and the state they hold."""
-        rows = self.applied(ROWS) if self.traced else ROWS
-        return self.steps(self.emitted(self.window(rows)), "then", ())
+        rows = f"({self.applied(_TURN, 'or not traced')})" if self.traced else ROWS
+        return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
+
+    def arrivals(self) -> str:
+        """The rows that sinks took, as their applications have them."""
+        return f"select {self.kept((), {})} from ({self.applied((), '')}) where tip"
 
     def kept(self, more: tuple[str, ...], replaced: Mapping[str, str]) -> str:
         """The columns of a row and some more, some of them `replaced`."""
@@ -65,13 +71,15 @@ class Plan:
             "place": "split << 32 | ordinal",
             "seq": "0L",
             "origin": "(split << 32 | ordinal) << 8",
-            "occurrence": "cast(null as int)",
+            "attempt": "cast(null as bigint)",
+            "nth": "1L",
+            "total": "1L",
         }
         owed = "" if self.traced else " where epoch is not null"
         exploded = f"select *, posexplode(arrays_zip(keys, values, tags)) as (ordinal, record) from {RECORDS}"
         return f"(select * from (select {self.kept(('steps',), columns)} from ({exploded})){owed})"
 
-    def steps(self, text: str, steps: str, more: tuple[str, ...]) -> str:
+    def steps(self, text: str, steps: str) -> str:
         """All stateless operators of a stream, folded over each row, which becomes none, one or many."""
         whole = {"key": "row.key", "value": "row.value", "seq": "row.seq", "origin": "row.origin"}
         names = [name for name in whole if name in self.row]
@@ -80,7 +88,7 @@ class Plan:
             "key": _choose("step.kind", {kind: meaning.key for kind, meaning in self.stateless.items()}),
             "value": _choose("step.kind", {kind: meaning.value for kind, meaning in self.stateless.items()}),
             "seq": f"if({flat}, row.seq << 8 | copy, row.seq)",
-            "origin": f"if({flat}, row.origin >> 8 << 8 | copy, row.origin)",
+            "origin": f"if({flat}, shiftright(row.origin, 8) << 8 | copy, row.origin)",
         }
         copies = _choose("step.kind", {kind: meaning.copies for kind, meaning in self.stateless.items()})
         made = f"struct({', '.join(f'{after[name]} as {name}' for name in names)})"
@@ -91,29 +99,44 @@ class Plan:
         )
         done = f"if(what = 0 and size({steps}) > 0, {fold}, {one})"
         columns = {name: whole[name] for name in names}
-        return f"select {self.kept(more, columns)} from (\nselect *, explode({done}) as row from (\n{text}))"
+        return f"select {self.kept((), columns)} from (\nselect *, explode({done}) as row from (\n{text}))"
 
-    def applied(self, table: str) -> str:
-        """Rows as the line's apply events have them: their order, epoch and repeats; what was not
-        applied on the line is gone.  A row that has no occurrence yet takes part in each of its origin's."""
+    def applied(self, more: tuple[str, ...], others: str) -> str:
+        """Rows as their readers' applications have them: their order, epoch and repeats.
+
+        The n-th row of an origin that an attempt sent is the n-th that it took;
+        one taken more often than sent is the last one again.
+        """
         columns = {
             "epoch": "if(to_node is null, epoch, to_epoch)",
             "place": "coalesce(to_place, place)",
             "seq": "if(to_node is null, seq, 0L)",
-            "occurrence": "coalesce(to_occurrence, occurrence)",
+            "attempt": "coalesce(to_attempt, attempt)",
+            "line": "to_line",
+            "tip": "coalesce(to_tip, true)",
         }
         return (
-            f"(select {self.kept(_TURN, columns)} from {table} left join {APPLIES}\n"
-            "  on node = to_node and origin = to_origin and (occurrence is null or occurrence = to_occurrence)\n"
-            "  where to_node is not null or not traced)"
+            f"select {self.kept((*more, *_LINE), columns)} from {ROWS} left join {APPLIES}\n"
+            "  on node = to_node and origin = to_origin and (attempt is null or attempt = to_attempt)\n"
+            "    and (nth = to_nth or (nth = total and to_nth > total))\n"
+            f"  where to_node is not null {others}"
         )
+
+    def counted(self, text: str) -> str:
+        """The rows of one origin that an attempt sends, numbered: they are told apart by that."""
+        if not self.traced:
+            return text
+        group = "partition by what, at, attempt, origin"
+        columns = {"nth": f"cast(row_number() over ({group} order by place, seq) as bigint)"}
+        columns["total"] = f"count(*) over ({group})"
+        return f"select {self.kept((), columns)} from (\n{text})"
 
     def window(self, rows: str) -> str:
         """The columns that a keyed meaning may read; every frame is of ROWS, never of equal values."""
-        key = "partition by node, key order by epoch, place, seq"
+        key = f"partition by node, {'line, ' if self.traced else ''}key order by epoch, place, seq"
         so_far = f"over ({key} rows between unbounded preceding and current row)"
         whole = f"over ({key} rows between unbounded preceding and unbounded following)"
-        other = ", ".join(name for name in ("value", "tag", "epoch", "place", "origin") if name in self.row)
+        other = ", ".join(name for name in ("value", "tag", "epoch", "place", "origin", "attempt") if name in self.row)
         columns = [
             f"row_number() over ({key}) as n",
             f"lead(epoch) over ({key}) as next_epoch",
@@ -137,10 +160,11 @@ class Plan:
         emits = _choose("kind", {kind: meaning.emits for kind, meaning in alone.items()})
         made = f"array(if({emits}, {self.struct(columns)}, null), {self.state()})"
         made = f"if(kind = {self.join}, concat({self.pairs()}, array({self.state()})),\n  {made})"
-        text = (
-            f"select then, made.* from (\nselect then, explode({made}) as made from (\n{text}))\nwhere made is not null"
-        )
-        return self.numbered(text) if self.traced else text
+        line = ", line, tip" if self.traced else ""
+        text = f"select then{line}, explode({made}) as made from (\n{text})"
+        # An attempt sends what it made itself, and the run's line is the one whose state is asked for.
+        own = "and if(made.what = 1, tip, line is null or made.attempt = line)" if self.traced else ""
+        return f"select then, made.* from (\n{text})\nwhere made is not null {own}"
 
     def state(self) -> str:
         """The entry held once this row is in: a join's for ever, another's if it is its epoch's last."""
@@ -165,15 +189,9 @@ class Plan:
             "place": "greatest(place, pair.place)",
             "seq": "least(place, pair.place)",
             "origin": "if(pair.place > place, pair.origin, origin)",
-            "occurrence": "0",
+            "attempt": "if(pair.place > place, pair.attempt, attempt)",
         }
         return f"if(side = 0, transform(others, pair -> {self.struct(columns)}), array())"
-
-    def numbered(self, text: str) -> str:
-        """Pairs that one record completed share its origin, and are told apart by their occurrence."""
-        nth = "row_number() over (partition by what, at, origin order by place, seq)"
-        columns = {"occurrence": f"if(occurrence = 0, {nth}, occurrence)"}
-        return f"select {self.kept(('then',), columns)} from (\n{text})"
 
 
 def _choose(by: str, texts: Mapping[int, str]) -> str:

@@ -7,13 +7,15 @@ judged in other processes than the one with the session.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from ..case import Case
 from ..line import INFINITE
-from .tables import Cut, OracleJob, Reckoned
+from ..replay import is_determined
+from ..workload import KEYED, SINK
+from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,42 +26,76 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def questions_of(case: Case, name: str) -> tuple[Question, ...]:
-    """What to ask about a case: its line, and each completed checkpoint that lies off it.
+    """What to ask about a case: its run's line, and each completed checkpoint that lies off it.
 
-    Rows and states that follow apply events are left out: what was applied is
-    known of them, and worked through again, by the quick checker alone.
+    Where rows follow the applied records, they are a question of their own,
+    beside the state of the nodes that the positions alone determine.
     """
-    expected = case.expected
-    on_line = case.line.checkpoints
-    cuts = (*(_cut(case, number) for number in on_line), _end(case))
-    rows = {} if expected.follows_applies else {cut.name: expected.rows().get(cut.name, []) for cut in cuts}
-    line = Question(
-        job=OracleJob(id=name, workload=case.workload, cuts=cuts),
-        quick=Reckoned(rows=rows, states={number: _states(case, number) for number in on_line}),
+    by_applies = case.expected.follows_applies
+    questions = [_by_positions(case, name, rows=not by_applies)]
+    if by_applies and is_determined(case.workload, case.topology):
+        questions.append(_by_applies(case, f"{name}, as applied"))
+    off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
+    questions.extend(_off_line(case, name, number) for number in off_line)
+    return tuple(questions)
+
+
+def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
+    cuts = _cuts(case)
+    found = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts} if rows else {}
+    states = {number: _states(case, number, applied=False) for number in case.line.checkpoints}
+    return Question(
+        job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=Reckoned(rows=found, states=states)
     )
-    off_line = [number for number in sorted(case.lines.completed) if number not in on_line]
-    return (line, *(_off_line(case, name, number) for number in off_line))
+
+
+def _by_applies(case: Case, name: str) -> Question:
+    cuts = _cuts(case)
+    numbers = {cut.name: index for index, cut in enumerate(cuts)}
+    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)] + [SINK]
+    applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
+    job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip)
+    rows = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts}
+    states = {number: _states(case, number, applied=True) for number in case.line.checkpoints}
+    return Question(job=job, quick=Reckoned(rows=rows, states=states))
+
+
+def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply]:
+    """What a node or the sink took on the run's line, and on that of each attempt it goes through."""
+    for attempt in case.line.attempts:
+        line = case.lines.of_attempt(attempt)
+        for segment in line.of_operator(reader):
+            taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
+            for (_, origin), epoch in taken:
+                yield Apply(
+                    origin=origin,
+                    epoch=numbers[epoch] if line.tip == case.line.tip else 0,
+                    attempt=segment.run.attempt,
+                    line=attempt,
+                )
 
 
 def _off_line(case: Case, name: str, number: int) -> Question:
     job = OracleJob(id=f"{name}, checkpoint {number}", workload=case.workload, cuts=(_cut(case, number),))
-    return Question(job=job, quick=Reckoned(states={number: _states(case, number)}))
+    return Question(job=job, quick=Reckoned(states={number: _states(case, number, applied=False)}))
 
 
-def _states(case: Case, number: int) -> dict[str, list[tuple[int, int | None, int | None, int]]]:
-    """The state by the quick checker of the nodes whose state the positions alone determine."""
-    if case.expected.follows_applies and case.history.guarantee != "exactly-once":
-        return {}
+def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEntry]]:
+    """The quick checker's state of the nodes that follow what was applied, or of those that do not."""
+    weaker = case.history.guarantee != "exactly-once"
+    follows = {node: weaker or grade == "H" for node, grade in case.classes.items()}
     states = case.expected.states(number)
-    return {node: list(entries.elements()) for node, entries in states.items() if case.classes[node] != "H"}
+    return {node: list(entries.elements()) for node, entries in states.items() if follows[node] is applied}
+
+
+def _cuts(case: Case) -> tuple[Cut, ...]:
+    """The completed checkpoints of the run's line, then the end of all input."""
+    ends = tuple(len(records) for _, _, records in case.workload.splits())
+    return (*(_cut(case, number) for number in case.line.checkpoints), Cut(name=INFINITE, positions=ends))
 
 
 def _cut(case: Case, number: int) -> Cut:
     return Cut(name=number, positions=tuple(case.positions(number)[split] for split, _, _ in case.workload.splits()))
-
-
-def _end(case: Case) -> Cut:
-    return Cut(name=INFINITE, positions=tuple(len(records) for _, _, records in case.workload.splits()))
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -12,15 +12,21 @@ are and which keyed node, if any, reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..workload import KEYED, Node, Workload
+from ..workload import KEYED, SINK, Node, Workload
 from .operators import kind_of, parameters_of
 from .tables import OracleJob
+
+
+def sink_number(job: int) -> int:
+    """The number of a job's sink among the readers, where nodes have that of their stream."""
+    return -1 - job
+
 
 Step = tuple[int, int | None, int | None, int | None]
 """A stateless operator: its kind's number and its parameters."""
@@ -145,6 +151,23 @@ class Batch:
             }
         )
 
+    def traced_readers(self) -> Iterator[tuple[int, str, OracleJob]]:
+        """(number, name, job) of the nodes and sinks that take their rows as the applies have them."""
+        for number, stream in enumerate(self.streams):
+            if stream.name in self.jobs[stream.job].applies:
+                yield number, stream.name, self.jobs[stream.job]
+        for number, job in enumerate(self.jobs):
+            if SINK in job.applies:
+                yield sink_number(number), SINK, job
+
+    def at_sinks(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The rows for sinks whose applications are told, each with its sink, and the other rows."""
+        told = [SINK in self.jobs[stream.job].applies for stream in self.streams]
+        sinks = pa.array([sink_number(stream.job) for stream in self.streams], pa.int32())
+        at = rows["at"].combine_chunks()
+        now = pa.array(told, pa.bool_()).take(at)
+        return rows.filter(now).append_column("node", sinks.take(at.filter(now))), rows.filter(pc.invert(now))
+
     def split(self, rows: pa.Table, depth: int) -> tuple[pa.Table, pa.Table]:
         """The rows that nodes of this depth read, each with what its reader is, and the other rows."""
         at = rows["at"].combine_chunks()
@@ -169,16 +192,28 @@ def _lists(ends: Sequence[int], values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
 
 
+APPLY = {
+    "to_node": pa.int32(),
+    "to_line": pa.int64(),
+    "to_attempt": pa.int64(),
+    "to_origin": pa.int64(),
+    "to_nth": pa.int64(),
+    "to_place": pa.int64(),
+    "to_epoch": pa.int32(),
+    "to_tip": pa.bool_(),
+}
+"""An application: `to_nth` counts those of one origin that an attempt took, `to_place` all of a node."""
+
+
 def applies_table(batch: Batch) -> pa.Table:
-    """One row an apply event: node, origin, its occurrence (the n-th of this origin), place and epoch."""
-    columns: tuple[list[int], ...] = ([], [], [], [], [])
-    for number, stream in enumerate(batch.streams):
-        seen: dict[int, int] = {}
-        for place, (origin, epoch) in enumerate(batch.jobs[stream.job].applies.get(stream.name, ())):
-            seen[origin] = seen.get(origin, 0) + 1
-            for column, value in zip(columns, (number, origin, seen[origin], place, epoch), strict=True):
+    """One row for each application that a job tells of."""
+    columns: tuple[list[int | bool], ...] = tuple([] for _ in APPLY)
+    for number, name, job in batch.traced_readers():
+        seen: dict[tuple[int, int, int], int] = {}
+        for place, (origin, epoch, attempt, line) in enumerate(job.applies[name]):
+            nth = seen[line, attempt, origin] = seen.get((line, attempt, origin), 0) + 1
+            row = (number, line, attempt, origin, nth, place, epoch, line == job.tip)
+            for column, value in zip(columns, row, strict=True):
                 column.append(value)
-    names = ("to_node", "to_origin", "to_occurrence", "to_place", "to_epoch")
-    types = (pa.int32(), pa.int64(), pa.int32(), pa.int64(), pa.int32())
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.table(arrays, names=list(names))
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, APPLY.values(), strict=True)]
+    return pa.table(arrays, names=list(APPLY))

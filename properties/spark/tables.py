@@ -15,10 +15,20 @@ StateEntry = tuple[int, int | None, int | None, int]
 
 
 class Apply(NamedTuple):
-    """One application on the line: the row's origin, and the cut (an index) it is the epoch of."""
+    """One application of a record, on the line that ends with attempt `line`.
+
+    What an attempt sent behind its last snapshot is off the line of the run's
+    end, and yet may have been taken by a receiver before that one's snapshot
+    (without alignment rightly so).  Hence the applications are told line by
+    line, for each attempt on the run's line that of its own end.
+    """
 
     origin: int
     epoch: int
+    """the cut (an index) it is the epoch of; on other lines than the run's it is not looked at"""
+    attempt: int = 0
+    """which took it"""
+    line: int = 0
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,15 +48,17 @@ class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
 
     `cuts` are the completed checkpoints on the line, then the closing one where
     that is no checkpoint; the epoch of a record is the first whose position lies
-    above it.  `applies` is given for nodes whose rows depend on the order of
-    merging or on repeats: the line's applications, each key's in order.  A node
-    that is not in it takes its rows by epoch, split and offset.
+    above it.  `applies` is given for nodes, and the sink, whose rows depend on
+    the order of merging or on repeats: the applications of each line, each key's
+    in order.  A node that is not in it takes its rows by epoch, split and offset.
+    `tip` is the attempt that the run's line ends with.
     """
 
     id: str
     workload: Workload
     cuts: tuple[Cut, ...]
     applies: dict[str, tuple[Apply, ...]] = {}
+    tip: int = 0
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,3 +39,6 @@ def test_both_reckonings_agree(guarantee: str) -> None:
     assert [(answer.id, answer.problem, answer.disagreements) for answer in answers] == [
         (one.job.id, "", ()) for one in questions
     ]
+    assert (
+        sum(bool(one.job.applies and answer.expected.rows) for one, answer in zip(questions, answers, strict=True)) > 3
+    )
