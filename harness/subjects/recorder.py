@@ -37,9 +37,7 @@ class RunLog:
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
         before = len(run.applies) + len(run.reads)
-        run.loaded = h.Loaded(
-            checkpoint=checkpoint, order=self._recorder.order(), applies_before=before, state=state
-        )
+        run.loaded = h.Loaded(checkpoint=checkpoint, order=self._recorder.order(), applies_before=before, state=state)
         self._recorder.show("state-loaded", run, checkpoint)
 
     def input_ended(self) -> None:
@@ -131,17 +129,13 @@ class Recorder:
                 )
             )
         elif what == "checkpoint-aborted":
-            journal.append(
-                h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=checkpoint or 0, reason=detail)
-            )
+            journal.append(h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=checkpoint or 0, reason=detail))
         if self.detailed:
             self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail)
 
     def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
         self.history.journal.append(
-            h.TaskFailed(
-                order=self.order(), at_us=self.now(), task=task, attempt=attempt, reason=reason, fault=fault
-            )
+            h.TaskFailed(order=self.order(), at_us=self.now(), task=task, attempt=attempt, reason=reason, fault=fault)
         )
 
     def coordinator(self, up: bool, fault: int | None) -> None:
@@ -161,9 +155,7 @@ class Recorder:
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
         self.history.journal.append(
-            h.CommandReturned(
-                order=self.order(), at_us=self.now(), command=command, checkpoint=checkpoint, error=error
-            )
+            h.CommandReturned(order=self.order(), at_us=self.now(), command=command, checkpoint=checkpoint, error=error)
         )
 
     def job_ended(self, job: int, status: str, checkpoint: CheckpointId | None, reason: str) -> None:
@@ -264,7 +256,10 @@ class Recorder:
             transaction.status, transaction.aborted = "aborted", order
         if self.detailed:
             self.timed(
-                f"transaction-{transaction.status}", request.writer, request.attempt, detail=f"{len(transaction.rows)} rows"
+                f"transaction-{transaction.status}",
+                request.writer,
+                request.attempt,
+                detail=f"{len(transaction.rows)} rows",
             )
 
     def looked(self, began: int, rows: int) -> None:

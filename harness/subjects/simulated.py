@@ -186,5 +186,3 @@ class Director:
 
     def job_ended(self, job: int, status: str) -> None:
         self._run.resume(status)
-
-

@@ -130,8 +130,13 @@ def settings(scenario: Scenario) -> Settings:
     )
     late = sum(deviation.by_us for deviation in scenario.deviations)
     work = scenario.workload.records() * (told.read_interval_us + told.apply_cost_us * 8)
-    limit = 500_000 + 20 * work + healing + late + troubles * (
-        2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 250_000
+    limit = (
+        500_000
+        + 20 * work
+        + healing
+        + late
+        + troubles
+        * (2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 250_000)
     )
     return Settings(
         memory=told.snapshot_store == "memory",
@@ -141,6 +146,7 @@ def settings(scenario: Scenario) -> Settings:
         apply_cost_us=told.apply_cost_us,
         channel_latency_us=told.channel_latency_us,
         control_latency_us=told.control_latency_us,
+        mailbox_us=told.channel_latency_us,
         snapshot_write_us=told.snapshot_write_us,
         transaction_us=told.transaction_us,
         limit_us=limit,

@@ -149,7 +149,8 @@ class Alignment:
         return aligning, [SetAside(signal.channel)]
 
     def next_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        assert isinstance(state, Aligning) and isinstance(signal, BarrierCame)
+        assert isinstance(state, Aligning)
+        assert isinstance(signal, BarrierCame)
         arrived = (*state.arrived, signal.channel)
         if len(arrived) < inputs:
             return msgspec.structs.replace(state, arrived=arrived), [SetAside(signal.channel)]

@@ -12,16 +12,15 @@ from typing import Any
 
 import msgspec
 
-from .checkpoints import Checkpoints, Pending
+from .attempts import Attempts
+from .checkpoints import Pending
 from .closing import Closing, close_step
 from .config import Config
 from .effects import (
     Effect,
     EndJob,
     ListSnapshots,
-    Note,
     Return,
-    SaveJob,
     SetTimer,
     Sweep,
     Tell,
@@ -32,7 +31,6 @@ from .events import (
     CompletedSnapshot,
     CoordinatorStarted,
     Event,
-    JobRecord,
     JobSaved,
     Received,
     SnapshotsListed,
@@ -41,63 +39,20 @@ from .events import (
     TaskLost,
     TimerFired,
 )
-from .ids import AttemptId, CheckpointId, TaskId
-from .messages import Ack, Cancel, Complete, Decline, Deploy, Finished, InputEnded, Running, Terminate
+from .ids import AttemptId, CheckpointId
+from .messages import Ack, Cancel, Complete, Decline, Finished, InputEnded, Running, Terminate
 from .parts import Parts
+from .stages import STATUS, Deploying, Ended, Listing, Restarting, Terminating
 from .topology import JobGraph
 
-
-class Listing(msgspec.Struct, frozen=True):
-    """Reading what is durable, before anything else."""
-
-    tries: int = 1
-
-
-class Saving(msgspec.Struct, frozen=True):
-    """A new attempt waits for its number to be durable."""
-
-    restores: CompletedSnapshot | None
-
-
-class Deploying(msgspec.Struct, frozen=True):
-    """The tasks of an attempt come up; `waiting` have not said that they run."""
-
-    restores: CompletedSnapshot | None
-    waiting: tuple[TaskId, ...]
-
-
-class Working(msgspec.Struct, frozen=True):
-    """Every task runs."""
-
-
-class Restarting(msgspec.Struct, frozen=True):
-    """An attempt failed; the next waits for its delay, and for a record being stored."""
-
-    cause: str
-    delayed: bool = True
-
-
-class Terminating(msgspec.Struct, frozen=True):
-    """Everything rests on a complete checkpoint (None: at-most-once); tasks commit and finish."""
-
-    checkpoint: CheckpointId | None
-    ending: str
-    waiting: tuple[TaskId, ...]
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """Over."""
-
-
-Stage = Listing | Saving | Deploying | Working | Restarting | Terminating | Closing | Ended
-
-STATUS = {"finish": "finished", "stop": "stopped", "drain": "drained"}
 LISTING_TRIES = 5
+FIRST_ATTEMPT = AttemptId(1)
+FIRST_CHECKPOINT = CheckpointId(1)
 EVERY_CHECKPOINT = CheckpointId(1 << 62)
 """Above every checkpoint's id: when the newest is lost, nothing sealed may be aborted."""
 
 
-class Coordinator:
+class Coordinator(Attempts):
     """The machine; what begins with `first_`, and `initial`, the snapshots that a resumed
     job takes over from the one before, matter only to a job without a record."""
 
@@ -108,28 +63,13 @@ class Coordinator:
         config: Config,
         parts: Parts,
         *,
-        first_attempt: AttemptId = AttemptId(1),
-        first_checkpoint: CheckpointId = CheckpointId(1),
+        first_attempt: AttemptId = FIRST_ATTEMPT,
+        first_checkpoint: CheckpointId = FIRST_CHECKPOINT,
         initial: Sequence[CompletedSnapshot] = (),
     ) -> None:
-        config.check()
-        self.job = job
-        self.config = config
-        self.parts = parts
-        self.tasks = tuple(task for task, _, _ in graph.tasks())
-        self.sinks = tuple(task for task, spec, _ in graph.tasks() if spec.role == "sink")
-        sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
-        self.checkpoints = Checkpoints(job, config, parts, self.tasks, sources)
+        super().__init__(job, graph, config, parts, AttemptId(first_attempt - 1))
         self.checkpoints.next_id = first_checkpoint
-        self.attempt = AttemptId(first_attempt - 1)
-        self.stage: Stage = Listing()
         self._initial = tuple(initial)
-        self._version = 0
-        self._had_snapshot = False
-        self._after_save: dict[int, Callable[[], list[Effect]]] = {}
-        self._waiting_commands: list[Commanded] = []
-        self._ended_inputs: tuple[TaskId, ...] = ()
-        self._restarts = 0
         self._failed_checkpoints = 0
         self._paused = False
         self._took_over = False
@@ -150,15 +90,6 @@ class Coordinator:
     def step(self, event: Event) -> list[Effect]:
         """What is to be done about an event, in this order."""
         return self._handlers[type(event)](event)
-
-    @property
-    def is_running(self) -> bool:
-        return isinstance(self.stage, Working)
-
-    @property
-    def is_live(self) -> bool:
-        """An attempt is up or coming up, so that a failure of it matters."""
-        return isinstance(self.stage, Deploying | Working | Terminating)
 
     @property
     def is_ending(self) -> bool:
@@ -197,78 +128,6 @@ class Coordinator:
             return self._close("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
         sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self.parts.cleanup.on_takeover(True) else []
         return [*sweep, *self._start_attempt("a new coordinator took over")]
-
-    # -- attempts ------------------------------------------------------------------
-
-    def _start_attempt(self, cause: str) -> list[Effect]:
-        self.attempt = AttemptId(self.attempt + 1)
-        restores = self.checkpoints.newest() if self.config.rewinds else None
-        self.stage = Saving(restores)
-        self._ended_inputs = ()
-        note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
-        return self._save(lambda: [note, *self._deploy(restores)])
-
-    def _deploy(self, restores: CompletedSnapshot | None) -> list[Effect]:
-        self.stage = Deploying(restores, self.tasks)
-        suspended = restores is not None and restores.ending != "" and restores.job == self.job
-        deploys = [
-            Tell(
-                task,
-                Deploy(
-                    attempt=self.attempt,
-                    checkpoint=restores.checkpoint if restores else None,
-                    handle=restores.handles.get(task) if restores and task not in restores.states else None,
-                    state=restores.states.get(task) if restores else None,
-                    suspended=suspended,
-                ),
-            )
-            for task in self.tasks
-        ]
-        return [*deploys, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
-
-    def _on_running(self, message: Running) -> list[Effect]:
-        if not isinstance(self.stage, Deploying):
-            return []
-        waiting = tuple(task for task in self.stage.waiting if task != message.task)
-        restores = self.stage.restores
-        self.stage = Deploying(restores, waiting)
-        if waiting:
-            return []
-        self.stage = Working()
-        up: list[Effect] = [Note("attempt-running", None, self.attempt)]
-        if restores is not None and restores.ending and restores.job == self.job:
-            return [*up, *self._terminate(restores.checkpoint, restores.ending)]
-        commands, self._waiting_commands = self._waiting_commands, []
-        timer = [SetTimer("checkpoint", self.config.checkpoint_interval_us)] if self.config.rewinds else []
-        return [*up, *timer, *(effect for command in commands for effect in self._on_command(command))]
-
-    def _on_lost(self, event: TaskLost) -> list[Effect]:
-        if event.attempt != self.attempt or not self.parts.failover.restarts_again(self):
-            return []
-        return self._fail_over(f"{event.task}: {event.reason}")
-
-    def _fail_over(self, cause: str) -> list[Effect]:
-        """The attempt is lost: give up what is pending, and start again after a delay."""
-        stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
-        effects = [
-            *self.checkpoints.abandon(f"the attempt failed: {cause}"),
-            *(Tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
-            *(Return(command, error=f"the attempt failed: {cause}") for command in stops),
-        ]
-        self._restarts += 1
-        if self._restarts > self.config.restart_attempts:
-            reason = f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"
-            return [*effects, *self._close("failed", reason)]
-        sweep = [Sweep(())] if self.parts.cleanup.on_failure() else []
-        self.stage = Restarting(cause)
-        return [*effects, *sweep, SetTimer("restart", self.config.restart_delay_us)]
-
-    def _restart(self) -> list[Effect]:
-        assert isinstance(self.stage, Restarting)
-        self.stage = Restarting(self.stage.cause, delayed=False)
-        if self.checkpoints.storing and self.parts.failover.awaits_store():
-            return []
-        return self._start_attempt(self.stage.cause)
 
     # -- checkpoints ---------------------------------------------------------------
 
@@ -312,12 +171,6 @@ class Coordinator:
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
         return [*effects, *self._resume_restart(), *self._after_abort(pending, event.reason)]
-
-    def _resume_restart(self) -> list[Effect]:
-        """A restart that waited for a record to be stored goes on."""
-        if isinstance(self.stage, Restarting) and not self.stage.delayed and not self.checkpoints.storing:
-            return self._start_attempt(self.stage.cause)
-        return []
 
     def _abort(self, pending: Pending, reason: str) -> list[Effect]:
         return [*self.checkpoints.abort(pending, reason), *self._after_abort(pending, reason)]
@@ -440,6 +293,9 @@ class Coordinator:
     # -- commands ------------------------------------------------------------------
 
     def _on_command(self, event: Commanded) -> list[Effect]:
+        if isinstance(self.stage, Listing):
+            self._waiting_commands.append(event)
+            return []
         if event.kind == "cancel":
             if isinstance(self.stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
@@ -476,24 +332,3 @@ class Coordinator:
         elif name == "close" and isinstance(self.stage, Closing):
             return self.stage.requests()
         return []
-
-    def _save(self, then: Callable[[], list[Effect]], closing: str = "", reason: str = "") -> list[Effect]:
-        """Make the job's record durable, and go on only then."""
-        self._version += 1
-        self._after_save[self._version] = then
-        return [SaveJob(self._record(closing, reason))]
-
-    def _record(self, closing: str = "", reason: str = "") -> JobRecord:
-        return JobRecord(
-            job=self.job,
-            attempt=self.attempt,
-            next_checkpoint=self.checkpoints.next_id,
-            version=self._version,
-            had_snapshot=self._had_snapshot or bool(self.checkpoints.retained),
-            closing=closing,
-            reason=reason,
-        )
-
-    def _on_saved(self, event: JobSaved) -> list[Effect]:
-        then = self._after_save.pop(event.version, None)
-        return then() if then is not None else []

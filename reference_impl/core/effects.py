@@ -6,7 +6,7 @@ happen before another is durable, it is inside it: `Persist(â€¦, then=(Report(â€
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -15,6 +15,12 @@ from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Element, ToCoordinator, ToTask
 from .state import Snapshot, TaskState
 from .transactions import AnyRequest
+
+
+class Deferred(Protocol):
+    """Something that a task put off: what is to be done when its turn comes."""
+
+    def open(self, task: Any) -> list[Effect]: ...
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -111,9 +117,9 @@ class Transact(Effect):
 
 
 class Mail(Effect):
-    """Put a mail into this machine's own mailbox, behind what is already due."""
+    """Put a mail into the task's own mailbox: it is opened when nothing else is due."""
 
-    mail: Any
+    mail: Deferred
 
 
 class SetTimer(Effect):

@@ -66,7 +66,7 @@ class Answered(Event):
 
 
 class Mailed(Event):
-    """A mail that the machine deferred to itself has its turn."""
+    """A mail that the task put off (`effects.Deferred`) has its turn."""
 
     mail: Any
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .coordinator import Coordinator
     from .sink import TransactionalSink
     from .source import SourceTask
-    from .task import Task
 
 
 class Part:
@@ -128,9 +127,7 @@ class SinkRecovery(Part):
         """Everything in the restored snapshot: its checkpoint is complete."""
         return list(restored)
 
-    def to_abort(
-        self, restored: Sequence[Sealed], unfinished: Sequence[tuple[str, CheckpointId | None]]
-    ) -> list[str]:
+    def to_abort(self, restored: Sequence[Sealed], unfinished: Sequence[tuple[str, CheckpointId | None]]) -> list[str]:
         """Everything else that the writer left unfinished."""
         kept = [transaction.name for transaction in restored]
         return [name for name, _ in unfinished if name not in kept]
@@ -262,5 +259,3 @@ class Parts:
     def reached(self) -> bool:
         """Whether the wrong code of any replaced part ran."""
         return any(part.reached for part in vars(self).values())
-
-

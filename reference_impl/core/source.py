@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from .config import Config
-from .effects import Effect, LoadPositions, Mail, Rest, SavePosition
-from .events import Event, Mailed, Poll, PositionsLoaded
+from .effects import Effect, LoadPositions, Rest, SavePosition
+from .events import Event, Poll, PositionsLoaded
 from .ids import CheckpointId
 from .messages import Abort, CancelBarrier, Deploy, Record, Trigger
 from .parts import Parts
@@ -29,12 +29,6 @@ class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
 
     split: int
     records: Sequence[tuple[int | None, int | None, int]]
-
-
-class SendBarrier(msgspec.Struct, frozen=True):
-    """A mail: put the barrier into the stream."""
-
-    checkpoint: CheckpointId
 
 
 class SourceTask(Task):
@@ -134,11 +128,3 @@ class SourceTask(Task):
         if message.checkpoint > self._last and message.checkpoint not in self._aborted:
             self._aborted = (*self._aborted, message.checkpoint)
         return []
-
-    def later_barrier(self, checkpoint: CheckpointId) -> Effect:
-        """The barrier by a mail of its own: between it and the position a record may be read."""
-        return Mail(SendBarrier(checkpoint))
-
-    def on_mail(self, event: Mailed) -> list[Effect]:
-        return self.barrier(event.mail.checkpoint)
-

@@ -43,9 +43,6 @@ from .topology import key_group, owner
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id."""
 
-RELEASE = "release"
-"""The mail by which a task lets out what it held back."""
-
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
     """One outgoing edge of a task: its channels by number, in the order of the receivers."""
@@ -253,7 +250,8 @@ class Task:
         raise ProtocolViolated(f"{self.spec.task} asked nothing")
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        raise ProtocolViolated(f"{self.spec.task} sent itself no mail")
+        effects: list[Effect] = event.mail.open(self)
+        return effects
 
 
 class InputTask(Task):
@@ -302,6 +300,13 @@ class InputTask(Task):
         return [*self.record(checkpoint), *self.barrier(checkpoint)]
 
 
+class Release:
+    """The mail by which a task lets out what it held back."""
+
+    def open(self, task: OperatorTask) -> list[Effect]:
+        return task.release()
+
+
 class OperatorTask(InputTask):
     """A task around a user's operator; it may hold rows back and let them out by a mail."""
 
@@ -311,7 +316,7 @@ class OperatorTask(InputTask):
         self._held: list[Record] = []
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
-        effects = self._release() if self._held else []
+        effects = self.release() if self._held else []
         try:
             rows = self.operator.apply(record, self.spec.gates[channel])
         except Exception as error:  # whatever a user's function raises fails its task, not the engine
@@ -326,23 +331,21 @@ class OperatorTask(InputTask):
         if first is None:
             return []
         self._held.extend(row for row in rest if row is not None)
-        later = [Mail(RELEASE)] if self._held and self.parts.held_output.by_itself() else []
+        later = [Mail(Release())] if self._held and self.parts.held_output.by_itself() else []
         return [*self.emit((first,)), *later]
 
-    def _release(self) -> list[Effect]:
+    def release(self) -> list[Effect]:
+        """Let out what is held back."""
         held, self._held = self._held, []
         return self.emit(held)
 
-    def on_mail(self, event: Mailed) -> list[Effect]:
-        return self._release()
-
     def cut(self, checkpoint: CheckpointId) -> list[Effect]:
         held = self._held and self.parts.held_output.before_barrier(self._held)
-        return [*(self._release() if held else []), *super().cut(checkpoint)]
+        return [*(self.release() if held else []), *super().cut(checkpoint)]
 
     def end_input(self) -> list[Effect]:
         held = self._held and self.parts.held_output.before_barrier(self._held)
-        return [*(self._release() if held else []), *super().end_input()]
+        return [*(self.release() if held else []), *super().end_input()]
 
     def take_over(self, state: TaskState) -> None:
         self.operator.restore(state.entries)

@@ -1,12 +1,29 @@
-"""Deliberately wrong variants of single decisions, each modelled on a real bug."""
+"""Deliberately wrong variants of single decisions, each modelled on a real bug.
+
+A defect replaces parts of the engine (`core.parts.Parts`) by variants with a
+method or two overridden, and names the invariant that it must violate.  The core
+knows nothing of them.  The ids are those of docs/defects.md, where the bug, its
+upstream report and what the variant does are told.
+"""
 
 from __future__ import annotations
 
 from ..core.parts import Parts
+from . import alignment, coordination, recovery, sinks, state
+from .registry import Defect
 
-DEFECTS: dict[str, object] = {}
+DEFECTS: dict[str, Defect] = {
+    defect.id: defect for group in (alignment, coordination, recovery, state, sinks) for defect in group.DEFECTS
+}
+"""Every planted defect by its id."""
 
 
 def parts_for(defect: str | None) -> Parts:
-    """The decisions of a run: the correct ones, or with one defect planted."""
-    return Parts()
+    """The decisions of a run: the correct ones, or with one defect planted.
+
+    Raises KeyError for a defect that does not exist.
+    """
+    return Parts(**DEFECTS[defect].replacements()) if defect else Parts()
+
+
+__all__ = ["DEFECTS", "Defect", "parts_for"]

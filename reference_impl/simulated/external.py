@@ -105,6 +105,8 @@ class TransactionStore:
         if account.status == "aborted":
             return Denied(reason=f"transaction {request.name} has been aborted")
         if isinstance(request, Write):
+            if account.status == "prepared":
+                return Denied(reason=f"transaction {request.name} is sealed")
             account.rows.extend(request.rows)
         elif isinstance(request, PreCommit):
             self._seal(account, request)

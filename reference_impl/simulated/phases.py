@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.coordinator import Restarting, Terminating, Working
 from ..core.sink import TransactionalSink
+from ..core.stages import Restarting, Terminating, Working
 
 if TYPE_CHECKING:
     from .world import World

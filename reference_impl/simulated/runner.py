@@ -56,9 +56,6 @@ class TaskRunner:
         log: TaskLog,
         inputs: list[DataChannel],
         outputs: list[DataChannel],
-        *,
-        read_interval: int,
-        apply_cost: int,
     ) -> None:
         self.world = world
         self.task = task
@@ -85,8 +82,8 @@ class TaskRunner:
         self._wake_at = NEVER
         self._busy_until = 0
         self._next_poll = 0
-        self._read_interval = read_interval
-        self._apply_cost = apply_cost
+        self._read_interval = world.settings.read_interval_us
+        self._apply_cost = world.settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
         self._watched = world.watches("record-applied") or world.watches("record-read")
         self._carry_out: dict[type, Callable[[Any], None]] = {
@@ -136,9 +133,11 @@ class TaskRunner:
             self._busy_until = now + self._apply_cost
             self.feed(self._mail.popleft())
             self.schedule(self._busy_until)
-        elif self._outbox or not self.opened:
-            return
-        elif self.polling:
+        elif self.opened and not self._outbox:
+            self._work(now)
+
+    def _work(self, now: int) -> None:
+        if self.polling:
             self._poll(now)
         else:
             self._take(now)
@@ -199,9 +198,8 @@ class TaskRunner:
             return
         channel = self.inputs[chosen]
         element = channel.queue[0][1]
-        if self._watched and type(element) is Record:
-            if not self.world.point("record-applied", self.name, "before", self) or not channel.queue:
-                return
+        if self._watched and not self._may_take(channel, element):
+            return
         channel.queue.popleft()
         channel.taken += 1
         if channel.sender is not None:
@@ -219,6 +217,12 @@ class TaskRunner:
         else:
             self._take_other(chosen, channel, element)
         self.schedule(self._busy_until)
+
+    def _may_take(self, channel: DataChannel, element: Element) -> bool:
+        """Whether the task, and the channel's content, outlive what waits for this point."""
+        if type(element) is not Record:
+            return True
+        return self.world.point("record-applied", self.name, "before", self) and bool(channel.queue)
 
     def _take_other(self, number: int, channel: DataChannel, element: Element) -> None:
         what = "barrier-received" if isinstance(element, Barrier) else ""
@@ -302,7 +306,10 @@ class TaskRunner:
         self.schedule(max(self.world.loop.now, self._busy_until))
 
     def _post(self, effect: Mail) -> None:
-        self._mail.append(Mailed(effect.mail))
+        self.world.loop.after(self.world.settings.mailbox_us, self._mail_came, effect.mail)
+
+    def _mail_came(self, mail: object, _: None) -> None:
+        self._mail.append(Mailed(mail))
         self.schedule(max(self.world.loop.now, self._busy_until))
 
     def _restored(self, effect: Restored) -> None:
@@ -354,8 +361,12 @@ class TaskRunner:
     # -- standing still and dying ------------------------------------------------------
 
     def thaw(self) -> None:
-        """Its synchronous snapshot is written: go on with what waited."""
+        """Its synchronous snapshot is written: take one element, then what else waited, or
+        snapshots that come faster than they are written would leave no room for work."""
         self.frozen = False
+        now = self.world.loop.now
+        if self.opened and not self.paused and not self._outbox and not self._mail and now >= self._busy_until:
+            self._work(now)
         self._go_on()
 
     def pause(self) -> None:

@@ -11,7 +11,6 @@ from ..core.transactions import (
     Begin,
     Commit,
     Denied,
-    Done,
     NoAnswer,
     Outcome,
     PreCommit,
@@ -87,9 +86,7 @@ class Sessions:
                 return NoAnswer(reason=how)
         return self._done(request, 0)
 
-    def _answer(
-        self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]
-    ) -> None:
+    def _answer(self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]) -> None:
         (asker, number), (request, outcome) = asked, answer
         answered = isinstance(request, Commit)
         if answered and not self.world.point("commit-answered", asker.name, "before", asker):

@@ -15,6 +15,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     apply_cost_us: int = 20
     channel_latency_us: int = 100
     control_latency_us: int = 200
+    mailbox_us: int = 100
+    """until what a task put off has its turn"""
     snapshot_write_us: int = 800
     transaction_us: int = 150
     detection_us: int = 500

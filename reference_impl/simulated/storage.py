@@ -47,8 +47,7 @@ class SnapshotFiles:
     def listed(self) -> tuple[CompletedSnapshot, ...]:
         """Every complete checkpoint, oldest first."""
         return tuple(
-            msgspec.json.decode(self.records[checkpoint], type=CompletedSnapshot)
-            for checkpoint in sorted(self.records)
+            msgspec.json.decode(self.records[checkpoint], type=CompletedSnapshot) for checkpoint in sorted(self.records)
         )
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:

@@ -118,7 +118,8 @@ class Stores:
         return lost
 
     def load(self, runner: TaskRunner, handle: Handle) -> None:
-        self.world.loop.after(self.world.settings.snapshot_write_us // 2, self._loaded, runner, handle)
+        late = self.world.decisions.late(f"read {runner.name}")
+        self.world.loop.after(self.world.settings.snapshot_write_us // 2 + late, self._loaded, runner, handle)
 
     def _loaded(self, runner: TaskRunner, handle: Handle) -> None:
         failing = self.arms.take("fail-read", runner.name) if runner.alive else None
@@ -149,7 +150,7 @@ class Stores:
     def store(self, runner: CoordinatorRunner, effect: Store) -> None:
         settings = self.world.settings
         cost = 1 if settings.memory else settings.snapshot_write_us // 2
-        runner.later(cost, self._stored, effect)
+        runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, effect)
 
     def _stored(self, runner: CoordinatorRunner, effect: Store) -> None:
         snapshot = effect.snapshot

@@ -13,25 +13,27 @@ from ..core.config import Config
 from ..core.coordinator import Coordinator
 from ..core.effects import EndJob, Return
 from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
-from ..core.ids import AttemptId, CheckpointId, TaskId, channel_id
+from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import AnyControl, kind_of
 from ..core.parts import Parts
-from ..core.sink import DirectSink, TransactionalSink
-from ..core.source import SourceTask, SplitLog
-from ..core.task import OperatorTask, Output, Task, TaskSpec
-from ..core.topology import JobGraph, OperatorSpec
+from ..core.source import SplitLog
+from ..core.task import Task
+from ..core.topology import JobGraph
 from ..trace import Observer
+from .assembly import Assembly
 from .control import ControlPlane
 from .coordination import CoordinatorRunner
 from .decisions import Decisions
 from .director import Director
-from .links import DataChannel
 from .loop import Loop
 from .phases import phase_of
 from .runner import TaskRunner
 from .sessions import Sessions
 from .settings import Settings
 from .stores import Stores
+
+FIRST: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = (AttemptId(1), CheckpointId(1), ())
+"""How the first job is submitted: its first attempt, its first checkpoint, nothing to take over."""
 
 
 class World:
@@ -75,18 +77,15 @@ class World:
         self._at_trigger: dict[int, tuple[int, int]] = {}
         """what had happened when each checkpoint was triggered"""
         self._endless = not all(spec.bounded for spec in graph.operators)
-        self._logs = {log.split: log for log in logs}
-        self._identity = identity
+        self._assembly = Assembly(self, logs, identity)
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
-        self._channels: dict[tuple[str, AttemptId], DataChannel] = {}
         self._latest: dict[TaskId, TaskRunner] = {}
-        self._specs = {task: (spec, subtask) for task, spec, subtask in graph.tasks()}
         self._nodes = {task: number % settings.nodes for number, (task, _, _) in enumerate(graph.tasks())}
-        self._wires = list(graph.wires())
         self._director: Director | None = None
         self._watched: frozenset[str] = frozenset()
         self._phase = ""
         self._attempts = 0
+        self._submission: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = FIRST
         self._commands: dict[int, int] = {}
         self._poisoned: dict[TaskId, Callable[[Task], None]] = {}
 
@@ -108,17 +107,17 @@ class World:
         previous = self.stores.jobs.records.get(self.job)
         self.job += 1
         self.job_over = False
-        machine = self._coordinator(
+        self._submission = (
             AttemptId(previous.attempt + 2) if previous else AttemptId(1),
             CheckpointId(previous.next_checkpoint + 8) if previous else CheckpointId(1),
-            initial,
+            tuple(initial),
         )
-        self.coordinator = CoordinatorRunner(self, machine)
+        self.coordinator = CoordinatorRunner(self, self._coordinator())
         self.coordinator.feed(CoordinatorStarted(None))
 
-    def _coordinator(
-        self, attempt: AttemptId, checkpoint: CheckpointId, initial: Sequence[CompletedSnapshot]
-    ) -> Coordinator:
+    def _coordinator(self) -> Coordinator:
+        """A coordinator that knows how the job was submitted, and nothing more."""
+        attempt, checkpoint, initial = self._submission
         return Coordinator(
             self.job,
             self.graph,
@@ -133,7 +132,7 @@ class World:
         """Another coordinator comes up and learns what is durable."""
         if self.job_over or (self.coordinator is not None and self.coordinator.alive):
             return
-        self.coordinator = CoordinatorRunner(self, self._coordinator(AttemptId(1), CheckpointId(1), ()))
+        self.coordinator = CoordinatorRunner(self, self._coordinator())
         self.observer.coordinator(True, None)
         record = self.stores.jobs.records.get(self.job)
         self.coordinator.feed(CoordinatorStarted(record))
@@ -192,73 +191,12 @@ class World:
             return
         if before is not None and before.alive and not before.paused:
             before.end("cancelled")
-        runner = self._build(task, attempt)
+        runner = self._assembly.runner(task, attempt, self.job)
         self._runners[(task, attempt)] = runner
         self._latest[task] = runner
         poison = self._poisoned.get(task)
         if poison is not None:
             poison(runner.task)
-
-    def _build(self, task: TaskId, attempt: AttemptId) -> TaskRunner:
-        spec, subtask = self._specs[task]
-        into = [wire for wire in self._wires if wire.receiver == task]
-        out = [wire for wire in self._wires if wire.sender == task]
-        inputs = [self._channel(wire.sender, task, attempt) for wire in into]
-        outputs = [self._channel(task, wire.receiver, attempt) for wire in out]
-        edges = tuple(Output(partitioning=wire.partitioning, channels=()) for wire in out[:1])
-        if out:
-            edges = (Output(partitioning=out[0].partitioning, channels=tuple(range(len(out)))),)
-        described = TaskSpec(
-            task=task,
-            job=self.job,
-            attempt=attempt,
-            gates=tuple(wire.gate for wire in into),
-            outputs=edges,
-            key_groups=self.graph.key_groups,
-        )
-        names = [channel.name for channel in inputs], [channel.name for channel in outputs]
-        log = self.observer.task_started(task, spec.name, subtask, attempt, self.job, *names)
-        runner = TaskRunner(
-            self,
-            self._machine(spec, subtask, described),
-            log,
-            inputs,
-            outputs,
-            read_interval=self.settings.read_interval_us,
-            apply_cost=self.settings.apply_cost_us,
-        )
-        for number, channel in enumerate(inputs):
-            channel.receiver, channel.number = runner, number
-            if channel.queue:
-                runner.schedule(channel.queue[0][0])
-        for channel in outputs:
-            channel.sender = runner
-        return runner
-
-    def _channel(self, sender: TaskId, receiver: TaskId, attempt: AttemptId) -> DataChannel:
-        name = channel_id(sender, receiver)
-        channel = self._channels.get((name, attempt))
-        if channel is None:
-            channel = DataChannel(
-                name,
-                self.loop,
-                self.observer.channel_opened(name, attempt),
-                capacity=self.settings.channel_capacity,
-                latency=self.settings.channel_latency_us,
-                late=self.decisions.of(f"message {name}"),
-            )
-            self._channels[(name, attempt)] = channel
-        return channel
-
-    def _machine(self, spec: OperatorSpec, subtask: int, described: TaskSpec) -> Task:
-        if spec.role == "source":
-            logs = [self._logs[split] for split in self.graph.splits_of(spec, subtask)]
-            return SourceTask(described, self.config, self.parts, logs, spec.bounded)
-        if spec.role == "operator" and spec.build is not None:
-            return OperatorTask(described, self.config, self.parts, spec.build())
-        if self.config.sink == "transactional":
-            return TransactionalSink(described, self.config, self.parts)
-        return DirectSink(described, self.config, self.parts, self._identity)
 
     # -- failures ----------------------------------------------------------------------
 
@@ -316,9 +254,7 @@ class World:
     def watches(self, point: str) -> bool:
         return point in self._watched
 
-    def point(
-        self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None
-    ) -> bool:
+    def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
         """A protocol point is reached; whether the one who reached it still lives."""
         if point in self._watched and self._director is not None:
             self._director.reached(point, task, side)

@@ -1,0 +1,184 @@
+"""How attempts of the dataflow come up, fail, and are followed by others (ABS-6).
+
+This is one half of the coordinator; the other, `coordinator.Coordinator`, says
+what is done while an attempt runs and how the job ends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from .checkpoints import Checkpoints
+from .config import Config
+from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
+from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved, TaskLost
+from .ids import AttemptId, CheckpointId, TaskId
+from .messages import Cancel, Deploy, Running
+from .parts import Parts
+from .stages import Deploying, Listing, Restarting, Saving, Stage, Terminating, Working
+from .topology import JobGraph
+
+
+class Attempts(ABC):
+    """One attempt at a time: its number durable first, then deployed, running, lost."""
+
+    def __init__(self, job: int, graph: JobGraph, config: Config, parts: Parts, attempt: AttemptId) -> None:
+        """`attempt` is the last one that there was."""
+        config.check()
+        self.job = job
+        self.config = config
+        self.parts = parts
+        self.tasks = tuple(task for task, _, _ in graph.tasks())
+        self.sinks = tuple(task for task, spec, _ in graph.tasks() if spec.role == "sink")
+        sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
+        self.checkpoints = Checkpoints(job, config, parts, self.tasks, sources)
+        self.attempt = attempt
+        self.stage: Stage = Listing()
+        self._version = 0
+        self._had_snapshot = False
+        self._after_save: dict[int, Callable[[], list[Effect]]] = {}
+        self._waiting_commands: list[Commanded] = []
+        self._ended_inputs: tuple[TaskId, ...] = ()
+        self._restarts = 0
+
+    @property
+    def is_running(self) -> bool:
+        return isinstance(self.stage, Working)
+
+    @property
+    def is_live(self) -> bool:
+        """An attempt is up or coming up, so that a failure of it matters."""
+        return isinstance(self.stage, Deploying | Working | Terminating)
+
+    # -- coming up -----------------------------------------------------------------
+
+    def _start_attempt(self, cause: str) -> list[Effect]:
+        self.attempt = AttemptId(self.attempt + 1)
+        restores = self.checkpoints.newest() if self.config.rewinds else None
+        self.stage = Saving(restores)
+        self._ended_inputs = ()
+
+        def when_saved() -> list[Effect]:
+            return self._deploy(restores, cause) if isinstance(self.stage, Saving) else []
+
+        return self._save(when_saved)
+
+    def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
+        self.stage = Deploying(restores, self.tasks)
+        note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
+        orders = deployment(self.tasks, self.attempt, self.job, restores)
+        return [note, *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+
+    def _on_running(self, message: Running) -> list[Effect]:
+        if not isinstance(self.stage, Deploying):
+            return []
+        waiting = tuple(task for task in self.stage.waiting if task != message.task)
+        restores = self.stage.restores
+        self.stage = Deploying(restores, waiting)
+        if waiting:
+            return []
+        self.stage = Working()
+        up: list[Effect] = [Note("attempt-running", None, self.attempt)]
+        if restores is not None and restores.ending and restores.job == self.job:
+            return [*up, *self._terminate(restores.checkpoint, restores.ending)]
+        if len(self._ended_inputs) == len(self.tasks):
+            up.extend(self._finish())
+        commands, self._waiting_commands = self._waiting_commands, []
+        timer = [SetTimer("checkpoint", self.config.checkpoint_interval_us)] if self.config.rewinds else []
+        return [*up, *timer, *(effect for command in commands for effect in self._on_command(command))]
+
+    def _on_lost(self, event: TaskLost) -> list[Effect]:
+        if event.attempt != self.attempt or not self.parts.failover.restarts_again(self):
+            return []
+        return self._fail_over(f"{event.task}: {event.reason}")
+
+    def _fail_over(self, cause: str) -> list[Effect]:
+        """The attempt is lost: give up what is pending, and start again after a delay."""
+        stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
+        effects = [
+            *self.checkpoints.abandon(f"the attempt failed: {cause}"),
+            *(Tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
+            *(Return(command, error=f"the attempt failed: {cause}") for command in stops),
+        ]
+        self._restarts += 1
+        if self._restarts > self.config.restart_attempts:
+            reason = f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"
+            return [*effects, *self._close("failed", reason)]
+        sweep = [Sweep(())] if self.parts.cleanup.on_failure() else []
+        self.stage = Restarting(cause)
+        return [*effects, *sweep, SetTimer("restart", self.config.restart_delay_us)]
+
+    def _restart(self) -> list[Effect]:
+        assert isinstance(self.stage, Restarting)
+        self.stage = Restarting(self.stage.cause, delayed=False)
+        if self.checkpoints.storing and self.parts.failover.awaits_store():
+            return []
+        return self._start_attempt(self.stage.cause)
+
+    def _resume_restart(self) -> list[Effect]:
+        """A restart that waited for a record to be stored goes on."""
+        if isinstance(self.stage, Restarting) and not self.stage.delayed and not self.checkpoints.storing:
+            return self._start_attempt(self.stage.cause)
+        return []
+
+    # -- the job's record ------------------------------------------------------------
+
+    def _save(self, then: Callable[[], list[Effect]], closing: str = "", reason: str = "") -> list[Effect]:
+        """Make the job's record durable, and go on only then."""
+        self._version += 1
+        self._after_save[self._version] = then
+        record = JobRecord(
+            job=self.job,
+            attempt=self.attempt,
+            next_checkpoint=self.checkpoints.next_id,
+            version=self._version,
+            had_snapshot=self._had_snapshot or bool(self.checkpoints.retained),
+            closing=closing,
+            reason=reason,
+        )
+        return [SaveJob(record)]
+
+    def _on_saved(self, event: JobSaved) -> list[Effect]:
+        then = self._after_save.pop(event.version, None)
+        return then() if then is not None else []
+
+    # -- what the other half does ----------------------------------------------------
+
+    @abstractmethod
+    def _terminate(self, checkpoint: CheckpointId | None, ending: str) -> list[Effect]: ...
+
+    @abstractmethod
+    def _finish(self) -> list[Effect]: ...
+
+    @abstractmethod
+    def _close(self, status: str, reason: str) -> list[Effect]: ...
+
+    @abstractmethod
+    def _on_command(self, event: Commanded) -> list[Effect]: ...
+
+
+def deployment(
+    tasks: Sequence[TaskId], attempt: AttemptId, job: int, restores: CompletedSnapshot | None
+) -> list[Effect]:
+    """The orders that bring an attempt up, each task with its part of the snapshot.
+
+    What this job already ended on is restored only to finish its commits: its
+    sources are suspended.
+    """
+    if restores is None:
+        return [Tell(task, Deploy(attempt=attempt)) for task in tasks]
+    suspended = restores.ending != "" and restores.job == job
+    return [
+        Tell(
+            task,
+            Deploy(
+                attempt=attempt,
+                checkpoint=restores.checkpoint,
+                handle=None if task in restores.states else restores.handles.get(task),
+                state=restores.states.get(task),
+                suspended=suspended,
+            ),
+        )
+        for task in tasks
+    ]

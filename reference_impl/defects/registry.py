@@ -1,0 +1,22 @@
+"""What a planted defect is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ..core.alignment import Alignment
+from ..core.parts import Part
+
+
+class Defect(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrong variant of some decisions; `replacements` makes fresh ones for each run."""
+
+    id: str
+    upstream: str
+    """the report of the bug that it is modelled on"""
+    title: str
+    invariant: str
+    """what it must violate"""
+    replacements: Callable[[], dict[str, Part | Alignment]]

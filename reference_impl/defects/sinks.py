@@ -1,0 +1,206 @@
+"""Group I: what a two-phase commit gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.effects import Effect, Mail
+from ..core.ids import AttemptId, CheckpointId, TaskId
+from ..core.parts import Committing, Naming, PreCommitting, SinkRecovery
+from ..core.sink import TransactionalSink
+from ..core.state import Sealed
+from ..core.transactions import Fence, NoAnswer, Outcome
+from .registry import Defect
+
+Unfinished = Sequence[tuple[str, CheckpointId | None]]
+
+
+class NoFlush(PreCommitting):
+    """I01: the checkpoint is acknowledged while rows are still gathered in the client."""
+
+    def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
+        self.reached = True
+        return [*sink.seal_current(checkpoint), *sink.begin_transaction()]
+
+
+class CommitsOnlyThis(Committing):
+    """I03: a notification commits its own checkpoint's transaction and no older one."""
+
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
+        self.reached = self.reached or any(transaction.checkpoint < checkpoint for transaction in sealed)
+        return [transaction for transaction in sealed if transaction.checkpoint == checkpoint]
+
+
+class SwallowsInRecovery(Committing):
+    """I05: a commit that fails during recovery is taken for one that was done before."""
+
+    def verdict(self, outcome: Outcome, recovering: bool) -> str:
+        if recovering and isinstance(outcome, NoAnswer):
+            self.reached = True
+            return "done"
+        return super().verdict(outcome, recovering)
+
+
+class KeepsSealed(SinkRecovery):
+    """I06: lingering transactions are aborted only if they were never sealed."""
+
+    def to_abort(self, restored: Sequence[Sealed], unfinished: Unfinished) -> list[str]:
+        right = super().to_abort(restored, unfinished)
+        still_open = [name for name, sealed_for in unfinished if sealed_for is None]
+        self.reached = self.reached or any(name not in still_open for name in right)
+        return [name for name in right if name in still_open]
+
+
+class ForgetsFailed(Committing):
+    """I11: a commit that fails is logged, and forgotten."""
+
+    def verdict(self, outcome: Outcome, recovering: bool) -> str:
+        if not recovering and isinstance(outcome, NoAnswer):
+            self.reached = True
+            return "done"
+        return super().verdict(outcome, recovering)
+
+
+class KeepsOneOfMany(SinkRecovery):
+    """I12: restored transactions are kept by subtask alone, so that one displaces the others."""
+
+    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+        self.reached = self.reached or len(restored) > 1
+        return list(restored[-1:])
+
+    def to_abort(self, restored: Sequence[Sealed], unfinished: Unfinished) -> list[str]:
+        return super().to_abort(restored[-1:], unfinished)
+
+
+class AbortsRestored(SinkRecovery):
+    """I19: what the restored snapshot holds is rolled back, though its positions are past it."""
+
+    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+        self.reached = self.reached or bool(restored)
+        return []
+
+    def to_abort(self, restored: Sequence[Sealed], unfinished: Unfinished) -> list[str]:
+        return super().to_abort((), unfinished)
+
+
+class Rotation:
+    """A mail: seal and open the next transaction, put off."""
+
+    def __init__(self, checkpoint: CheckpointId) -> None:
+        self._checkpoint = checkpoint
+
+    def open(self, task: TransactionalSink) -> list[Effect]:
+        return [*task.flush(), *task.seal_current(self._checkpoint), *task.begin_transaction()]
+
+
+class SealsLater(PreCommitting):
+    """I27: records come in between the checkpoint and the sealing of its transaction."""
+
+    def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
+        self.reached = True
+        return [*sink.flush(), Mail(Rotation(checkpoint))]
+
+
+class NoFence(SinkRecovery):
+    """I35: an attempt that was given up goes on writing."""
+
+    def fence(self, writer: TaskId, attempt: AttemptId) -> Fence:
+        self.reached = self.reached or attempt > 1
+        return Fence(writer=writer, attempt=AttemptId(0))
+
+
+class LabelsStartAgain(Naming):
+    """I37: after a restore the labels of transactions begin where they began before."""
+
+    def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
+        self.reached = self.reached or attempt > 1
+        return f"job-{job}/{task}/after-{last}"
+
+
+class SealsEmpty(PreCommitting):
+    """I38: a transaction without rows is sealed, and the store forgets it."""
+
+    def seals_empty(self) -> bool:
+        self.reached = True
+        return True
+
+
+DEFECTS = (
+    Defect(
+        id="I01",
+        upstream="FLINK-4027 / FLINK-5701 / JET#624",
+        title="the sink acknowledges with writes that were not sent",
+        invariant="consistent-cut",
+        replacements=lambda: {"pre_committing": NoFlush()},
+    ),
+    Defect(
+        id="I03",
+        upstream="FLINK-10377",
+        title="a notification commits only its own checkpoint",
+        invariant="progress",
+        replacements=lambda: {"committing": CommitsOnlyThis()},
+    ),
+    Defect(
+        id="I05",
+        upstream="FLINK-8086 / FLINK-7784",
+        title="a failed commit in recovery is swallowed",
+        invariant="progress",
+        replacements=lambda: {"committing": SwallowsInRecovery()},
+    ),
+    Defect(
+        id="I06",
+        upstream="FLINK-40626",
+        title="a superseded sealed transaction stays",
+        invariant="no-leaks",
+        replacements=lambda: {"sink_recovery": KeepsSealed()},
+    ),
+    Defect(
+        id="I11",
+        upstream="FLINK-24773 / FLINK-23896",
+        title="failed commits are logged and forgotten",
+        invariant="progress",
+        replacements=lambda: {"committing": ForgetsFailed()},
+    ),
+    Defect(
+        id="I12",
+        upstream="FLINK-29627 / 29509 / 29512 (DELTA#467)",
+        title="restored transactions displace each other",
+        invariant="exactly-once",
+        replacements=lambda: {"sink_recovery": KeepsOneOfMany()},
+    ),
+    Defect(
+        id="I19",
+        upstream="HUDI#13530 (9570) / #5950 (4311) / #10312 (7132) / #18051",
+        title="recovery aborts what the restored positions are past",
+        invariant="exactly-once",
+        replacements=lambda: {"sink_recovery": AbortsRestored()},
+    ),
+    Defect(
+        id="I27",
+        upstream="SEATUNNEL#9826",
+        title="a gap between pre-commit and snapshot",
+        invariant="consistent-cut",
+        replacements=lambda: {"pre_committing": SealsLater()},
+    ),
+    Defect(
+        id="I35",
+        upstream="RISINGWAVE#27087",
+        title="zombie writers of an earlier attempt are not shut out",
+        invariant="exactly-once",
+        replacements=lambda: {"sink_recovery": NoFence()},
+    ),
+    Defect(
+        id="I37",
+        upstream="SEATUNNEL#4717 / #4881",
+        title="labels after a restore collide with committed ones",
+        invariant="exactly-once",
+        replacements=lambda: {"naming": LabelsStartAgain()},
+    ),
+    Defect(
+        id="I38",
+        upstream="FLINK-31363",
+        title="an empty transaction is committed again",
+        invariant="progress",
+        replacements=lambda: {"pre_committing": SealsEmpty()},
+    ),
+)
