@@ -86,6 +86,10 @@ def run_defects(
             result = future.result()
             progress.advance(done, result.id)
             yield result
+    except KeyboardInterrupt:  # what is under way would keep the user waiting
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
