@@ -51,7 +51,7 @@ class Checkpoints:
         self.under_way = 0
         """pending and not asked for by a user: what `concurrent_checkpoints` bounds"""
         self.pending: dict[CheckpointId, Pending] = {}
-        self.storing: dict[CheckpointId, Pending] = {}
+        self.storing: list[Pending] = []
         self.retained: list[CompletedSnapshot] = []
         self.unsettled: dict[Handle, None] = {}
 
@@ -97,7 +97,7 @@ class Checkpoints:
         """An acknowledgement of something that is over, or that is acknowledged already."""
         if any(ack.handle in snapshot.handles.values() for snapshot in self.retained):
             return []
-        if any(ack.handle in stored.acknowledged.values() for stored in self.storing.values()):
+        if any(ack.handle in stored.acknowledged.values() for stored in self.storing):
             return []
         self.unsettled.pop(ack.handle, None)
         handles = tuple(self.parts.completion.rejected(ack))
@@ -105,7 +105,7 @@ class Checkpoints:
 
     def _complete(self, pending: Pending) -> list[Effect]:
         self.parts.completion.claim(self, pending)
-        self.storing[pending.checkpoint] = pending
+        self.storing.append(pending)
         snapshot = self.snapshot_of(pending)
         return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(snapshot)]
 
@@ -122,8 +122,7 @@ class Checkpoints:
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
-        pending = self.storing.pop(checkpoint)
-        self.under_way -= not pending.savepoint
+        pending = self._store_answered(checkpoint)
         self.retained.append(self.snapshot_of(pending))
         self.retained.sort(key=lambda snapshot: snapshot.checkpoint)
         effects: list[Effect] = []
@@ -133,6 +132,13 @@ class Checkpoints:
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
             effects.extend(self.abort(older, f"subsumed by checkpoint {checkpoint}"))
         return pending, [*effects, *self.settle()]
+
+    def _store_answered(self, checkpoint: CheckpointId) -> Pending:
+        pending = next(one for one in self.storing if one.checkpoint == checkpoint)
+        self.storing.remove(pending)
+        self.pending.pop(checkpoint, None)
+        self.under_way -= not pending.savepoint
+        return pending
 
     # -- giving up -----------------------------------------------------------------
 
@@ -144,8 +150,7 @@ class Checkpoints:
         return [*self._give_up(pending, reason), *self._tell_abort(pending)]
 
     def store_failed(self, checkpoint: CheckpointId, reason: str) -> tuple[Pending, list[Effect]]:
-        pending = self.storing.pop(checkpoint)
-        self.under_way -= not pending.savepoint
+        pending = self._store_answered(checkpoint)
         return pending, [*self._give_up(pending, reason), *self._tell_abort(pending)]
 
     def _give_up(self, pending: Pending, reason: str) -> list[Effect]:

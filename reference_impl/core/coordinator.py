@@ -95,7 +95,7 @@ class Coordinator(Attempts):
     def is_ending(self) -> bool:
         """A stop, a drain or the final checkpoint is under way."""
         checkpoints = self.checkpoints
-        return any(one.ending for one in (*checkpoints.pending.values(), *checkpoints.storing.values()))
+        return any(one.ending for one in (*checkpoints.pending.values(), *checkpoints.storing))
 
     # -- taking over ---------------------------------------------------------------
 
@@ -206,6 +206,8 @@ class Coordinator(Attempts):
         return self._on_finished(message) if isinstance(message, Finished) else []
 
     def _on_ack(self, message: Ack) -> list[Effect]:
+        if isinstance(self.stage, Listing):
+            return []  # it may belong to a snapshot that is complete; the sweep takes it if not
         effects = self.checkpoints.acknowledge(message)
         if self.config.memory and self.checkpoints.storing and not self._had_snapshot:
             self._had_snapshot = True  # durable before anything commits on it: it cannot be restored elsewhere

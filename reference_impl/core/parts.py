@@ -185,7 +185,7 @@ class Failover(Part):
 
     def reset(self, checkpoints: Checkpoints) -> None:
         """No book of the failed attempt is carried over; only what is being stored still counts."""
-        checkpoints.under_way = sum(not pending.savepoint for pending in checkpoints.storing.values())
+        checkpoints.under_way = sum(not pending.savepoint for pending in checkpoints.storing)
 
     def awaits_store(self) -> bool:
         """A restart waits for a checkpoint whose record is being written: it may be the newest."""

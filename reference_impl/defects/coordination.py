@@ -77,7 +77,7 @@ class CompletedTwice(Completion):
     completes it again."""
 
     def claim(self, checkpoints: Checkpoints, pending: Pending) -> None:
-        self.reached = self.reached or pending.checkpoint in checkpoints.storing
+        self.reached = self.reached or pending in checkpoints.storing
 
 
 class SharedId(CheckpointIds):

@@ -47,6 +47,7 @@ class ControlPlane:
         meddling = self._meddle(kind, task) if self.meddlings else None
         deliver = self._reach_task if to_task else self._reach_coordinator
         if meddling is not None:
+            world.busy_until = max(world.busy_until, world.loop.now + delay + meddling.by_us)
             world.fired(meddling.fault, f"{kind} of {task}: {meddling.how}", message.attempt)
             if meddling.how == "lose":
                 return

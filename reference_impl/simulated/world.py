@@ -317,6 +317,12 @@ class World:
 
     # -- coming to rest ------------------------------------------------------------------
 
+    @property
+    def is_busy(self) -> bool:
+        """Something is still to come by itself, or came so lately that its echo is under way."""
+        settings = self.settings
+        return self.loop.now < self.busy_until + 4 * (settings.snapshot_write_us + settings.control_latency_us)
+
     def _so_far(self) -> tuple[int, int]:
         return self._attempts, sum(runner.applied + len(runner.log.reads) for runner in self.live())
 
@@ -325,7 +331,7 @@ class World:
         if self.job_over:
             return
         idle = self._so_far() == self._at_trigger.get(checkpoint) and not any(one.polling for one in self.live())
-        if idle and self.loop.now >= self.busy_until and not self.freezing:
+        if idle and not self.is_busy and not self.freezing:
             self.freezing = True
             self._freeze()
 
@@ -335,7 +341,7 @@ class World:
             return
         if self.phase == "running":
             self.loop.stopped = True
-        elif self.loop.now < self.busy_until or self.phase == "recovering":
+        elif self.is_busy or self.phase == "recovering":
             self.freezing = False
         else:
             self.loop.after(200, self._freeze)
