@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..workload import Count, Input, Node, Workload
 from .bounds import problem
 from .cache import Cache, key_of
 from .operators import MEANINGS, Meaning
 from .plan import APPLIES, RECORDS, ROWS, Plan
 from .session import session
 from .stages import Batch, applies_table
-from .tables import Expected, Held, OracleAnswer, OracleJob, Reckoned, disagreements
+from .tables import Cut, Expected, Held, OracleAnswer, OracleJob, Reckoned, disagreements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +45,7 @@ class Oracle:
         known = {key: self._cache.get(key) for key in keys.values()}
         new = {keys[job.id]: job for job in jobs if job.id in keys and known[keys[job.id]] is None}
         if new:
-            for key, expected in zip(new, self._compute(list(new.values())), strict=True):
+            for key, expected in zip(new, self.compute(session(), list(new.values())), strict=True):
                 known[key] = expected
                 self._cache.put(key, expected)
         return [
@@ -52,20 +53,19 @@ class Oracle:
             for job in jobs
         ]
 
-    def _compute(self, jobs: Sequence[OracleJob]) -> list[Expected]:
-        """What each job owes: those that follow apply events in queries of their own."""
+    def compute(self, spark: SparkSession, jobs: Sequence[OracleJob]) -> list[Expected]:
+        """What each job owes, cache or no; those that follow apply events in queries of their own."""
         found: dict[int, Expected] = {}
         for traced in (False, True):
             numbers = [number for number, job in enumerate(jobs) if bool(job.applies) is traced]
             if numbers:
                 batch = Batch([jobs[number] for number in numbers], self._kinds)
-                found.update(zip(numbers, _collected(batch, *self._run(batch)), strict=True))
+                found.update(zip(numbers, _collected(batch, *self._run(spark, batch)), strict=True))
         self.computed += len(jobs)
         return [found[number] for number in range(len(jobs))]
 
-    def _run(self, batch: Batch) -> tuple[pa.Table, pa.Table]:
+    def _run(self, spark: SparkSession, batch: Batch) -> tuple[pa.Table, pa.Table]:
         """The rows that reach the sinks, and the intervals of state."""
-        spark = session()
         plan = Plan(self._meanings, self._kinds, batch.traced)
         if batch.traced:
             spark.createDataFrame(applies_table(batch)).createOrReplaceTempView(APPLIES)
@@ -86,6 +86,15 @@ class Oracle:
         self.queries += 1
         spark.createDataFrame(table).createOrReplaceTempView(view)
         return spark.sql(query).toArrow()
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Have Spark compile the oracle's queries, so that a first batch does not wait for it:
+    `start_in_background(then=warm_up)`."""
+    source = Input(name="source", splits=(((0, 1, 1),),))
+    nodes = (Node(name="count", operator=Count(), inputs=("source",)),)
+    workload = Workload(name="warm-up", inputs=(source,), nodes=nodes)
+    Oracle().compute(spark, [OracleJob(id="warm-up", workload=workload, cuts=(Cut(name=0, positions=(1,)),))])
 
 
 def _answer(name: str, why: str, expected: Expected | None, quick: Reckoned | None) -> OracleAnswer:

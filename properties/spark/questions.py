@@ -37,7 +37,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
         questions.append(_by_applies(case, f"{name}, as applied"))
     off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
     questions.extend(_off_line(case, name, number) for number in off_line)
-    return tuple(questions)
+    return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:

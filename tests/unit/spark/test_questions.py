@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from cutproof.properties.case import Case
@@ -42,3 +41,14 @@ def test_both_reckonings_agree(guarantee: str) -> None:
     assert (
         sum(bool(one.job.applies and answer.expected.rows) for one, answer in zip(questions, answers, strict=True)) > 3
     )
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_an_application_that_one_reckoning_misses_is_a_disagreement(guarantee: str) -> None:
+    questions = [one for one in asked(guarantee) if any(one.job.applies.values())]
+    for one in questions:
+        for node, applies in one.job.applies.items():
+            one.job.applies[node] = applies[:-1]
+    answers = Oracle().judge_batch([one.job for one in questions], {one.job.id: one.quick for one in questions})
+    assert sum(bool(answer.disagreements) for answer in answers) > len(questions) // 2
