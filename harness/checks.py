@@ -197,10 +197,12 @@ def _deviation(deviation: Deviation, layout: Layout) -> Iterator[str]:
             pass
         case ["control", kind, task] if kind in CONTROL_MESSAGES and task in layout.tasks:
             pass
-        case ["write" | "step" | "transaction", task] if task in layout.tasks:
+        case ["write" | "read" | "step" | "transaction", task] if task in layout.tasks:
+            pass
+        case ["write", "coordinator"]:
             pass
         case _:
-            yield f"{deviation.what!r} names no message, control message, write, step or transaction of this job"
+            yield f"{deviation.what!r} names no message, control message, write, read, step or transaction of this job"
 
 
 def _task(task: str | None, layout: Layout) -> Iterator[str]:

@@ -95,6 +95,7 @@ def deviation_in_words(deviation: Deviation) -> str:
         "message": f"message through {rest[0]}",
         "control": f"{' message of '.join(rest)}",
         "write": f"snapshot write of {rest[0]}",
+        "read": f"snapshot read of {rest[0]}",
         "step": f"step of {rest[0]}",
         "transaction": f"transaction request of {rest[0]}",
     }[what]

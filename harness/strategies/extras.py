@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
+from ...faults.plan import AnyFault, AtPoint, AtTime
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
 from .choices import Choices
@@ -26,11 +26,20 @@ RARE_MESSAGES = ("deploy", "running", "cancel", "decline", "abort", "terminate",
 def restart(choices: Choices, target: Forecast) -> AnyFault:
     """A fault amid the data after which the job restores."""
     kind = choices.pick([kind for kind in RESTARTING if possible(kind, target)])
-    if kind == "lose-unsynced":  # it takes a write under way
-        trigger: AnyTrigger = at_some_step(choices, target, steps=("snapshot-taken", "barrier-received"))
-    else:
-        trigger = amid_data(choices, target)
-    return draw_fault(choices, target, kind, trigger)
+    if kind == "lose-unsynced":
+        return power_loss(choices, target)
+    return draw_fault(choices, target, kind, amid_data(choices, target))
+
+
+def power_loss(choices: Choices, target: Forecast) -> AnyFault:
+    """A node goes down while a task of it writes: most engines deal tasks out to their nodes in turn."""
+    number = choices.between(0, len(target.layout.tasks) - 1)
+    trigger = AtPoint(
+        point="snapshot-taken",
+        occurrence=choices.between(1, max(1, target.checkpoints - 1)),
+        task=target.layout.tasks[number],
+    )
+    return plan.LoseUnsynced(trigger=trigger, node=number % target.engine.nodes)
 
 
 def kill(choices: Choices, target: Forecast) -> AnyFault:
@@ -42,14 +51,24 @@ def disturbance(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     """A fault that an attempt mostly survives; a failing read comes with the restart that reads."""
     kind = choices.pick([kind for kind in DISTURBING if possible(kind, target)])
     if kind == "fail-read":
-        return draw_fault(choices, target, kind, early(choices, target)), kill(choices, target)
+        return unreadable(choices, target)
     return (draw_fault(choices, target, kind, early(choices, target)),)
+
+
+def unreadable(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
+    """A read fails once: of a task's snapshot in a restart, or of the records by a new coordinator."""
+    if choices.percent(40):
+        gone = draw_fault(choices, target, "kill-coordinator", at_some_time(choices, target))
+        return plan.FailRead(trigger=early(choices, target), task=None), gone
+    return draw_fault(choices, target, "fail-read", early(choices, target)), kill(choices, target)
 
 
 def second_failure(choices: Choices, target: Forecast) -> AnyFault:
     """A failure while the job recovers from another."""
     kind = choices.pick(("kill-task", "kill-node", "kill-coordinator", "fail-read"))
-    return draw_fault(choices, target, kind, during_recovery(choices, target))
+    # a failing read lies in wait for the first one, so it is set off long before
+    trigger = early(choices, target) if kind == "fail-read" else during_recovery(choices, target)
+    return draw_fault(choices, target, kind, trigger)
 
 
 def rare_message(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
@@ -119,7 +138,7 @@ def deviations(choices: Choices, target: Forecast, most: int = 2) -> tuple[Devia
 
 
 def _deviation(choices: Choices, target: Forecast) -> Deviation:
-    sort = choices.pick(("message", "control", "write", "step", "transaction"))
+    sort = choices.pick(("message", "control", "write", "step", "transaction", "read"))
     by_us = target.checkpoint_us * choices.pick((1, 2, 6)) // 2
     if sort == "message":
         sender, receiver = choices.pick(target.layout.channels)
@@ -129,6 +148,10 @@ def _deviation(choices: Choices, target: Forecast) -> Deviation:
         if kind == "trigger":
             task = choices.pick(target.layout.sources)
         what, most = f"control {kind} {task}", 1 if kind == "running" else target.checkpoints
+    elif sort == "read":
+        what, most = f"read {some_task(choices, target)}", 2
+    elif sort == "write" and choices.percent(30):
+        what, most = "write coordinator", target.checkpoints
     elif sort == "transaction":
         what, most = f"transaction {choices.pick(target.layout.sinks)}", 3 * target.checkpoints
         if target.engine.sink != "transactional":

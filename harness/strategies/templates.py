@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...faults import plan
-from ...faults.plan import AnyFault
+from ...faults.plan import AnyFault, AtPoint
 from ...properties.workload import Topology, Workload
 from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
@@ -118,7 +118,10 @@ def crash_at_each_step(choices: Choices, frame: Frame) -> Scenario:
     stage = _stage(choices, frame, recipe, Tuning(checkpoints=(3, 6)))
     trigger = at_some_step(choices, stage.target, steps=CHECKPOINT_STEPS + COMMIT_STEPS)
     kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "lose-unsynced"))
-    fault = draw_fault(choices, stage.target, kind, trigger)
+    if kind == "lose-unsynced":
+        fault = extras.power_loss(choices, stage.target)
+    else:
+        fault = draw_fault(choices, stage.target, kind, trigger)
     return stage.scenario("S1", faults=(fault, *_later_crash(choices, stage.target)))
 
 
@@ -144,6 +147,8 @@ def _overlap_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]
     when = at_some_step(choices, target, steps=("checkpoint-triggered", "barrier-received", "snapshot-taken"))
     if choices.percent(40):
         return (plan.FailWrite(trigger=when, task=some_task(choices, target)),)
+    if choices.percent(25):
+        return (plan.LoseMessage(trigger=when, message="trigger", task=choices.pick(target.layout.sources)),)
     kind = choices.pick(("late-message", "lose-message", "repeat-message"))
     return (draw_fault(choices, target, kind, when),)
 
@@ -185,25 +190,41 @@ def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
     faults: list[AnyFault] = [blow]
     if kind == "kill-coordinator" or choices.percent(50):
         faults.insert(0, extras.kill(choices, target))
-    when = at_some_step(choices, target, steps=("snapshot-taken", "checkpoint-triggered", "checkpoint-acknowledged"))
-    task = choices.pick((None, *target.layout.tasks))
-    wrong = choices.between(0, 3)
-    if wrong == 0:
-        faults.append(
-            plan.LateMessage(trigger=when, message="ack", task=task, by_us=choices.pick((5_000, 1_000, 30_000)))
-        )
-    elif wrong == 1:
-        after_us = choices.pick((10, target.checkpoint_us))
-        faults.append(plan.RepeatMessage(trigger=when, message="ack", task=task, after_us=after_us))
-    elif wrong == 2:
-        faults.append(extras.second_failure(choices, target))
-    else:
-        faults.extend(extras.rare_message(choices, target))
     late = extras.deviations(choices, target) if choices.percent(40) else ()
+    if choices.percent(15):
+        faults[0], late = _torn_completion(choices, target)
+    else:
+        faults.extend(_ack_trouble(choices, target))
     commands: tuple[AnyCommand, ...] = ()
     if choices.percent(25):
         commands = (Savepoint(trigger=in_some_phase(choices, target)),)
     return stage.scenario("S12", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands, deviations=late)
+
+
+def _ack_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
+    """An acknowledgement late or doubled, or what else a coordinator can trip over."""
+    when = at_some_step(choices, target, steps=("snapshot-taken", "checkpoint-triggered", "checkpoint-acknowledged"))
+    task = choices.pick((None, *target.layout.tasks))
+    wrong = choices.between(0, 4)
+    if wrong == 0:
+        by_us = target.checkpoint_us * choices.pick((1, 4, 20))
+        return (plan.LateMessage(trigger=when, message="ack", task=task, by_us=by_us),)
+    if wrong == 1:
+        after_us = choices.pick((10, target.checkpoint_us))
+        return (plan.RepeatMessage(trigger=when, message="ack", task=task, after_us=after_us),)
+    if wrong == 2:
+        return (extras.second_failure(choices, target),)
+    if wrong == 3:
+        return extras.unreadable(choices, target)
+    return extras.rare_message(choices, target)
+
+
+def _torn_completion(choices: Choices, target: Forecast) -> tuple[AnyFault, tuple[Deviation, ...]]:
+    """A restart after the last acknowledgement, while the record of the checkpoint is being written."""
+    occurrence = choices.between(1, target.checkpoints)
+    trigger = AtPoint(point="checkpoint-acknowledged", occurrence=occurrence)
+    slow = Deviation(what="write coordinator", occurrence=occurrence, by_us=target.checkpoint_us * choices.pick((1, 4)))
+    return plan.KillTask(trigger=trigger, task=some_task(choices, target)), (slow,)
 
 
 def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:

@@ -174,9 +174,12 @@ def _draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tu
     split_counts = [choices.pick(recipe.splits) for _ in names]
     most = min(recipe.most_records, 60) if shape == "join" else recipe.most_records
     least = min(recipe.least_records, most)
-    tier = choices.pick((0, 0, 1, 1, 1, 2, 2))
-    steps = ((least, most // 6), (most // 6, most // 2), (most // 2, most))[tier]
-    splits = draw_splits(choices, keys, splits=sum(split_counts), least=max(least, steps[0]), most=max(least, steps[1]))
+    if choices.seeded:
+        low, high = choices.pick(((least, most // 4), (most // 4, most // 2), (most // 2, most)))
+    else:  # fewer records exercise less, but Hypothesis shrinks by taking records away
+        least = low = min(1, least)
+        high = most
+    splits = draw_splits(choices, keys, splits=sum(split_counts), least=max(least, low), most=max(least, high))
     bounded = not choices.percent(recipe.unbounded_percent)
     inputs: list[Input] = []
     for name, count in zip(names, split_counts, strict=True):

@@ -151,7 +151,17 @@ def test_a_deviation_that_names_nothing(what: str) -> None:
     assert "names no message" in refused(encode_scenario(replace(chain(), deviations=(deviation,))))
 
 
-@pytest.mark.parametrize("what", ["message map-0>count-1", "control ack map-0", "write sink-0", "transaction sink-1"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "message map-0>count-1",
+        "control ack map-0",
+        "write sink-0",
+        "transaction sink-1",
+        "read map-0",
+        "write coordinator",
+    ],
+)
 def test_a_deviation_that_names_something(what: str) -> None:
     scenario = replace(chain(), deviations=(Deviation(what=what, occurrence=1, by_us=1),))
     assert decode_scenario(encode_scenario(scenario)) == scenario

@@ -75,6 +75,7 @@ def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:
         "write",
         "step",
         "transaction",
+        "read",
     }
     engines_ = [one.engine for one in drawn]
     assert {engine.guarantee for engine in engines_} == {"exactly-once", "at-least-once", "at-most-once"}
@@ -159,7 +160,7 @@ def test_hypothesis_shrinks_records_and_faults() -> None:
     quiet = settings(database=None, max_examples=300, suppress_health_check=list(HealthCheck), derandomize=True)
     smallest = find(scenarios(max_records=60), killed_with_a_key_twice, settings=quiet)
     assert len(smallest.faults) <= 2
-    assert smallest.workload.records() <= 12
+    assert smallest.workload.records() <= 6
 
 
 def test_the_parts_have_strategies_of_their_own() -> None:
