@@ -1,0 +1,192 @@
+"""Single tasks to step by hand, and short words for what comes in and goes out."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.effects import Effect, Fail, Open, Report, Send, Transact
+from cutproof.reference_impl.core.events import Answered, Arrived, Received
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.messages import (
+    Abort,
+    Ack,
+    Barrier,
+    CancelBarrier,
+    Complete,
+    Decline,
+    Deploy,
+    Element,
+    EndOfData,
+    Finished,
+    InputEnded,
+    Record,
+    Running,
+    Terminate,
+    Trigger,
+)
+from cutproof.reference_impl.core.operators import Map, Operator
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.sink import DirectSink, TransactionalSink
+from cutproof.reference_impl.core.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.task import OperatorTask, Output, Task, TaskSpec
+from cutproof.reference_impl.core.transactions import AnyRequest, Denied, Done, NoAnswer
+
+T = TypeVar("T")
+AnyTask = TypeVar("AnyTask", bound=Task)
+
+ATTEMPT = AttemptId(3)
+RETRY_US = Config().retry_us
+
+
+def row(key: int | None, value: int | None, tag: int = 0, origin: int = 0, tag2: int = 0) -> Record:
+    return Record(key, value, tag, tag2, origin)
+
+
+def spec(task: str, *, gates: tuple[int, ...] = (), outputs: tuple[Output, ...] = ()) -> TaskSpec:
+    return TaskSpec(task=TaskId(task), job=1, attempt=ATTEMPT, gates=gates, outputs=outputs)
+
+
+def output(partitioning: str, *channels: int) -> Output:
+    return Output(partitioning=partitioning, channels=channels)
+
+
+ONE_OUT = (output("forward", 0),)
+
+
+def source(*splits: int, bounded: bool = True, outputs: tuple[Output, ...] = ONE_OUT, **config: Any) -> SourceTask:
+    """A source of splits with so many records each: offset n of split s is (n, 10 s + n, tag 100 s + n)."""
+    logs = [
+        SplitLog(split=split, records=[(n, 10 * split + n, 100 * split + n) for n in range(length)])
+        for split, length in enumerate(splits)
+    ]
+    return SourceTask(spec("source-0", outputs=outputs), Config(**config), Parts(), logs, bounded)
+
+
+def operator(
+    inner: Operator | None = None, *, inputs: int = 1, outputs: tuple[Output, ...] = ONE_OUT, **config: Any
+) -> OperatorTask:
+    described = spec("op-0", gates=tuple(range(inputs)), outputs=outputs)
+    return OperatorTask(described, Config(**config), Parts(), inner or Map(lambda key, value: (key, value)))
+
+
+def transactional(inputs: int = 1, **config: Any) -> TransactionalSink:
+    return TransactionalSink(spec("sink-0", gates=(0,) * inputs), Config(**config), Parts())
+
+
+def direct(identity: str = "", **config: Any) -> DirectSink:
+    return DirectSink(spec("sink-0", gates=(0,)), Config(sink="plain", **config), Parts(), identity)
+
+
+def up(task: AnyTask, state: TaskState | None = None, checkpoint: int | None = None) -> AnyTask:
+    """Deployed, restored and running; its start-up effects are dropped."""
+    effects = told(task, deploy(state=state, checkpoint=checkpoint))
+    for number, _ in requests(effects):
+        answered(task, number)
+    assert task.running
+    return task
+
+
+# -- what comes in ---------------------------------------------------------------------------------------------
+
+
+def told(task: Task, message: Any) -> list[Effect]:
+    return task.step(Received(message))
+
+
+def take(task: Task, element: Element, channel: int = 0) -> list[Effect]:
+    return task.step(Arrived(channel, element))
+
+
+def answered(task: Task, number: int, outcome: Done | Denied | NoAnswer | None = None) -> list[Effect]:
+    return task.step(Answered(number, outcome or Done()))
+
+
+def deploy(state: TaskState | None = None, checkpoint: int | None = None, **more: Any) -> Deploy:
+    return Deploy(attempt=ATTEMPT, checkpoint=checkpoint, state=state, **more)
+
+
+def trigger(checkpoint: int, ending: str = "") -> Trigger:
+    return Trigger(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), ending=ending)
+
+
+def complete(checkpoint: int) -> Complete:
+    return Complete(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint))
+
+
+def abort(checkpoint: int) -> Abort:
+    return Abort(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint))
+
+
+def terminate(checkpoint: int | None) -> Terminate:
+    return Terminate(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint) if checkpoint else None)
+
+
+def barrier(checkpoint: int) -> Barrier:
+    return Barrier(CheckpointId(checkpoint))
+
+
+def cancelled(checkpoint: int) -> CancelBarrier:
+    return CancelBarrier(CheckpointId(checkpoint))
+
+
+# -- what goes out ---------------------------------------------------------------------------------------------
+
+
+def handle(task: str, checkpoint: int) -> Handle:
+    return Handle(f"job-1/chk-{checkpoint}/{task}-{ATTEMPT}")
+
+
+def ack(task: str, checkpoint: int) -> Report:
+    return Report(
+        Ack(
+            attempt=ATTEMPT,
+            task=TaskId(task),
+            checkpoint=CheckpointId(checkpoint),
+            handle=handle(task, checkpoint),
+        )
+    )
+
+
+def decline(task: str, checkpoint: int, reason: str) -> Report:
+    return Report(Decline(attempt=ATTEMPT, task=TaskId(task), checkpoint=CheckpointId(checkpoint), reason=reason))
+
+
+def running(task: str) -> list[Effect]:
+    """What a task says and does when it is restored."""
+    return [Open(), Report(Running(attempt=ATTEMPT, task=TaskId(task)))]
+
+
+def ended(task: str) -> Report:
+    return Report(InputEnded(attempt=ATTEMPT, task=TaskId(task)))
+
+
+def finished(task: str) -> list[Effect]:
+    return [Report(Finished(attempt=ATTEMPT, task=TaskId(task)))]
+
+
+def sent(effects: list[Effect]) -> list[tuple[int, Element]]:
+    """(channel, element) of everything sent, in order."""
+    return [(effect.channel, effect.element) for effect in effects if isinstance(effect, Send)]
+
+
+def requests(effects: list[Effect]) -> list[tuple[int, AnyRequest]]:
+    """(number, request) of everything asked of the external store, in order."""
+    return [(effect.number, effect.request) for effect in effects if isinstance(effect, Transact)]
+
+
+def reason(effects: list[Effect]) -> str:
+    """Why a task fails; it must be all that it does."""
+    (effect,) = effects
+    assert isinstance(effect, Fail)
+    return effect.reason
+
+
+def only(kind: type[T], effects: list[Effect]) -> T:
+    """The one effect of a kind."""
+    (effect,) = [effect for effect in effects if isinstance(effect, kind)]
+    return effect
+
+
+END = EndOfData()
