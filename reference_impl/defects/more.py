@@ -20,6 +20,7 @@ from ..core.parts import (
     Triggering,
 )
 from ..core.source import SourceTask
+from ..core.stages import Restarting
 from ..core.state import Sealed
 from ..core.transactions import NoAnswer, Outcome
 from .registry import Defect
@@ -54,11 +55,12 @@ class AfterTheLast(Triggering):
 
 
 class CountsEveryLoss(Failover):
-    """E13: each task that an attempt loses restarts it once more."""
+    """E13: a restart that is under way is begun once more by each task that is lost meanwhile."""
 
     def restarts_again(self, coordinator: Coordinator) -> bool:
-        self.reached = self.reached or not coordinator.is_live
-        return True
+        again = isinstance(coordinator.stage, Restarting)
+        self.reached = self.reached or again
+        return again or super().restarts_again(coordinator)
 
 
 class StartsAgain(CheckpointIds):

@@ -165,7 +165,7 @@ DEFECTS = (
         id="I12",
         upstream="FLINK-29627 / 29509 / 29512 (DELTA#467)",
         title="restored transactions displace each other",
-        invariant="exactly-once",
+        invariant="progress",
         replacements=lambda: {"sink_recovery": KeepsOneOfMany()},
     ),
     Defect(
