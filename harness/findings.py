@@ -121,7 +121,7 @@ class Teller:
 
     def _told(self, one: Group, result: Result, verdict: Violated, cause: Cause, shrink_s: float) -> Finding:
         scenario = result.scenario
-        story = tell_case(scenario, result.case, result.judgement.verdicts)
+        story = tell_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
         neighbour = nearest_passing(
             scenario, lambda other: fails_like(self._subject, other, one.invariant, one.difference)
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, ChannelFault
+from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, ChannelFault, InPhase
 from ..properties.workload import Edge, Input, InputRecord, Node, Topology, Workload
 from .forecast import RECORD_POINTS
 from .layout import layout_of
@@ -144,6 +144,41 @@ def with_parallelism(scenario: Scenario, parallelism: dict[str, int]) -> Scenari
         return task if int(subtask) < parallelism[operator] else f"{operator}-0"
 
     return _renamed(replace(scenario, topology=topology), rename)
+
+
+PACED = (
+    "checkpoint_interval_us",
+    "minimum_pause_us",
+    "restart_delay_us",
+    "channel_latency_us",
+    "control_latency_us",
+    "snapshot_write_us",
+    "transaction_us",
+)
+"""What of an engine takes time, but for the reading itself"""
+
+
+def squeezed(scenario: Scenario, numerator: int, denominator: int) -> Scenario:
+    """The same in less time: all durations by a fraction, and only the records that are read within it."""
+
+    def shorter(time_us: int) -> int:
+        return time_us * numerator // denominator
+
+    def earlier(trigger: AnyTrigger) -> AnyTrigger:
+        if isinstance(trigger, AtTime):
+            return replace(trigger, at_us=shorter(trigger.at_us))
+        if isinstance(trigger, InPhase):
+            return replace(trigger, after_us=shorter(trigger.after_us))
+        if trigger.point in RECORD_POINTS:
+            return replace(trigger, occurrence=max(1, shorter(trigger.occurrence)))
+        return trigger
+
+    records = scenario.workload.records()
+    fewer = without_records(scenario, records * numerator // denominator, records)
+    times = {name: max(1, shorter(getattr(scenario.engine, name))) for name in PACED}
+    times["minimum_pause_us"] = shorter(scenario.engine.minimum_pause_us)
+    kept = replace(fewer, engine=replace(scenario.engine, **times), faults=scenario.faults, commands=scenario.commands)
+    return _moved(kept, earlier)
 
 
 def operator_of(task: str) -> str:

@@ -69,6 +69,8 @@ class _Search:
         self._try_each(_fewer_nodes)
         self._try_each(_fewer_splits)
         self._drop_records()
+        self._try_each(_squeezed)
+        self._drop_records()
         self._try_each(_plainer_engine)
         self._try_each(_plainer_topology)
         self._try_each(_plainer_operators)
@@ -144,6 +146,15 @@ def _fewer_splits(scenario: Scenario) -> Iterator[Scenario | None]:
             yield reductions.without_split(scenario, split)
 
 
+def _squeezed(scenario: Scenario) -> Iterator[Scenario | None]:
+    if scenario.workload.records() > 2:
+        for numerator, denominator in ((1, 4), (1, 2), (3, 4)):
+            yield reductions.squeezed(scenario, numerator, denominator)
+            interval_us = scenario.engine.checkpoint_interval_us * numerator // denominator
+            if interval_us >= scenario.engine.read_interval_us:  # sooner checkpoints, so that fewer records do
+                yield replace(scenario, engine=replace(scenario.engine, checkpoint_interval_us=interval_us))
+
+
 def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
     current = scenario.topology.parallelism
     if any(number > 1 for number in current.values()):
@@ -160,7 +171,7 @@ def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:
     yield replace(scenario, engine=plain)
     for field in Engine.__struct_fields__:
         value = getattr(plain, field)
-        if getattr(scenario.engine, field) != value:
+        if getattr(scenario.engine, field) != value and field != "checkpoint_interval_us":
             yield replace(scenario, engine=replace(scenario.engine, **{field: value}))
 
 

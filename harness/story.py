@@ -51,8 +51,8 @@ def tell(scenario: Scenario, history: History, verdicts: dict[str, Verdict]) -> 
     return tell_case(scenario, Case(scenario.workload, scenario.topology, history), verdicts)
 
 
-def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict]) -> Story:
-    """The story of a case whose expected rows were already worked out."""
+def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, invariant: str = "") -> Story:
+    """The story of a case whose expected rows were already worked out; of one violation, where it is named."""
     history = case.history
     paragraphs = (
         f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}.",
@@ -61,11 +61,13 @@ def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict]) -> S
         *_rows(case),
         *_violations(verdicts),
     )
-    return Story(sentence=sentence(scenario, history, verdicts), paragraphs=tuple(filter(None, paragraphs)))
+    return Story(
+        sentence=sentence(scenario, history, verdicts, invariant=invariant), paragraphs=tuple(filter(None, paragraphs))
+    )
 
 
-def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict]) -> str:
-    """The story in one sentence: what was hit, and what came of it."""
+def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict], *, invariant: str = "") -> str:
+    """The story in one sentence: what was hit, and what came of it (for one invariant, or the first)."""
     fired = {entry.fault for entry in history.journal if isinstance(entry, FaultFired)}
     hits = [
         f"{fault_in_words(fault)} {_brief(trigger_in_words(fault.trigger))}"
@@ -75,6 +77,7 @@ def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict])
     hits.extend(deviation_in_words(deviation) for deviation in scenario.deviations)
     cause = " and ".join(hits) or "nothing goes wrong"
     violated = [(name, verdict) for name, verdict in verdicts.items() if isinstance(verdict, Violated)]
+    violated.sort(key=lambda named: named[0] != invariant)
     if not violated:
         return _capital(f"{cause}, and everything that could be judged holds.")
     name, verdict = violated[0]

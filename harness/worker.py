@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from ..properties.verdict import Violated
 from .inputs import LoadedWorkload
 from .oracle import question_of
 from .outcome import Outcome, outcome_of
@@ -96,8 +95,12 @@ class Worker:
         chunk.questions.append(question)
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str, max_runs: int = MAX_RUNS) -> Shrunk:
+        """Smaller, and no other invariant violated than already is: a workload that lost what gave it
+        one right answer must not pass for a smaller case of the same bug."""
+        among = frozenset(run(self.subject, scenario).judgement.violated)
+
         def still_fails(smaller: Scenario) -> bool:
-            return fails_like(self.subject, smaller, invariant, difference)
+            return fails_like(self.subject, smaller, invariant, difference, among=among)
 
         return shrink(scenario, still_fails, max_runs=max_runs)
 
@@ -112,13 +115,17 @@ def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scena
     return sliced(scenario_of(drawing), plan.loaded)
 
 
-def fails_like(subject: Subject, scenario: Scenario, invariant: str, difference: str) -> bool:
-    """Whether the scenario violates the invariant by the same kind of difference."""
+def fails_like(
+    subject: Subject, scenario: Scenario, invariant: str, difference: str, *, among: frozenset[str] | None = None
+) -> bool:
+    """Whether the scenario violates the invariant by the same kind of difference, and none but `among`."""
     try:
-        verdict = run(subject, scenario).judgement.verdicts.get(invariant)
+        violated = run(subject, scenario).judgement.violated
     except Exception:  # a smaller scenario that breaks the subject is another failure, not this one
         return False
-    return isinstance(verdict, Violated) and verdict.difference == difference
+    if invariant not in violated or (among is not None and not among.issuperset(violated)):
+        return False
+    return violated[invariant].difference == difference
 
 
 def _where(error: Exception) -> str:

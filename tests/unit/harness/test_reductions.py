@@ -97,6 +97,15 @@ def test_a_forward_edge_between_unequal_neighbours_is_hashed() -> None:
     assert fewer.topology.edge("source", "map").partitioning == "hash"
 
 
+def test_all_takes_half_the_time() -> None:
+    half = valid(reductions.squeezed(chain(), 1, 2))
+    assert half.workload.records() == 6
+    assert (half.engine.checkpoint_interval_us, half.engine.read_interval_us) == (400, 200)
+    assert half.faults[0].trigger == AtTime(at_us=600)
+    assert half.faults[1].trigger == AtPoint(point="record-read", occurrence=4)
+    assert half.commands == chain().commands
+
+
 def test_a_split_goes_but_never_the_last_of_an_input() -> None:
     fewer = valid(reductions.without_split(chain(), 1))
     assert len(fewer.workload.inputs[0].splits) == 1
