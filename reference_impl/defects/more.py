@@ -1,11 +1,12 @@
-"""Groups D, E, F, I, J, K, M and X: what other groups share with aligned snapshots."""
+"""What the groups on coordination, recovery and sinks have besides, and what other groups
+share with aligned snapshots: D, J, K and M."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..core.alignment import Alignment
 from ..core.checkpoints import Checkpoints, Pending
-from ..core.coordinator import Coordinator
 from ..core.effects import Effect, Mail
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.messages import Ack
@@ -13,14 +14,12 @@ from ..core.parts import (
     CheckpointIds,
     Committing,
     Completion,
-    Failover,
     Naming,
+    Part,
     SinkRecovery,
     SourceCut,
-    Triggering,
 )
 from ..core.source import SourceTask
-from ..core.stages import Restarting
 from ..core.state import Sealed
 from ..core.transactions import NoAnswer, Outcome
 from .registry import Defect
@@ -44,23 +43,6 @@ class UnknownIsDiscarded(Completion):
             self.reached = True
             checkpoints.unsettled[ack.handle] = None
         return pending
-
-
-class AfterTheLast(Triggering):
-    """E07: a checkpoint is triggered though the job's last one is under way."""
-
-    def allowed(self, coordinator: Coordinator) -> bool:
-        self.reached = self.reached or coordinator.is_ending
-        return coordinator.is_running
-
-
-class CountsEveryLoss(Failover):
-    """E13: a restart that is under way is begun once more by each task that is lost meanwhile."""
-
-    def restarts_again(self, coordinator: Coordinator) -> bool:
-        again = isinstance(coordinator.stage, Restarting)
-        self.reached = self.reached or again
-        return again or super().restarts_again(coordinator)
 
 
 class StartsAgain(CheckpointIds):
@@ -127,7 +109,9 @@ class CommitsAllSealed(Committing):
 
 
 class PartOfPositions(SourceCut):
-    """A source whose snapshot leaves some splits out: `keeps` says which stay."""
+    """J23, K10: the snapshot of a source leaves some of its splits out; `keeps` says which stay.
+
+    J23: those of a source that has come to its end.  K10: all but the one that was read last."""
 
     def __init__(self, keeps: Callable[[SourceTask, int], bool]) -> None:
         self._keeps = keeps
@@ -139,16 +123,6 @@ class PartOfPositions(SourceCut):
         effects = super().cut(source, checkpoint)
         source.positions = everything
         return effects
-
-
-class AfterASavepoint(Triggering):
-    """J29: the newest snapshot is a savepoint, so the job is taken to be stopped."""
-
-    def allowed(self, coordinator: Coordinator) -> bool:
-        newest = coordinator.checkpoints.newest()
-        stopped = newest is not None and newest.savepoint
-        self.reached = self.reached or stopped
-        return super().allowed(coordinator) and not stopped
 
 
 class LatePosition:
@@ -169,22 +143,13 @@ class PositionLast(SourceCut):
         return [*source.barrier(checkpoint), Mail(LatePosition(checkpoint))]
 
 
-class OnlyWhileAllRun(Triggering):
-    """X03: no checkpoint once the input of any task has ended."""
-
-    def allowed(self, coordinator: Coordinator) -> bool:
-        some_ended = bool(coordinator._ended_inputs)
-        self.reached = self.reached or some_ended
-        return super().allowed(coordinator) and not some_ended
-
-
-def _heard_too_late() -> dict[str, SinkRecovery | Committing]:
+def _heard_too_late() -> dict[str, Part | Alignment]:
     recovery = NobodyListens()
     return {"sink_recovery": recovery, "committing": CommitsWhatItHeard(recovery)}
 
 
-def _is_unfinished(source: SourceTask, split: int) -> bool:
-    return any(log.split == split and source.positions[split] < len(log.records) for log in source._logs)
+def _has_input(source: SourceTask, split: int) -> bool:
+    return not source.input_ended
 
 
 def _is_latest(source: SourceTask, split: int) -> bool:
@@ -205,20 +170,6 @@ DEFECTS = (
         title="an acknowledgement of a savepoint is discarded as unknown",
         invariant="progress",
         replacements=lambda: {"completion": UnknownIsDiscarded()},
-    ),
-    Defect(
-        id="E07",
-        upstream="JET#868 (d52982f0e8)",
-        title="a checkpoint starts while the job ends",
-        invariant="no-leaks",
-        replacements=lambda: {"triggering": AfterTheLast()},
-    ),
-    Defect(
-        id="E13",
-        upstream="FLINK-9788",
-        title="a second failure restarts a job that is restarting",
-        invariant="progress",
-        replacements=lambda: {"failover": CountsEveryLoss()},
     ),
     Defect(
         id="F09",
@@ -258,16 +209,9 @@ DEFECTS = (
     Defect(
         id="J23",
         upstream="BYTEWAX 0bb9daae / 4b83d6f2",
-        title="a split at its end is missing from the snapshot",
+        title="a source at its end is missing from the snapshot",
         invariant="exactly-once",
-        replacements=lambda: {"source_cut": PartOfPositions(_is_unfinished)},
-    ),
-    Defect(
-        id="J29",
-        upstream="SEATUNNEL#4985 / PR#5051",
-        title="after a savepoint no checkpoint is taken",
-        invariant="progress",
-        replacements=lambda: {"triggering": AfterASavepoint()},
+        replacements=lambda: {"source_cut": PartOfPositions(_has_input)},
     ),
     Defect(
         id="K10",
@@ -282,12 +226,5 @@ DEFECTS = (
         title="positions are read after the state",
         invariant="consistent-cut",
         replacements=lambda: {"source_cut": PositionLast()},
-    ),
-    Defect(
-        id="X03",
-        upstream="FLINK-2491",
-        title="checkpoints stop once any input has ended",
-        invariant="progress",
-        replacements=lambda: {"triggering": OnlyWhileAllRun()},
     ),
 )
