@@ -1,0 +1,220 @@
+"""A coordinator of source-0 → op-0 → sink-0 to step by hand, with the world's answers as short words.
+
+Nothing is answered by itself: what the coordinator waits for, a test says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.coordinator import Coordinator
+from cutproof.reference_impl.core.effects import Discard, Effect, EndJob, Note, Return, SaveJob, SetTimer, Store, Tell
+from cutproof.reference_impl.core.events import (
+    Answered,
+    Commanded,
+    CompletedSnapshot,
+    CoordinatorStarted,
+    Event,
+    JobRecord,
+    JobSaved,
+    Received,
+    SnapshotsListed,
+    SnapshotStored,
+    StoreFailed,
+    TaskLost,
+    TimerFired,
+)
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.messages import Ack, Control, Decline, Finished, InputEnded, Running
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.transactions import Done, NoAnswer
+
+T = TypeVar("T", bound=Effect)
+M = TypeVar("M", bound=Control)
+
+SOURCE, OP, SINK = TASKS = (TaskId("source-0"), TaskId("op-0"), TaskId("sink-0"))
+GRAPH = JobGraph(
+    (
+        OperatorSpec(name="source", parallelism=1, splits=(0,), role="source"),
+        OperatorSpec(name="op", parallelism=1, inputs=(EdgeSpec(sender="source", partitioning="hash"),)),
+        OperatorSpec(name="sink", parallelism=1, inputs=(EdgeSpec(sender="op", partitioning="hash"),), role="sink"),
+    ),
+    16,
+)
+
+
+def handle(checkpoint: int, task: str, attempt: int = 1, job: int = 1) -> Handle:
+    return Handle(f"job-{job}/chk-{checkpoint}/{task}-{attempt}")
+
+
+def handles(checkpoint: int, attempt: int = 1, tasks: Sequence[TaskId] = TASKS) -> tuple[Handle, ...]:
+    return tuple(handle(checkpoint, task, attempt) for task in tasks)
+
+
+def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> CompletedSnapshot:
+    told = {
+        "job": 1,
+        "savepoint": False,
+        "ending": "",
+        "handles": dict(zip(TASKS, handles(checkpoint, attempt), strict=True)),
+    }
+    return CompletedSnapshot(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**told, **more})
+
+
+class Conductor:
+    """Feeds one coordinator.  Every method returns the effects of its event."""
+
+    def __init__(
+        self, *, job: int = 1, config: Config | None = None, coordinator: dict[str, Any] | None = None, **settings: Any
+    ):
+        self.config = config or Config(**settings)
+        self.machine = Coordinator(job, GRAPH, self.config, Parts(), **(coordinator or {}))
+        self.unsaved: list[JobRecord] = []
+
+    def feed(self, event: Event) -> list[Effect]:
+        effects = self.machine.step(event)
+        self.unsaved.extend(save.record for save in of(SaveJob, effects))
+        return effects
+
+    # -- the world answers -------------------------------------------------------------
+
+    def start(self, record: JobRecord | None = None) -> list[Effect]:
+        return self.feed(CoordinatorStarted(record))
+
+    def listed(self, *retained: CompletedSnapshot, unreadable: tuple[int, ...] = ()) -> list[Effect]:
+        return self.feed(SnapshotsListed(retained, tuple(CheckpointId(one) for one in unreadable)))
+
+    def saved(self) -> list[Effect]:
+        """The oldest record that waits is durable."""
+        return self.feed(JobSaved(self.unsaved.pop(0).version))
+
+    def stored(self, checkpoint: int) -> list[Effect]:
+        return self.feed(SnapshotStored(CheckpointId(checkpoint)))
+
+    def store_fails(self, checkpoint: int) -> list[Effect]:
+        return self.feed(StoreFailed(CheckpointId(checkpoint), "disk full"))
+
+    def timer(self, name: str) -> list[Effect]:
+        return self.feed(TimerFired(name))
+
+    def lose(self, task: str = OP, attempt: int | None = None, reason: str = "it was killed") -> list[Effect]:
+        return self.feed(TaskLost(TaskId(task), AttemptId(attempt or self.machine.attempt), reason))
+
+    def store_answers(self, number: int, outcome: Done | NoAnswer) -> list[Effect]:
+        return self.feed(Answered(number, outcome))
+
+    def command(self, kind: str, *, drain: bool = False, number: int = 9) -> list[Effect]:
+        return self.feed(Commanded(number, kind, drain))
+
+    # -- the tasks speak ---------------------------------------------------------------
+
+    def say(self, kind: type[Control], task: str, attempt: int | None = None, **more: Any) -> list[Effect]:
+        told = {"attempt": AttemptId(attempt or self.machine.attempt), "task": TaskId(task), **more}
+        return self.feed(Received(kind(**told)))
+
+    def running(self, *tasks: str) -> list[Effect]:
+        return [effect for task in tasks or TASKS for effect in self.say(Running, task)]
+
+    def ack(
+        self, checkpoint: int, *tasks: str, attempt: int | None = None, state: TaskState | None = None
+    ) -> list[Effect]:
+        attempt = attempt or self.machine.attempt
+        return [
+            effect
+            for task in tasks or TASKS
+            for effect in self.say(
+                Ack,
+                task,
+                attempt,
+                checkpoint=CheckpointId(checkpoint),
+                handle=handle(checkpoint, task, attempt, self.machine.job),
+                state=state,
+            )
+        ]
+
+    def decline(self, checkpoint: int, task: str = OP, attempt: int | None = None) -> list[Effect]:
+        return self.say(Decline, task, attempt, checkpoint=CheckpointId(checkpoint), reason="no room")
+
+    def ended(self, *tasks: str) -> list[Effect]:
+        return [effect for task in tasks or TASKS for effect in self.say(InputEnded, task)]
+
+    def finished(self, *tasks: str) -> list[Effect]:
+        return [effect for task in tasks or TASKS for effect in self.say(Finished, task)]
+
+    # -- whole passages ----------------------------------------------------------------
+
+    def up(self) -> Conductor:
+        """Submitted, deployed, running."""
+        self.start()
+        self.saved()
+        self.running()
+        return self
+
+    def trigger(self) -> list[Effect]:
+        """The interval passes, and the checkpoint's id becomes durable."""
+        self.timer("checkpoint")
+        return self.saved()
+
+    def checkpoint(self, checkpoint: int) -> list[Effect]:
+        """Triggered, acknowledged by all, stored; the effects of its completion."""
+        self.trigger()
+        self.ack(checkpoint)
+        return self.stored(checkpoint)
+
+    def savepoint(self, checkpoint: int, number: int = 9) -> list[Effect]:
+        self.command("savepoint", number=number)
+        self.saved()
+        self.ack(checkpoint)
+        return self.stored(checkpoint)
+
+    def again(self) -> list[Effect]:
+        """The delay of a restart passes, and the attempt's number becomes durable."""
+        self.timer("restart")
+        return self.saved()
+
+
+# -- what goes out -----------------------------------------------------------------------------------------------
+
+
+def of(kind: type[T], effects: list[Effect]) -> list[T]:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def told(kind: type[M], effects: list[Effect]) -> list[tuple[str, M]]:
+    """(task, message) of a kind, in order."""
+    return [(tell.task, tell.message) for tell in of(Tell, effects) if isinstance(tell.message, kind)]
+
+
+def addressed(kind: type[M], effects: list[Effect]) -> list[str]:
+    return [task for task, _ in told(kind, effects)]
+
+
+def notes(effects: list[Effect]) -> list[tuple[str, int | None]]:
+    return [(note.what, note.checkpoint) for note in of(Note, effects)]
+
+
+def discarded(effects: list[Effect]) -> list[Handle]:
+    return [one for discard in of(Discard, effects) for one in discard.handles]
+
+
+def timers(effects: list[Effect]) -> list[str]:
+    return [timer.name for timer in of(SetTimer, effects)]
+
+
+def answer(effects: list[Effect]) -> tuple[int, int | None, str]:
+    """The one answer to a command: (command, checkpoint, error)."""
+    (returned,) = of(Return, effects)
+    return returned.command, returned.checkpoint, returned.error
+
+
+def stored(effects: list[Effect]) -> list[CompletedSnapshot]:
+    return [store.snapshot for store in of(Store, effects)]
+
+
+def end(effects: list[Effect]) -> tuple[str, int | None, str]:
+    (ending,) = of(EndJob, effects)
+    return ending.status, ending.checkpoint, ending.reason

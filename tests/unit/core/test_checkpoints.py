@@ -1,0 +1,367 @@
+"""Checkpoints as the coordinator leads them: begun, complete, given up, subsumed (ABS-3, ABS-4)."""
+
+from __future__ import annotations
+
+import pytest
+from conductor import (
+    OP,
+    SINK,
+    SOURCE,
+    TASKS,
+    Conductor,
+    addressed,
+    answer,
+    complete_snapshot,
+    discarded,
+    handle,
+    handles,
+    notes,
+    of,
+    stored,
+    timers,
+    told,
+)
+
+from cutproof.reference_impl.core.effects import Discard, Note, SaveJob, SetTimer, Store, Tell
+from cutproof.reference_impl.core.messages import Abort, Cancel, Complete, Trigger
+from cutproof.reference_impl.core.state import TaskState
+
+# -- begun -------------------------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_is_triggered_only_when_its_id_is_durable() -> None:
+    job = Conductor().up()
+    save, again = job.timer("checkpoint")
+    assert isinstance(save, SaveJob)
+    assert save.record.next_checkpoint == 2, "nobody will use its id again"
+    assert again == SetTimer("checkpoint", 10_000)
+    assert job.saved() == [
+        Note("checkpoint-triggered", 1, 1),
+        SetTimer("timeout 1", 40_000),
+        Tell(SOURCE, Trigger(attempt=1, checkpoint=1)),
+    ]
+
+
+def test_ids_increase_over_what_was_given_up_and_over_attempts() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.decline(1)
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    job.lose()
+    job.again()
+    job.running()
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 3)
+
+
+def test_only_so_many_at_a_time() -> None:
+    job = Conductor(concurrent_checkpoints=2).up()
+    job.trigger()
+    job.trigger()
+    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
+    job.ack(1)
+    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)], "its record is still being stored"
+    job.stored(1)
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 3)
+
+
+def test_a_checkpoint_that_was_given_up_makes_room() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.decline(1)
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+
+
+def test_a_record_that_could_not_be_stored_makes_room() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    job.store_fails(1)
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+
+
+def test_a_savepoint_does_not_count() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    assert notes(job.saved())[0] == ("checkpoint-triggered", 1)
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    job.ack(1)
+    job.stored(1)
+    assert timers(job.timer("checkpoint")) == ["checkpoint"], "one is still under way"
+    assert job.unsaved == []
+
+
+def test_a_minimum_pause_is_kept() -> None:
+    job = Conductor(minimum_pause_us=3_000).up()
+    assert SetTimer("pause", 3_000) in job.checkpoint(1)
+    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
+    assert job.timer("pause") == []
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+
+
+def test_no_pause_where_none_is_asked_for() -> None:
+    assert timers(Conductor().up().checkpoint(1)) == []
+
+
+def test_nothing_is_triggered_while_an_attempt_comes_up() -> None:
+    job = Conductor()
+    job.start()
+    assert job.timer("checkpoint") == []
+    job.saved()
+    job.running(SOURCE, OP)
+    assert job.timer("checkpoint") == []
+    assert timers(job.running(SINK)) == ["checkpoint"]
+
+
+def test_at_most_once_takes_no_checkpoints() -> None:
+    job = Conductor(guarantee="at-most-once", sink="plain")
+    job.start()
+    job.saved()
+    assert timers(job.running()) == []
+
+
+# -- complete ----------------------------------------------------------------------------------------------------
+
+
+def test_every_task_must_acknowledge() -> None:
+    """The sinks alone are not enough (ABS-4)."""
+    job = Conductor().up()
+    job.trigger()
+    assert job.ack(1, SINK) == []
+    assert job.ack(1, SINK) == []
+    assert job.ack(1, SOURCE) == []
+    assert job.ack(1, OP) == [Note("checkpoint-acknowledged", 1, 1), Store(complete_snapshot(1))]
+
+
+def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
+    job = Conductor().up()
+    job.trigger()
+    assert not addressed(Complete, job.ack(1))
+    assert told(Complete, job.stored(1)) == [(task, Complete(attempt=1, checkpoint=1)) for task in TASKS]
+
+
+def test_an_acknowledgement_repeated_while_the_record_is_stored_or_after_discards_nothing() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    assert job.ack(1, OP) == []
+    job.stored(1)
+    assert job.ack(1, OP) == []
+
+
+def test_states_in_the_coordinators_memory_come_with_the_acknowledgement() -> None:
+    job = Conductor(memory=True).up()
+    job.trigger()
+    state = TaskState(positions={0: 4})
+    (snapshot,) = stored(job.ack(1, state=state))
+    assert snapshot == complete_snapshot(1, states=dict.fromkeys(TASKS, state))
+
+
+def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests_on_it() -> None:
+    job = Conductor(memory=True).up()
+    job.trigger()
+    save, note, store = job.ack(1, state=TaskState())
+    assert isinstance(save, SaveJob)
+    assert save.record.had_snapshot
+    assert isinstance(note, Note)
+    assert isinstance(store, Store)
+    job.saved()
+    job.stored(1)
+    job.trigger()
+    assert not of(SaveJob, job.ack(2, state=TaskState())), "said once"
+
+
+def test_the_record_of_a_job_tells_of_snapshots_in_files_too() -> None:
+    job = Conductor().up()
+    (first,) = of(SaveJob, job.timer("checkpoint"))
+    job.saved()
+    job.ack(1)
+    job.stored(1)
+    (second,) = of(SaveJob, job.timer("checkpoint"))
+    assert (first.record.had_snapshot, second.record.had_snapshot) == (False, True)
+
+
+# -- given up ----------------------------------------------------------------------------------------------------
+
+
+def aborts(checkpoint: int, attempt: int = 1) -> list[Tell]:
+    return [Tell(task, Abort(attempt=attempt, checkpoint=checkpoint)) for task in TASKS]
+
+
+def test_a_declined_checkpoint_is_given_up_and_what_there_is_of_it_discarded() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1, SOURCE)
+    assert job.decline(1) == [
+        Note("checkpoint-aborted", 1, 1, "op-0 declined: no room"),
+        Discard((handle(1, SOURCE),)),
+        *aborts(1),
+    ]
+    assert job.decline(1) == []
+    assert job.timer("timeout 1") == []
+
+
+def test_a_checkpoint_times_out() -> None:
+    job = Conductor().up()
+    job.trigger()
+    assert job.timer("timeout 1") == [Note("checkpoint-aborted", 1, 1, "it timed out"), *aborts(1)]
+
+
+def test_a_complete_checkpoint_does_not_time_out() -> None:
+    job = Conductor().up()
+    job.checkpoint(1)
+    assert job.timer("timeout 1") == []
+    assert job.decline(1) == []
+
+
+def test_a_late_acknowledgement_changes_nothing_and_its_state_is_discarded() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.decline(1)
+    assert job.ack(1, SOURCE) == [Discard((handle(1, SOURCE),))]
+    assert job.ack(7, SOURCE) == [Discard((handle(7, SOURCE),))], "of a checkpoint that never was"
+
+
+def test_an_acknowledgement_by_a_stranger_is_discarded() -> None:
+    job = Conductor().up()
+    job.trigger()
+    assert job.ack(1, "op-7") == [Discard((handle(1, "op-7"),))]
+
+
+def test_an_acknowledgement_of_an_older_attempt_is_discarded() -> None:
+    job = Conductor().up()
+    job.lose()
+    job.again()
+    job.running()
+    job.trigger()
+    assert job.ack(1, OP, attempt=1) == [Discard((handle(1, OP, attempt=1),))]
+    assert [one.handles for one in stored(job.ack(1))] == [complete_snapshot(1, attempt=2).handles]
+
+
+def test_what_may_still_be_written_of_it_is_discarded_again_and_again() -> None:
+    """A task that was out of reach may write late."""
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1, SOURCE)
+    job.decline(1)
+    late = (handle(1, OP), handle(1, SINK))
+    assert of(Discard, job.checkpoint(2)) == [Discard(late)]
+    assert late == tuple(discarded(job.checkpoint(3)))[-2:]
+    job.ack(1, OP)
+    assert discarded(job.checkpoint(4))[-1] == handle(1, SINK), "what has been seen is settled"
+    assert handle(1, OP) not in discarded(job.checkpoint(5))
+
+
+def test_a_record_that_cannot_be_stored_gives_the_checkpoint_up() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    assert job.store_fails(1) == [Note("checkpoint-aborted", 1, 1, "disk full"), Discard(handles(1)), *aborts(1)]
+
+
+def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
+    job = Conductor(concurrent_checkpoints=2).up()
+    job.trigger()
+    job.trigger()
+    job.ack(1, SOURCE)
+    job.ack(2)
+    effects = job.stored(2)
+    assert Note("checkpoint-aborted", 1, 1, "subsumed by checkpoint 2") in effects
+    assert addressed(Abort, effects) == list(TASKS)
+    assert discarded(effects) == [handle(1, SOURCE), handle(1, OP), handle(1, SINK)]
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 3)
+
+
+def test_a_savepoint_under_way_is_not_subsumed() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    job.saved()
+    job.checkpoint(2)
+    job.ack(1)
+    assert answer(job.stored(1)) == (9, 1, "")
+
+
+def test_a_newer_checkpoint_under_way_is_not_subsumed() -> None:
+    job = Conductor(concurrent_checkpoints=2).up()
+    job.trigger()
+    job.trigger()
+    job.ack(1)
+    job.stored(1)
+    assert len(stored(job.ack(2))) == 1
+
+
+# -- tolerated failures ------------------------------------------------------------------------------------------
+
+
+def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
+    job = Conductor(tolerated_failures=2).up()
+    for checkpoint in (1, 2):
+        job.trigger()
+        assert not addressed(Cancel, job.decline(checkpoint))
+    job.trigger()
+    effects = job.decline(3)
+    assert addressed(Cancel, effects) == list(TASKS)
+    assert timers(effects) == ["restart"]
+    (note,) = [note for note in of(Note, job.again()) if note.what == "attempt-started"]
+    assert note.detail == "too many checkpoints failed; the last: op-0 declined: no room"
+
+
+def test_a_complete_one_in_between_starts_the_count_again() -> None:
+    job = Conductor(tolerated_failures=1).up()
+    for checkpoint in (1, 3, 5):
+        job.trigger()
+        assert not addressed(Cancel, job.decline(checkpoint))
+        job.checkpoint(checkpoint + 1)
+
+
+def test_failed_stores_count_too() -> None:
+    job = Conductor(tolerated_failures=0).up()
+    job.trigger()
+    job.ack(1)
+    assert addressed(Cancel, job.store_fails(1)) == list(TASKS)
+
+
+# -- retained ----------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_is_kept_and_the_one_before_deleted() -> None:
+    job = Conductor().up()
+    assert of(Discard, job.checkpoint(1)) == []
+    assert of(Discard, job.checkpoint(2)) == [Discard(handles(1), 1)]
+    assert of(Discard, job.checkpoint(3)) == [Discard(handles(2), 2)]
+
+
+def test_as_many_are_kept_as_asked_for() -> None:
+    job = Conductor(retained_checkpoints=2).up()
+    assert of(Discard, job.checkpoint(1)) + of(Discard, job.checkpoint(2)) == []
+    assert of(Discard, job.checkpoint(3)) == [Discard(handles(1), 1)]
+
+
+def test_a_savepoint_is_never_deleted_and_does_not_count() -> None:
+    job = Conductor().up()
+    job.checkpoint(1)
+    assert of(Discard, job.savepoint(2)) == []
+    assert of(Discard, job.checkpoint(3)) == [Discard(handles(1), 1)]
+    assert of(Discard, job.checkpoint(4)) == [Discard(handles(3), 3)]
+
+
+def test_an_older_record_that_is_stored_late_does_not_push_the_newer_one_out() -> None:
+    job = Conductor(concurrent_checkpoints=2).up()
+    job.trigger()
+    job.trigger()
+    job.ack(1)
+    job.ack(2)
+    job.stored(2)
+    assert of(Discard, job.stored(1)) == [Discard(handles(1), 1)]
+    job.lose()
+    assert ("attempt-started", 2) in notes(job.again())
+
+
+# -- refused -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "savepoint"])
+def test_a_checkpoint_whose_attempt_fails_before_its_id_is_durable_is_never_triggered(what: str) -> None:
+    job = Conductor().up()
+    job.timer("checkpoint") if what == "checkpoint" else job.command("savepoint")
+    job.lose()
+    assert job.saved() == []
