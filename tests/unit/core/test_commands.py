@@ -1,0 +1,268 @@
+"""What users ask of a job: savepoint, stop with and without drain, cancel; each is answered always."""
+
+from __future__ import annotations
+
+import pytest
+from conductor import (
+    OP,
+    SOURCE,
+    TASKS,
+    Conductor,
+    addressed,
+    answer,
+    complete_snapshot,
+    end,
+    notes,
+    of,
+    stored,
+    told,
+)
+
+from cutproof.reference_impl.core.effects import EndJob, Note, Return, SaveJob
+from cutproof.reference_impl.core.events import JobRecord
+from cutproof.reference_impl.core.messages import Cancel, Complete, Terminate, Trigger
+
+
+def test_a_savepoint_is_answered_when_it_is_complete() -> None:
+    job = Conductor().up()
+    assert [type(effect) for effect in job.command("savepoint")] == [SaveJob]
+    effects = job.saved()
+    assert effects[0] == Note("checkpoint-triggered", 1, 1, "savepoint")
+    assert told(Trigger, effects) == [(SOURCE, Trigger(attempt=1, checkpoint=1))]
+    (snapshot,) = stored(job.ack(1))
+    assert snapshot == complete_snapshot(1, savepoint=True)
+    effects = job.stored(1)
+    assert answer(effects) == (9, 1, "")
+    assert addressed(Complete, effects) == list(TASKS), "it commits side effects as any other"
+
+
+@pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
+def test_a_savepoint_that_is_given_up_is_answered_with_the_reason(kind: str) -> None:
+    job = Conductor().up()
+    job.command(kind)
+    job.saved()
+    assert answer(job.decline(1)) == (9, None, "op-0 declined: no room")
+
+
+def test_a_savepoint_whose_record_cannot_be_stored_is_answered() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    job.saved()
+    job.ack(1)
+    assert answer(job.store_fails(1)) == (9, None, "disk full")
+
+
+def test_a_failure_answers_the_savepoint_that_it_ends() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    assert answer(job.lose()) == (9, None, "the attempt failed: op-0: it was killed")
+
+
+def test_a_savepoint_that_was_being_stored_when_its_attempt_failed_is_answered_by_the_store() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    job.saved()
+    job.ack(1)
+    assert of(Return, job.lose()) == []
+    effects = job.stored(1)
+    assert answer(effects) == (9, 1, "")
+    assert not addressed(Complete, effects), "no task of it is there to be told"
+
+
+@pytest.mark.parametrize(("drain", "ending", "status"), [(False, "stop", "stopped"), (True, "drain", "drained")])
+def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: str, status: str) -> None:
+    job = Conductor().up()
+    job.command("stop-with-savepoint", drain=drain)
+    assert told(Trigger, job.saved()) == [(SOURCE, Trigger(attempt=1, checkpoint=1, ending=ending))]
+    (snapshot,) = stored(job.ack(1))
+    assert (snapshot.savepoint, snapshot.ending) == (True, ending)
+    effects = job.stored(1)
+    assert answer(effects) == (9, 1, "")
+    assert told(Terminate, effects) == [(task, Terminate(attempt=1, checkpoint=1)) for task in TASKS]
+    assert end(job.finished()) == (status, 1, "")
+
+
+def test_a_stop_that_fails_fails_the_attempt_over() -> None:
+    """Its sources have stopped already: only a new attempt goes on reading."""
+    job = Conductor().up()
+    job.command("stop-with-savepoint")
+    job.saved()
+    effects = job.timer("timeout 1")
+    assert answer(effects) == (9, None, "it timed out")
+    assert addressed(Cancel, effects) == list(TASKS)
+    (note,) = [note for note in of(Note, job.again()) if note.what == "attempt-started"]
+    assert note.detail == "the stop failed, its savepoint was aborted: it timed out"
+    job.running()
+    assert answer(job.savepoint(2)) == (9, 2, "")
+
+
+def test_input_that_ends_during_a_drain_takes_no_checkpoint_of_its_own() -> None:
+    job = Conductor().up()
+    job.command("stop-with-savepoint", drain=True)
+    job.saved()
+    assert job.ended() == []
+    job.ack(1)
+    assert addressed(Terminate, job.stored(1)) == list(TASKS)
+
+
+def test_nothing_follows_a_stop() -> None:
+    job = Conductor(concurrent_checkpoints=3).up()
+    job.command("stop-with-savepoint")
+    assert notes(job.timer("checkpoint")) == []
+    assert answer(job.command("savepoint", number=10)) == (10, None, "the job is ending already")
+    job.saved()
+    job.ack(1)
+    assert answer(job.command("stop-with-savepoint", number=11)) == (11, None, "the job is ending already")
+    job.stored(1)
+    assert answer(job.command("savepoint", number=12)) == (12, None, "the job is ending already")
+    job.finished()
+    assert answer(job.command("savepoint", number=13)) == (13, None, "the job is ending already")
+
+
+def test_a_checkpoint_under_way_does_not_hinder_a_stop() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.command("stop-with-savepoint")
+    job.saved()
+    job.ack(2)
+    effects = job.stored(2)
+    assert answer(effects) == (9, 2, "")
+    assert ("checkpoint-aborted", 1) in notes(effects)
+
+
+@pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
+def test_a_request_while_the_job_comes_up_waits(kind: str) -> None:
+    job = Conductor()
+    job.start()
+    assert job.command(kind) == []
+    job.saved()
+    effects = job.running()
+    assert of(Return, effects) == []
+    assert ("checkpoint-triggered", 1) in notes(job.saved())
+    assert job.command("savepoint", number=10) == [] or kind == "stop-with-savepoint" or job.unsaved
+
+
+def test_a_request_that_waits_is_made_once() -> None:
+    job = Conductor()
+    job.start()
+    job.command("savepoint")
+    job.saved()
+    job.running()
+    job.saved()
+    job.lose()
+    job.again()
+    assert of(SaveJob, job.running()) == []
+
+
+def test_a_request_while_what_is_durable_is_read_waits_too() -> None:
+    job = Conductor()
+    job.start(JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
+    assert job.command("savepoint") == []
+    job.listed()
+    job.saved()
+    job.running()
+    assert ("checkpoint-triggered", 2) in notes(job.saved())
+
+
+def test_what_waits_when_the_job_ends_is_answered() -> None:
+    job = Conductor(sink="plain")
+    job.start()
+    job.command("savepoint")
+    job.command("cancel", number=10)
+    job.saved()
+    effects = job.saved()
+    assert answer(effects) == (9, None, "the job is cancelled")
+    assert end(effects) == ("cancelled", None, "by its user")
+
+
+def test_at_most_once_takes_no_savepoints() -> None:
+    job = Conductor(guarantee="at-most-once", sink="plain").up()
+    assert answer(job.command("savepoint")) == (9, None, "at-most-once takes no snapshots")
+
+
+# -- cancel ------------------------------------------------------------------------------------------------------
+
+
+def saving() -> Conductor:
+    job = Conductor(sink="plain")
+    job.start()
+    return job
+
+
+def deploying() -> Conductor:
+    job = saving()
+    job.saved()
+    return job
+
+
+def restarting() -> Conductor:
+    job = Conductor(sink="plain").up()
+    job.lose()
+    return job
+
+
+def checkpointing() -> Conductor:
+    job = Conductor(sink="plain").up()
+    job.trigger()
+    return job
+
+
+def terminating() -> Conductor:
+    job = Conductor(sink="plain").up()
+    job.ended()
+    job.saved()
+    job.ack(1)
+    job.stored(1)
+    return job
+
+
+@pytest.mark.parametrize("stage", [saving, deploying, restarting, checkpointing, terminating])
+def test_cancel_at_each_stage(stage: object) -> None:
+    job = stage()  # type: ignore[operator]
+    effects = job.command("cancel")
+    assert answer(effects) == (9, None, "")
+    while job.unsaved:
+        effects = job.saved()
+    assert end(effects)[::2] == ("cancelled", "by its user")
+    for name in ("checkpoint", "restart", "terminate", "timeout 1", "deploy 1", "close", "pause", "list"):
+        assert job.timer(name) == [], name
+    assert [job.running(), job.ended(), job.finished(), job.lose(), job.decline(1)] == [[], [], [], [], []]
+    assert answer(job.command("cancel", number=10)) == (10, None, "the job has ended")
+
+
+def test_cancel_while_what_is_durable_is_read_waits_until_it_is() -> None:
+    job = Conductor(sink="plain")
+    job.start(JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
+    assert job.command("cancel") == []
+    job.listed()
+    job.saved()
+    effects = job.running()
+    assert answer(effects) == (9, None, "")
+    assert end(job.saved()) == ("cancelled", None, "by its user")
+
+
+def test_cancel_answers_the_savepoint_that_it_ends() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    assert of(Return, job.command("cancel", number=10)) == [Return(10), Return(9, error="the job is cancelled")]
+    assert job.saved() == [], "its id is durable by now, but nobody wants it"
+
+
+def test_cancel_while_it_is_closing_down() -> None:
+    job = Conductor().up()
+    job.command("cancel")
+    assert answer(job.command("cancel", number=10)) == (10, None, "the job has ended")
+    assert answer(job.command("savepoint", number=11)) == (11, None, "the job is ending already")
+
+
+def test_a_cancelled_attempt_is_shut_out_by_its_number() -> None:
+    job = Conductor().up()
+    (save,) = of(SaveJob, job.command("cancel"))
+    assert save.record.attempt == 2
+    assert job.ack(1, OP, attempt=1)
+
+
+def test_a_job_ends_once() -> None:
+    job = terminating()
+    assert len(of(EndJob, job.finished())) == 1
+    assert job.finished() == []

@@ -1,0 +1,40 @@
+"""Settings that would weaken a promise silently are refused (ABS-16, ABS-17)."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.errors import Refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"guarantee": "maybe-once"}, "unknown guarantee 'maybe-once'"),
+        ({"sink": "kitchen"}, "unknown sink 'kitchen'"),
+        ({"guarantee": "at-most-once"}, "needs a plain sink"),
+        ({"guarantee": "at-most-once", "sink": "idempotent"}, "needs a plain sink"),
+        ({"retained_checkpoints": 0}, "at least one checkpoint must be retained"),
+        ({"concurrent_checkpoints": 0}, "one may be under way"),
+    ],
+)
+def test_refused(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        Config(**settings).check()
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("sink", ["transactional", "idempotent", "plain"])
+def test_accepted(guarantee: str, sink: str) -> None:
+    config = Config(guarantee=guarantee, sink=sink)
+    config.check()
+    assert config.rewinds
+    assert config.blocking == (guarantee == "exactly-once")
+
+
+def test_at_most_once_into_a_plain_sink_is_accepted_and_neither_blocks_nor_rewinds() -> None:
+    config = Config(guarantee="at-most-once", sink="plain", retained_checkpoints=1, concurrent_checkpoints=1)
+    config.check()
+    assert not config.rewinds
+    assert not config.blocking

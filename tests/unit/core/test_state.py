@@ -1,0 +1,72 @@
+"""A snapshot's bytes: there and back, and what is torn or altered is found."""
+
+from __future__ import annotations
+
+import zlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutproof.reference_impl.core.errors import CorruptSnapshot
+from cutproof.reference_impl.core.state import Sealed, Snapshot, TaskState, decode, encode, text
+
+int64 = st.integers(-(1 << 63), (1 << 63) - 1)
+nullable = st.one_of(st.none(), int64)
+states = st.builds(
+    TaskState,
+    positions=st.dictionaries(st.integers(0, 99), st.integers(0, 1 << 40)),
+    entries=st.lists(st.tuples(st.integers(0, 1), nullable, nullable, int64)),
+    transactions=st.lists(st.builds(Sealed, st.text(), st.integers(1, 99))),
+    rotations=st.lists(st.integers(0, 9)),
+    turn=st.integers(0, 9),
+    serial=st.integers(0, 99),
+    ended=st.booleans(),
+)
+STATE = TaskState(positions={0: 7}, entries=[(0, None, 3, 4)], transactions=[Sealed("t", 5)])
+
+
+@given(states)
+def test_there_and_back(state: TaskState) -> None:
+    assert decode(encode(state)) == state
+
+
+@given(states, st.data())
+def test_torn_anywhere_is_found(state: TaskState, data: st.DataObject) -> None:
+    whole = encode(state)
+    length = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(CorruptSnapshot):
+        decode(whole[:length])
+
+
+@given(states, st.data())
+def test_one_altered_byte_is_found(state: TaskState, data: st.DataObject) -> None:
+    altered = bytearray(encode(state))
+    place = data.draw(st.integers(0, len(altered) - 1))
+    altered[place] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(CorruptSnapshot):
+        decode(bytes(altered))
+
+
+def test_the_layout_is_as_documented() -> None:
+    """Eight hex digits of CRC-32, a space, JSON: readable without anything of the writer."""
+    body = b'{"positions":{"0":7},"entries":[[0,null,3,4]],"transactions":[["t",5]]}'
+    assert encode(STATE) == f"{zlib.crc32(body):08x} ".encode() + body
+    assert text(STATE).encode() == body
+    assert msgspec.json.decode(body)["positions"] == {"0": 7}
+
+
+def test_a_right_checksum_over_something_else_is_found() -> None:
+    body = b'{"positions":"everywhere"}'
+    with pytest.raises(CorruptSnapshot, match="positions"):
+        decode(f"{zlib.crc32(body):08x} ".encode() + body)
+    with pytest.raises(CorruptSnapshot, match="checksum"):
+        decode(b"")
+
+
+def test_a_snapshot_is_fixed_but_for_its_heap() -> None:
+    heap = {1: 2}
+    snapshot = Snapshot(TaskState(turn=3), heap, lambda held: [(0, key, value, 0) for key, value in held.items()])
+    heap[1] = 5
+    assert snapshot.materialise() == TaskState(turn=3, entries=[(0, 1, 5, 0)])
