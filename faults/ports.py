@@ -7,6 +7,7 @@ returns whether it could be applied at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -15,7 +16,7 @@ class Disturbable(Protocol):
 
     def now(self) -> int: ...
 
-    def at(self, time: int, action: object) -> None: ...
+    def at(self, time: int, action: Callable[[], None]) -> None: ...
 
     def kill_task(self, fault: int, task: str) -> bool: ...
 

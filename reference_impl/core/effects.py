@@ -6,7 +6,7 @@ happen before another is durable, it is inside it: `Persist(â€¦, then=(Report(â€
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, dataclass_transform
 
 import msgspec
 
@@ -23,6 +23,7 @@ class Deferred(Protocol):
     def open(self, task: Any) -> list[Effect]: ...
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Effect(msgspec.Struct, frozen=True, gc=False):
     """Base of the effects."""
 

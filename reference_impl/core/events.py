@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, dataclass_transform
 
 import msgspec
 
@@ -12,6 +12,7 @@ from .state import TaskState
 from .transactions import Outcome
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Event(msgspec.Struct, frozen=True, gc=False):
     """Base of the events."""
 

@@ -7,6 +7,8 @@ they form no cycles.
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
 from .ids import AttemptId, CheckpointId, Handle, TaskId
@@ -42,13 +44,14 @@ class EndOfData(msgspec.Struct, frozen=True, gc=False):
 Element = Record | Barrier | CancelBarrier | EndOfData
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Control(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
     """Base of the control messages; each belongs to one attempt and is ignored by others."""
 
     attempt: AttemptId
 
 
-class Deploy(Control, tag="deploy"):
+class Deploy(Control, kw_only=True, tag="deploy"):
     """Come up; restore `handle` or, with snapshots in the coordinator's memory, `state`.
 
     `suspended` sources read nothing: the job is only there to finish its commits.
@@ -60,7 +63,7 @@ class Deploy(Control, tag="deploy"):
     suspended: bool = False
 
 
-class Trigger(Control, tag="trigger"):
+class Trigger(Control, kw_only=True, tag="trigger"):
     """To a source: start a checkpoint.  `ending` says what follows it: "" (go on),
     "stop" (read no further) or "drain" (end the input first)."""
 
@@ -68,35 +71,35 @@ class Trigger(Control, tag="trigger"):
     ending: str = ""
 
 
-class Complete(Control, tag="complete"):
+class Complete(Control, kw_only=True, tag="complete"):
     """The checkpoint is complete: commit what was sealed for it or an older one."""
 
     checkpoint: CheckpointId
 
 
-class Abort(Control, tag="abort"):
+class Abort(Control, kw_only=True, tag="abort"):
     """The coordinator gave the checkpoint up."""
 
     checkpoint: CheckpointId
 
 
-class Cancel(Control, tag="cancel"):
+class Cancel(Control, kw_only=True, tag="cancel"):
     """Stop at once."""
 
 
-class Terminate(Control, tag="terminate"):
+class Terminate(Control, kw_only=True, tag="terminate"):
     """Everything rests on this checkpoint: commit, then finish (None: nothing to commit)."""
 
     checkpoint: CheckpointId | None
 
 
-class Running(Control, tag="running"):
+class Running(Control, kw_only=True, tag="running"):
     """A task is restored and running."""
 
     task: TaskId
 
 
-class Ack(Control, tag="ack"):
+class Ack(Control, kw_only=True, tag="ack"):
     """A task's part of a checkpoint is durable: under `handle`, or here as `state`."""
 
     task: TaskId
@@ -105,7 +108,7 @@ class Ack(Control, tag="ack"):
     state: TaskState | None = None
 
 
-class Decline(Control, tag="decline"):
+class Decline(Control, kw_only=True, tag="decline"):
     """A task cannot take part in a checkpoint."""
 
     task: TaskId
@@ -113,13 +116,13 @@ class Decline(Control, tag="decline"):
     reason: str
 
 
-class InputEnded(Control, tag="ended"):
+class InputEnded(Control, kw_only=True, tag="ended"):
     """All input of a task has ended and is processed; it waits for the final checkpoint."""
 
     task: TaskId
 
 
-class Finished(Control, tag="finished"):
+class Finished(Control, kw_only=True, tag="finished"):
     """A task has committed everything and is gone."""
 
     task: TaskId

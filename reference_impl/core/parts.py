@@ -20,6 +20,7 @@ from .state import Sealed
 from .transactions import Commit, Denied, Done, Fence, Outcome
 
 if TYPE_CHECKING:
+    from .attempts import Attempts
     from .checkpoints import Checkpoints, Pending
     from .coordinator import Coordinator
     from .sink import TransactionalSink
@@ -191,7 +192,7 @@ class Failover(Part):
         """A restart waits for a checkpoint whose record is being written: it may be the newest."""
         return True
 
-    def restarts_again(self, coordinator: Coordinator) -> bool:
+    def restarts_again(self, coordinator: Attempts) -> bool:
         """Whether a failure of an attempt starts another: not twice for the same one."""
         return coordinator.is_live
 

@@ -327,12 +327,12 @@ class OperatorTask(InputTask):
 
     def _hold(self, rows: Iterable[Record]) -> list[Effect]:
         """Let the first row out, and the rest when the mailbox gets there."""
-        first, *rest = (*rows, None)
-        if first is None:
+        waiting = list(rows)
+        if not waiting:
             return []
-        self._held.extend(row for row in rest if row is not None)
+        self._held.extend(waiting[1:])
         later = [Mail(Release())] if self._held and self.parts.held_output.by_itself() else []
-        return [*self.emit((first,)), *later]
+        return [*self.emit(waiting[:1]), *later]
 
     def release(self) -> list[Effect]:
         """Let out what is held back."""

@@ -6,6 +6,8 @@ Requests of one task reach it in the order they were sent.
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
 from .ids import AttemptId, CheckpointId, TaskId
@@ -13,6 +15,7 @@ from .ids import AttemptId, CheckpointId, TaskId
 Row = tuple[int | None, int | None, int, int]
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="request"):
     """Base of the requests; `writer` and `attempt` say who asks.  A request of an
     attempt older than the writer's last `Fence` is refused."""
@@ -21,79 +24,80 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="request"):
     attempt: AttemptId
 
 
-class Fence(Request, tag="fence"):
+class Fence(Request, kw_only=True, tag="fence"):
     """From now on only this attempt of the writer counts; answers with the writer's
     unfinished transactions."""
 
 
-class Begin(Request, tag="begin"):
+class Begin(Request, kw_only=True, tag="begin"):
     name: str
 
 
-class Write(Request, tag="write"):
+class Write(Request, kw_only=True, tag="write"):
     """Rows into a transaction; answered only when it is refused."""
 
     name: str
     rows: tuple[Row, ...]
 
 
-class PreCommit(Request, tag="pre-commit"):
+class PreCommit(Request, kw_only=True, tag="pre-commit"):
     """Seal it: nothing can be added, and it survives until committed or aborted."""
 
     name: str
     checkpoint: CheckpointId
 
 
-class Commit(Request, tag="commit"):
+class Commit(Request, kw_only=True, tag="commit"):
     """Make it visible; committing a committed one again changes nothing."""
 
     name: str
 
 
-class AbortTransaction(Request, tag="abort"):
+class AbortTransaction(Request, kw_only=True, tag="abort"):
     """Drop it; aborting an aborted or unknown one changes nothing."""
 
     name: str
 
 
-class Append(Request, tag="append"):
+class Append(Request, kw_only=True, tag="append"):
     """A plain sink's row: visible at once."""
 
     row: Row
 
 
-class Upsert(Request, tag="upsert"):
+class Upsert(Request, kw_only=True, tag="upsert"):
     """An idempotent sink's row: it replaces the row with the same `identity`."""
 
     identity: tuple[int | None, ...]
     row: Row
 
 
-class Flush(Request, tag="flush"):
+class Flush(Request, kw_only=True, tag="flush"):
     """Answered once everything that the writer sent before is in."""
 
 
 AnyRequest = Flush | Fence | Begin | Write | PreCommit | Commit | AbortTransaction | Append | Upsert
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base of the answers."""
 
 
-class Done(Outcome):
+class Done(Outcome, kw_only=True):
     """It was done; `unfinished` answers a `Fence`: (name, the checkpoint it was sealed
     for or None) in the order begun."""
 
     unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
 
 
-class Denied(Outcome):
+class Denied(Outcome, kw_only=True):
     """It was not done and never will be: fenced, or the transaction is gone."""
 
     reason: str
 
 
-class NoAnswer(Outcome):
+class NoAnswer(Outcome, kw_only=True):
     """An error or silence: it may or may not have been done; ask again."""
 
     reason: str

@@ -23,19 +23,19 @@ class Raising(Operator):
     """Stands in front of a user function and raises: once, or on one record for ever."""
 
     def __init__(self, inner: Operator, raises: Callable[[Record], bool]) -> None:
-        super().__init__()
         self._inner = inner
         self._raises = raises
         self.holds_back = inner.holds_back
+        super().__init__()
 
     @property
-    def heap(self) -> dict[object, object]:  # type: ignore[override]  # the inner operator's state is its state
+    def heap(self) -> dict[object, object]:
+        """Its state is the inner operator's."""
         return self._inner.heap
 
     @heap.setter
     def heap(self, heap: dict[object, object]) -> None:
-        if hasattr(self, "_inner"):
-            self._inner.heap = heap
+        """An operator begins with an empty heap; the inner one keeps what it has."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         if self._raises(record):

@@ -164,6 +164,7 @@ class Stores:
             self.world.fired(failing, f"the record of checkpoint {snapshot.checkpoint} is not written", None)
             runner.feed(StoreFailed(snapshot.checkpoint, "the store reported an error"))
             return
+        self.world.look()  # sealed, not complete: a reader must not see it yet
         if not self.world.point("checkpoint-completed", None, "before", runner):
             return
         if self.world.settings.memory:
