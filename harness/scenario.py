@@ -86,7 +86,8 @@ class Deviation(Value, kw_only=True):
     `what` addresses a happening by a stable name:
     `message CHANNEL` (the n-th message through a data channel),
     `control KIND TASK` (the n-th control message of a kind from or to a task),
-    `write TASK` (the n-th snapshot write), `step TASK` (the n-th step of a task),
+    `write TASK` (the n-th snapshot write; `write coordinator`: of a checkpoint's record),
+    `read TASK` (the n-th snapshot read), `step TASK` (the n-th step of a task),
     `transaction TASK` (the n-th transaction request of a sink);
     occurrences count from 1, over all attempts.
     """
