@@ -216,7 +216,10 @@ class TaskRunner:
                 self.world.point("record-applied", self.name, "after", self)
         else:
             self._take_other(chosen, channel, element)
-        self.schedule(self._busy_until)
+        for other in self.inputs:
+            if other.queue:
+                self.schedule(self._busy_until)
+                return
 
     def _may_take(self, channel: DataChannel, element: Element) -> bool:
         """Whether the task, and the channel's content, outlive what waits for this point."""
@@ -266,7 +269,7 @@ class TaskRunner:
             self.sent[number] += 1
         elif not self._announce(element):
             return
-        if self._outbox or channel.is_full:
+        if self._outbox or len(channel.queue) >= channel.capacity:
             self._outbox.append((channel, element))
         else:
             channel.push(element)
