@@ -1,0 +1,52 @@
+"""docs/defects.md tells of every known defect: planted as the registry has it, or why it is not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from cutproof.properties.verdict import INVARIANTS
+from cutproof.reference_impl.defects import DEFECTS
+from defect_rows import PAGE, planted_row, renewed, statuses
+
+TEXT = PAGE.read_text(encoding="utf-8")
+KINDS = ("*planted*: ", "*needs* ", "*not seen*: ", "*not expressible*: ")
+
+
+def test_every_entry_stands_once() -> None:
+    ids = [id for id, _ in statuses(TEXT)]
+    assert [id for id, count in Counter(ids).items() if count > 1] == []
+    assert len(ids) == 144
+    assert ids == sorted(ids)
+
+
+def test_every_entry_says_what_became_of_it() -> None:
+    assert [row for row in statuses(TEXT) if not row[1].startswith(KINDS)] == []
+
+
+def test_planted_are_those_of_the_registry() -> None:
+    planted = [id for id, status in statuses(TEXT) if status.startswith("*planted*")]
+    assert planted == sorted(DEFECTS)
+
+
+def test_planted_rows_are_those_of_the_registry() -> None:
+    assert [id for id in sorted(DEFECTS) if planted_row(DEFECTS[id]) not in TEXT] == []
+    assert renewed(TEXT) == TEXT
+
+
+def test_a_row_that_differs_from_the_registry_is_renewed() -> None:
+    row = planted_row(DEFECTS["A01"])
+    stale = TEXT.replace(row, row.replace("consistent-cut", "progress"))
+    assert stale != TEXT
+    assert renewed(stale) == TEXT
+
+
+def test_the_counts_in_the_text_are_right() -> None:
+    counts = Counter(status.split("*")[1] for _, status in statuses(TEXT))
+    claimed = {kind: int(number) for number, kind in re.findall(r"^- (\d+) are marked \*([a-z ]+)\*", TEXT, flags=re.MULTILINE)}
+    assert claimed == dict(counts)
+
+
+def test_each_invariant_of_exactly_once_is_violated_by_some_defect() -> None:
+    weaker = {"at-least-once", "at-most-once", "order"}
+    assert {defect.invariant for defect in DEFECTS.values()} >= set(INVARIANTS) - weaker
