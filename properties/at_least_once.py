@@ -20,6 +20,7 @@ from .case import Case
 from .compare import violated_rows
 from .replay import is_determined
 from .routes import unapplied, unread
+from .table import missing
 from .verdict import Holds, Unknown, Verdict
 
 
@@ -37,8 +38,7 @@ def check(case: Case) -> Verdict:
     lost = owed - visible
     extra = visible - yielded
     if case.history.sink == "idempotent":
-        keys = {row[0] for row in visible}
-        lost = Counter({row[0]: row for row in owed if row[0] not in keys}.values())
+        lost = missing(case, owed)
         extra = Counter(row for row in visible if row not in yielded)
     if lost or extra:
         return violated_rows(

@@ -3,8 +3,8 @@
 K, the rows an independent reader sees, plus P, the rows of transactions that
 are prepared for a completed checkpoint of the closing cut and not yet
 committed, equals Out(L), the rows owed up to the closing cut: as multisets of
-all columns.  An idempotent sink's table equals Out(L)'s last row of each key,
-and each of its upserts is a row that the line yields.
+all columns.  An idempotent sink's table holds what Out(L)'s upserts leave (see
+`table`), and each of its upserts is a row that the line yields.
 
 For class H, whose rows follow the merge order that the run happened to have,
 every record owed must also have been applied exactly once at each operator, so
@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections import Counter
 
 from .case import Case
-from .classes import last_row_is_fixed
 from .compare import loss_by_expiry, violated_rows
 from .hazards import disturbed_commits, restores
 from .routes import misapplied
+from .table import differences, owed_table
 from .verdict import Holds, Unknown, Verdict, Violated
-from .workload import Row
 
 
 def check(case: Case) -> Verdict:
@@ -62,38 +61,21 @@ def _output(case: Case) -> Verdict | None:
 
 
 def _table(case: Case) -> Violated | None:
-    everything = case.expected.yielded()
-    owed = case.expected.last_rows(case.closing.epoch)
-    table = {row[0]: row for row in case.history.committed}
-    settled = case.closing.kind != "newest" or _covers_everything(case)
-    exact = settled and last_row_is_fixed(case.workload, case.topology)
-    lost: Counter[Row] = Counter(row for key, row in owed.items() if key not in table)
-    extra: Counter[Row] = Counter(
-        row
-        for key, row in table.items()
-        if row not in everything or (settled and key not in owed) or (exact and row != owed[key])
-    )
-    if exact:
-        lost += Counter(row for key, row in owed.items() if key in table and table[key] != row)
-    if lost or extra or len(table) != len(case.history.committed):
+    lost, extra = differences(case)
+    if lost or extra:
         return violated_rows(
             case,
             lost=lost,
-            extra=extra or case.committed - Counter(table.values()),
-            owed=Counter(owed.values()),
+            extra=extra,
+            owed=owed_table(case),
             where="the table",
             checkpoint=case.closing.checkpoint,
         )
-    return _upserts(case, everything)
+    return _upserts(case)
 
 
-def _covers_everything(case: Case) -> bool:
-    """Nothing was offered beyond the closing cut, so no row can be beyond it either."""
-    positions = case.closing.positions
-    return all(positions.get(split, 0) >= len(records) for split, _, records in case.workload.splits())
-
-
-def _upserts(case: Case, everything: Counter[Row]) -> Violated | None:
+def _upserts(case: Case) -> Violated | None:
+    everything = case.expected.yielded()
     foreign = Counter(written.row for written in case.history.written if written.row not in everything)
     if foreign:
         return violated_rows(case, lost=Counter(), extra=foreign, owed=everything, where="the upserts", checkpoint=None)

@@ -345,6 +345,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """exactly-once, at-least-once or at-most-once: what the engine promised"""
     sink: str
     """transactional, idempotent or plain"""
+    identity: str = "key"
+    """by what an idempotent sink's rows replace each other: the key ("key"), or the whole row ("row")"""
     runs: list[TaskRun] = []
     channels: list[Channel] = []
     stored: list[Stored] = []

@@ -19,8 +19,8 @@ from .case import Case
 from .compare import loss_by_expiry, violated_rows
 from .hazards import disturbed_commits, restores
 from .routes import unapplied, unread
+from .table import missing
 from .verdict import Holds, Unknown, Verdict
-from .workload import Row
 
 
 def check(case: Case) -> Verdict:
@@ -32,7 +32,7 @@ def check(case: Case) -> Verdict:
     if not case.rows_are_known:
         return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
     owed = case.expected.rows_up_to(case.closing.epoch)
-    lost = _missing_keys(case, owed) if case.history.sink == "idempotent" else owed - (case.committed + case.pending)
+    lost = missing(case, owed) if case.history.sink == "idempotent" else owed - (case.committed + case.pending)
     if lost:
         return loss_by_expiry(case, lost) or violated_rows(
             case,
@@ -47,12 +47,6 @@ def check(case: Case) -> Verdict:
     if not exercised:
         return Unknown(reason="not exercised", detail="nothing was uncommitted at a restore or at the end")
     return Holds(exercised=exercised)
-
-
-def _missing_keys(case: Case, owed: Counter[Row]) -> Counter[Row]:
-    """One owed row of each key that an idempotent sink's table lacks."""
-    held = {row[0] for row in case.history.committed}
-    return Counter({row[0]: row for row in owed if row[0] not in held}.values())
 
 
 def _tail(case: Case) -> int:

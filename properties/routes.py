@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from .case import Case
-from .history import Mark
 from .line import INFINITE, Segment
 from .verdict import Violated
 from .words import LIMIT, journal_until, record_in_words
@@ -37,44 +36,51 @@ def unread(case: Case) -> Violated | None:
 
 
 def unapplied(case: Case) -> Violated | None:
-    """A message sent within the closing cut that its receiver did not take within it."""
+    """A message sent within the closing cut that its receiver did not take within it.
+
+    Messages are compared, not their number: where channels are not set aside
+    during a checkpoint, later ones could stand in for one that is missing.
+    """
     epoch = case.closing.epoch
     for task, segments in case.line.segments.items():
         for segment in segments:
-            for index, channel in enumerate(segment.run.inputs):
+            taken = _taken_up_to(segment, epoch)
+            for channel, origins in zip(segment.run.inputs, taken, strict=True):
                 sent = _sent_up_to(case, channel, segment.run.attempt, epoch)
-                taken = _taken_up_to(segment, index, epoch)
-                if sent is not None and taken < sent:
-                    return _never_applied(case, task, channel, segment, taken, sent)
+                if origins[: len(sent)] == sent:
+                    continue
+                missing = Counter(sent) - Counter(origins)
+                if missing:
+                    return _never_applied(case, task, channel, segment.run.attempt, missing)
     return None
 
 
-def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> int | None:
-    """How many messages of a channel have at most this epoch; None when its sender is off the line."""
+def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]:
+    """The messages of a channel that have at most this epoch; none when its sender is off the line."""
     sender = case.line.segment(channel.partition(">")[0], attempt)
     log = case.channels.get((channel, attempt))
     if sender is None or log is None or channel not in sender.run.outputs:
-        return None
+        return []
     if epoch >= INFINITE and sender.cut is None:
-        return len(log.sent)
+        return log.sent
     mark = sender.mark_at(epoch)
-    return mark.sent[sender.run.outputs.index(channel)] if mark else 0
+    return log.sent[: mark.sent[sender.run.outputs.index(channel)]] if mark else []
 
 
-def _taken_up_to(segment: Segment, index: int, epoch: int) -> int:
-    mark: Mark | None = segment.mark_at(epoch)
-    if epoch >= INFINITE and segment.cut is None:
-        return sum(channel == index for channel, _ in segment.run.applies)
-    return mark.received[index] if mark else 0
+def _taken_up_to(segment: Segment, epoch: int) -> list[list[int]]:
+    """By input channel, the messages that a segment took with at most this epoch."""
+    taken: list[list[int]] = [[] for _ in segment.run.inputs]
+    for channel, origin in segment.run.applies[: segment.applies_up_to(epoch)]:
+        taken[channel].append(origin)
+    return taken
 
 
-def _never_applied(case: Case, task: str, channel: str, segment: Segment, taken: int, sent: int) -> Violated:
-    log = case.channels[channel, segment.run.attempt].sent[taken:sent]
+def _never_applied(case: Case, task: str, channel: str, attempt: int, missing: Counter[int]) -> Violated:
     return Violated(
         difference="message never applied",
-        message=f"{sent} messages of {channel} (attempt {segment.run.attempt}) lie within the closing cut,"
-        f" {task} took {taken} of them",
-        records=tuple(record_in_words(case.workload, origin) for origin in log[:LIMIT]),
+        message=f"{task} did not take {missing.total()} of the messages of {channel} (attempt {attempt})"
+        " that lie within the closing cut",
+        records=tuple(record_in_words(case.workload, origin) for origin in list(missing)[:LIMIT]),
         checkpoint=case.closing.checkpoint,
         tasks=(channel.partition(">")[0], task),
         events=journal_until(case.history, None),

@@ -34,6 +34,7 @@ from .lies import (
     skip_apply,
     swap_applies,
 )
+from .table import identity_of
 from .workload import Row
 
 FOREVER = ("alive", "finished", "drained", "stopped")
@@ -72,9 +73,12 @@ def tamperings(case: Case) -> list[Tampering]:
 
 def _owed_once(case: Case) -> list[int]:
     """Where in `committed` a row stands that is owed as often as it shows; any row, where nothing
-    is owed (at-most-once) or a key has one row (an idempotent sink's table)."""
-    if case.history.sink == "idempotent" or case.history.guarantee == "at-most-once":
+    is owed (at-most-once)."""
+    if case.history.guarantee == "at-most-once":
         return list(range(len(case.history.committed)))
+    if case.history.sink == "idempotent":
+        due = {identity_of(case, row) for row in case.expected.rows_up_to(case.closing.epoch)}
+        return [at for at, row in enumerate(case.history.committed) if identity_of(case, row) in due]
     owed = case.expected.rows_up_to(case.closing.epoch)
     return [at for at, row in enumerate(case.history.committed) if case.committed[row] <= owed[row]]
 

@@ -67,6 +67,7 @@ class Run:
             subject="simulated",
             guarantee=engine.guarantee,
             sink=engine.sink,
+            identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
             runs=[],
             channels=[],
             stored=[],
