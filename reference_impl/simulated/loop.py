@@ -28,9 +28,9 @@ class Loop:
         self._sequence += 1
         heappush(self._heap, (self.now + delay, self._sequence, action, first, second))
 
-    def run(self, until: int) -> bool:
+    def run(self, until: int, watch: Callable[[], None] | None = None) -> bool:
         """Carry out everything due until nothing is left or `stopped` is set (True), or
-        until a time has come (False)."""
+        until a time has come (False); `watch` is called after each action."""
         heap = self._heap
         while heap and not self.stopped:
             if heap[0][0] > until:
@@ -38,4 +38,6 @@ class Loop:
             self.now, _, action, first, second = heappop(heap)
             self.steps += 1
             action(first, second)
+            if watch is not None:
+                watch()
         return True

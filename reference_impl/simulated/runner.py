@@ -182,19 +182,11 @@ class TaskRunner:
                 return
 
     def _take(self, now: int) -> None:
-        """Take the element that arrived first, and look again when it is done."""
-        best, chosen = NEVER, -1
-        blocked = self.blocked
-        for number, channel in enumerate(self.inputs):
-            if channel.queue and not blocked[number]:
-                arrival = channel.queue[0][0]
-                if arrival < channel.stalled_until:
-                    arrival = channel.stalled_until
-                if arrival < best:
-                    best, chosen = arrival, number
-        if best > now:
-            if best < NEVER:
-                self.schedule(best)
+        """Take the element that arrived first, if one has; look again when it is done."""
+        arrival, chosen = self._first_to_arrive()
+        if arrival > now:
+            if arrival < NEVER:
+                self.schedule(arrival)
             return
         channel = self.inputs[chosen]
         element = channel.queue[0][1]
@@ -206,20 +198,36 @@ class TaskRunner:
             channel.sender.drain()
         self._busy_until = now + self._apply_cost
         if type(element) is Record:
-            self.received[chosen] += 1
-            self.applied += 1
-            self.log.applies.append((chosen, element.origin))
-            if self.world.detailed:
-                self._show_taken("record-applied", channel, element)
-            self.perform(self.task.step(Arrived(chosen, element)))
-            if self._watched:
-                self.world.point("record-applied", self.name, "after", self)
+            self._take_record(chosen, channel, element)
         else:
             self._take_other(chosen, channel, element)
         for other in self.inputs:
             if other.queue:
                 self.schedule(self._busy_until)
                 return
+
+    def _first_to_arrive(self) -> tuple[int, int]:
+        """When the first element can be taken that no barrier holds back, and from which input."""
+        first, chosen = NEVER, -1
+        blocked = self.blocked
+        for number, channel in enumerate(self.inputs):
+            if channel.queue and not blocked[number]:
+                arrival = channel.queue[0][0]
+                if arrival < channel.stalled_until:
+                    arrival = channel.stalled_until
+                if arrival < first:
+                    first, chosen = arrival, number
+        return first, chosen
+
+    def _take_record(self, number: int, channel: DataChannel, record: Record) -> None:
+        self.received[number] += 1
+        self.applied += 1
+        self.log.applies.append((number, record.origin))
+        if self.world.detailed:
+            self._show_taken("record-applied", channel, record)
+        self.perform(self.task.step(Arrived(number, record)))
+        if self._watched:
+            self.world.point("record-applied", self.name, "after", self)
 
     def _may_take(self, channel: DataChannel, element: Element) -> bool:
         """Whether the task, and the channel's content, outlive what waits for this point."""

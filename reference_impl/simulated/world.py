@@ -98,9 +98,8 @@ class World:
     def run(self) -> None:
         """Submit the job and run until everything is at rest, or the limit is reached."""
         self.submit(())
-        if self._director is not None and self._director.phases:
-            self.loop.after(0, self._watch_phase)
-        self.quiet = self.loop.run(self.settings.limit_us)
+        watch = self._watch_phase if self._director is not None and self._director.phases else None
+        self.quiet = self.loop.run(self.settings.limit_us, watch)
 
     def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
         """Start a job: from nothing, or from the snapshots of the one before."""
@@ -266,14 +265,11 @@ class World:
     def phase(self) -> str:
         return phase_of(self)
 
-    def _watch_phase(self, *_: object) -> None:
-        assert self._director is not None
+    def _watch_phase(self) -> None:
         phase = self.phase
-        if phase != self._phase:
+        if phase != self._phase and self._director is not None:
             self._phase = phase
             self._director.entered(phase)
-        if not self.job_over:
-            self.loop.after(50, self._watch_phase)
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         self.observer.fault_fired(fault, self.phase, detail, attempt)
