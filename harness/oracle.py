@@ -1,9 +1,9 @@
 """PySpark's word on what the quick checker reckoned, scenario by scenario.
 
 Workers put what has to be asked into bytes (`question_of`): the workload, the
-cuts, and the rows and state that the quick checker holds to be owed.  The
-process that has the Spark session asks it for many scenarios at once and
-compares rows, never verdicts.
+cuts, and the rows and state that the quick checker holds to be owed; one
+scenario may make several questions of it.  The process that has the Spark
+session asks them for many scenarios at once and compares rows, never verdicts.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
-from ..properties.case import Case
-from ..properties.expected import reckon
 from ..properties.line import INFINITE
-from ..properties.spark.tables import Apply, Cut, Difference, OracleJob, Reckoned
+from ..properties.spark.questions import Question, decode, encode, questions_of
+from ..properties.spark.tables import Difference, OracleAnswer
 from ..properties.words import row_in_words
 from .exit_codes import HarnessFailed
 from .run import Result
@@ -53,118 +54,82 @@ class Oracle(Protocol):
         """Judge; a `HarnessFailed` when it cannot."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """One scenario's question, and the quick checker's answer to it."""
-
-    job: OracleJob
-    quick: Reckoned
-
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Question)
-
-
-def question_of(result: Result, name: str = "") -> bytes:
-    """What the oracle needs to know of a result; the name tells one question of a batch from another."""
-    return _encoder.encode(_question(result.case, name or result.scenario.seed))
-
-
-def _question(case: Case, name: str) -> Question:
-    """Where output follows what was really applied, repeats and gaps included (the weaker
-    modes), the two are asked about the same workload and cuts without them: that the rows
-    follow from the applied records is the quick checker's word alone."""
-    ends = tuple(len(records) for _, _, records in case.workload.splits())
-    positions = {checkpoint: case.positions(checkpoint) for checkpoint in case.line.checkpoints}
-    cuts = [
-        Cut(name=checkpoint, positions=tuple(at[split] for split in range(len(ends))))
-        for checkpoint, at in positions.items()
-    ]
-    cuts.append(Cut(name=INFINITE, positions=ends))
-    if case.history.guarantee != "exactly-once":
-        reckoned = reckon(case.workload, list(positions.items()))
-        quick = Reckoned(rows=reckoned.rows, states=reckoned.states)
-    else:
-        quick = _expected(case)
-    job = OracleJob(id=name, workload=case.workload, cuts=tuple(cuts), applies=_applies(case, cuts))
-    return Question(job=job, quick=quick)
-
-
-def _expected(case: Case) -> Reckoned:
-    expected, checkpoints = case.expected, case.line.checkpoints
-    return Reckoned(
-        rows={name: expected.rows().get(name, []) for name in (*checkpoints, INFINITE)},
-        states={
-            checkpoint: {node: list(entries.elements()) for node, entries in expected.states(checkpoint).items()}
-            for checkpoint in checkpoints
-        },
-    )
-
-
-def _applies(case: Case, cuts: Sequence[Cut]) -> dict[str, tuple[Apply, ...]]:
-    """For class H the order in which the run happened to merge its inputs."""
-    if case.history.guarantee != "exactly-once" or not case.expected.follows_applies:
-        return {}
-    numbers = {cut.name: index for index, cut in enumerate(cuts)}
-    return {
-        node.name: tuple(Apply(one.origin, numbers[one.epoch]) for one in case.line.applied(node.name))
-        for node in case.workload.nodes
-    }
+def question_of(result: Result) -> bytes:
+    """What the oracle needs to know of a result, whatever it is called in a batch."""
+    return encode(questions_of(result.case, "case"))
 
 
 class PySpark:
-    """The oracle on this process's Spark session, which starts while scenarios run."""
+    """The oracle on this process's Spark session, which starts while scenarios run.
+
+    `oracle` stands in for the one with the true meanings: tests plant errors in it.
+    """
+
+    def __init__(self, oracle: SparkOracle | None = None) -> None:
+        self._given = oracle
 
     def start(self) -> None:
-        from ..properties.spark.session import start_in_background
-
-        start_in_background()
+        self._session()
 
     def wait(self) -> None:
-        from ..properties.spark.session import start_in_background
-
-        start_in_background().exception()
+        self._session().exception()
 
     def examine(self, questions: Sequence[bytes]) -> Examined:
         from ..properties.spark.errors import SparkUnavailable
 
-        asked = [_decoder.decode(question) for question in questions]
-        named = [
-            msgspec.structs.replace(one, job=msgspec.structs.replace(one.job, id=str(position)))
-            for position, one in enumerate(asked)
-        ]
         try:
-            self.start()
             self.wait()
-            return self._examine(named)
+            return self._examine(questions)
         except SparkUnavailable as error:
             raise HarnessFailed(str(error)) from None
         except Exception as error:  # whatever Java or Spark throws: nothing of the batch is judged
             first = next(iter(str(error).strip().splitlines()), "")
             kind = type(error).__name__
-            raise HarnessFailed(f"PySpark failed in a batch of {len(asked)}: {kind}: {first}") from error
+            raise HarnessFailed(f"PySpark failed in a batch of {len(questions)}: {kind}: {first}") from error
 
-    def _examine(self, asked: Sequence[Question]) -> Examined:
+    def _examine(self, questions: Sequence[bytes]) -> Examined:
+        asked = [
+            (position, _named(question, f"{position} {part}"))
+            for position, data in enumerate(questions)
+            for part, question in enumerate(decode(data))
+        ]
         oracle = self._oracle
         began, computed, queries = time.perf_counter(), oracle.computed, oracle.queries
-        answers = oracle.judge_batch([one.job for one in asked], {one.job.id: one.quick for one in asked})
+        answers = oracle.judge_batch([one.job for _, one in asked], {one.job.id: one.quick for _, one in asked})
+        words: dict[int, str] = {}
+        for (position, _), answer in zip(asked, answers, strict=True):
+            said = answer.problem or (in_words(answer.disagreements) if answer.disagreements else "")
+            if said:
+                words.setdefault(position, said)
         return Examined(
             engine=_engine(),
             workloads=oracle.computed - computed,
             queries=oracle.queries - queries,
-            expected_rows=sum(len(answer.expected.rows) for answer in answers if answer.expected),
-            disagreements=tuple(
-                (position, answer.problem or in_words(answer.disagreements))
-                for position, answer in enumerate(answers)
-                if answer.problem or answer.disagreements
-            ),
+            expected_rows=sum(_rows(question, answer) for (_, question), answer in zip(asked, answers, strict=True)),
+            disagreements=tuple(sorted(words.items())),
             seconds=time.perf_counter() - began,
         )
+
+    def _session(self) -> Future[Any]:
+        from ..properties.spark.oracle import warm_up
+        from ..properties.spark.session import start_in_background
+
+        return start_in_background(then=warm_up)
 
     @functools.cached_property
     def _oracle(self) -> SparkOracle:
         from ..properties.spark.oracle import Oracle
 
-        return Oracle()
+        return self._given or Oracle()
+
+
+def _named(question: Question, name: str) -> Question:
+    return replace(question, job=replace(question.job, id=name))
+
+
+def _rows(question: Question, answer: OracleAnswer) -> int:
+    """The rows of an answer that were compared: a question about state alone has none."""
+    return len(answer.expected.rows) if answer.expected and question.quick.rows else 0
 
 
 def in_words(differences: Sequence[Difference]) -> str:

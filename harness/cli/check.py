@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.spark.check import CheckRequest, check
-    from ...properties.spark.session import session
+    from ...properties.spark.session import TABLES, session
 
     request = CheckRequest(
         expected=existing(options.expected),
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     )
     with progress_of(options) as progress:
         progress.step("starting Spark")
-        spark = session()
+        spark = session(settings=TABLES)
         progress.step("comparing")
         result = check(spark, request)
     _tell(result, request, output)
