@@ -1,0 +1,126 @@
+"""Snapshots in time: written while work goes on (ABS-8), standing still (ABS-13), found missing (ABS-5), in memory (ABS-14)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from worlds import attempts, ended, fired, job, journal, rows, run, shown, started
+
+from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, TearWrite
+from cutproof.harness.scenario import Scenario
+from cutproof.properties.history import History, TaskFailed
+
+SLOW = {"snapshot_write_us": 2_000, "checkpoint_interval_us": 4_000}
+
+
+def worked_while_writing(history: History) -> dict[int, int]:
+    """Records that op1-0 applied between taking each snapshot and the store's word that it is durable."""
+    counts: dict[int, int] = {}
+    writing: int | None = None
+    for event in shown(history, "op1-0", "snapshot-taken", "record-applied", "snapshot-persisted"):
+        if event.what == "snapshot-taken":
+            writing = event.checkpoint
+            counts[event.checkpoint or 0] = 0
+        elif event.what == "snapshot-persisted":
+            writing = None
+        elif writing is not None:
+            counts[writing] += 1
+    return counts
+
+
+def stood_still_us(history: History) -> int:
+    """The longest that op1-0 took nothing while records were coming."""
+    times = [event.at_us for event in shown(history, "op1-0", "record-applied")]
+    return max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+
+
+def slow(mode: str) -> Scenario:
+    return job(60, snapshot_mode=mode, **SLOW)
+
+
+def test_processing_goes_on_while_the_state_is_written() -> None:
+    amid, *_ = worked_while_writing(run(slow("asynchronous"), timeline=True)).values()
+    assert amid >= 8, "2,000 µs at a record every 200 µs"
+
+
+def test_a_synchronous_snapshot_makes_its_task_stand_still_for_the_write() -> None:
+    """What it costs is measured: the write's whole time, in the one task and not in the other."""
+    still, going = run(slow("synchronous"), timeline=True), run(slow("asynchronous"), timeline=True)
+    assert set(worked_while_writing(still).values()) == {0}
+    assert stood_still_us(going) <= 400
+    assert 2_000 <= stood_still_us(still) <= 2_000 + 400
+    assert Counter(still.committed) == Counter(going.committed)
+
+
+@pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
+def test_the_acknowledgement_waits_until_the_state_is_durable(mode: str) -> None:
+    history = run(slow(mode), timeline=True)
+    durable = {
+        (event.task, event.checkpoint): event.at_us for event in history.timeline if event.what == "snapshot-persisted"
+    }
+    acks = [event for event in history.timeline if event.what == "ack-arrived"]
+    assert len(acks) == len(durable) > 0
+    assert all(event.at_us >= durable[(event.peer, event.checkpoint)] + 200 for event in acks)
+
+
+def test_a_kill_between_the_snapshot_and_its_durability_leaves_nothing() -> None:
+    taken = AtPoint(point="snapshot-taken", occurrence=2, task="op1-0")
+    history = run(job(faults=(KillTask(trigger=taken, task="op1-0"),)))
+    (failed,) = journal(TaskFailed, history)
+    of_dead = [one.checkpoint for one in history.stored if one.task == "op1-0" and one.attempt == failed.attempt]
+    assert of_dead == [1]
+
+
+# -- missing and torn --------------------------------------------------------------------------------------------
+
+
+def test_a_pointer_to_nothing_is_found_and_named() -> None:
+    """The files behind a complete checkpoint vanish; the next restore says which one, and starts nothing instead."""
+    world = started(job(restart_attempts=1), 5_000)
+    assert world.newest is not None
+    handle, committed = world.newest.handles["op1-0"], world.sessions.store.rows()
+    del world.stores.files.files[handle]
+    runner = world.latest("source-0")
+    assert runner is not None
+    world.kill(runner, "it was killed", 0)
+    world.loop.run(60_000)
+    assert world.job_over
+    (end,) = [entry for entry in world.observer.history.journal if entry.__struct_config__.tag == "job-ended"]  # type: ignore[attr-defined]
+    assert end.status == "failed"
+    assert f"could not be read: {handle} is not in the store" in end.reason
+    assert world.sessions.store.rows() == committed, "nothing was started from the beginning instead"
+
+
+def test_half_a_file_is_never_restored() -> None:
+    scenario = job(faults=(TearWrite(trigger=AtTime(at_us=4_000), task="op1-0"),))
+    history = run(scenario)
+    assert fired(history) == ["tear-write"]
+    assert attempts(history) == 2
+    assert Counter(history.committed) == rows(scenario)
+
+
+# -- in the coordinator's memory ---------------------------------------------------------------------------------
+
+
+def test_in_memory_a_dead_task_is_restored() -> None:
+    scenario = job(snapshot_store="memory", faults=(KillTask(trigger=AtTime(at_us=6_000), task="op1-0"),))
+    history = run(scenario)
+    restored = [one.loaded.checkpoint for one in history.runs if one.attempt == 2 and one.loaded]
+    assert restored
+    assert ended(history) == ("finished", "")
+    assert Counter(history.committed) == rows(scenario)
+
+
+def test_a_dead_coordinators_memory_is_gone_and_the_job_says_so() -> None:
+    history = run(job(snapshot_store="memory", faults=(KillCoordinator(trigger=AtTime(at_us=6_000)),)))
+    assert ended(history) == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
+    assert len(history.completed) > 0
+    assert not any(one.reads for one in history.runs if one.attempt > 1)
+
+
+def test_a_coordinator_that_dies_before_the_first_snapshot_loses_nothing() -> None:
+    scenario = job(snapshot_store="memory", faults=(KillCoordinator(trigger=AtTime(at_us=800)),))
+    history = run(scenario)
+    assert ended(history) == ("finished", "")
+    assert Counter(history.committed) == rows(scenario)
