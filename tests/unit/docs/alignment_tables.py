@@ -8,7 +8,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cutproof.reference_impl.core.alignment import TABLE, AbortCame, Aligning, BarrierCame, CancelCame, Counting, Flowing
+from cutproof.reference_impl.core.alignment import (
+    TABLE,
+    AbortCame,
+    Aligning,
+    BarrierCame,
+    CancelCame,
+    Counting,
+    Flowing,
+)
 
 PAGE = Path(__file__).parents[3] / "docs" / "protocol.md"
 RELATIONS = ("new", "current", "aborted", "obsolete")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from defect_rows import PAGE, planted_row, renewed, statuses
+
 from cutproof.properties.verdict import INVARIANTS
 from cutproof.reference_impl.defects import DEFECTS
-from defect_rows import PAGE, planted_row, renewed, statuses
 
 TEXT = PAGE.read_text(encoding="utf-8")
 KINDS = ("*planted*: ", "*needs* ", "*not seen*: ", "*not expressible*: ")
 
 
 def test_every_entry_stands_once() -> None:
-    ids = [id for id, _ in statuses(TEXT)]
-    assert [id for id, count in Counter(ids).items() if count > 1] == []
+    ids = [name for name, _ in statuses(TEXT)]
+    assert [name for name, count in Counter(ids).items() if count > 1] == []
     assert len(ids) == 144
     assert ids == sorted(ids)
 
@@ -25,12 +26,12 @@ def test_every_entry_says_what_became_of_it() -> None:
 
 
 def test_planted_are_those_of_the_registry() -> None:
-    planted = [id for id, status in statuses(TEXT) if status.startswith("*planted*")]
+    planted = [name for name, status in statuses(TEXT) if status.startswith("*planted*")]
     assert planted == sorted(DEFECTS)
 
 
 def test_planted_rows_are_those_of_the_registry() -> None:
-    assert [id for id in sorted(DEFECTS) if planted_row(DEFECTS[id]) not in TEXT] == []
+    assert [name for name in sorted(DEFECTS) if planted_row(DEFECTS[name]) not in TEXT] == []
     assert renewed(TEXT) == TEXT
 
 
@@ -43,7 +44,9 @@ def test_a_row_that_differs_from_the_registry_is_renewed() -> None:
 
 def test_the_counts_in_the_text_are_right() -> None:
     counts = Counter(status.split("*")[1] for _, status in statuses(TEXT))
-    claimed = {kind: int(number) for number, kind in re.findall(r"^- (\d+) are marked \*([a-z ]+)\*", TEXT, flags=re.MULTILINE)}
+    claimed = {
+        kind: int(number) for number, kind in re.findall(r"^- (\d+) are marked \*([a-z ]+)\*", TEXT, flags=re.MULTILINE)
+    }
     assert claimed == dict(counts)
 
 
