@@ -88,10 +88,11 @@ def run(
     kills: int = 2,
     sink: str = "transactional",
     guarantee: str = "exactly-once",
+    identity: str = "key",
 ) -> History:
     """A whole random run, some stopped or cancelled on the way and resumed, to its natural end
     or to rest where an input is unbounded."""
-    toy = Toy(case, seed=seed, sink=sink, guarantee=guarantee)
+    toy = Toy(case, seed=seed, sink=sink, guarantee=guarantee, identity=identity)
     toy.start()
     toy.wander(steps, kills)
     how = toy.draw.randrange(4)

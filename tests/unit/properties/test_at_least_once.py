@@ -94,6 +94,33 @@ def test_an_unread_record() -> None:
     assert verdict.difference == "record never read"
 
 
+def test_a_gap_is_not_filled_by_a_later_message() -> None:
+    """A channel that is not set aside goes on delivering after its barrier, before the snapshot."""
+    toy = Toy(counting(parallelism=1), sink="plain", guarantee="at-least-once")
+    toy.start()
+    toy.read("numbers-0")
+    toy.read("numbers-0")
+    toy.trigger()
+    toy.read("numbers-0")
+    for _ in range(4):
+        toy.take("count-0", 0)
+    toy.settle()
+    toy.complete(1)
+    toy.cancel()
+    assert not isinstance(judged(toy), Violated)
+
+    def skip_the_second(history: History) -> None:
+        (counter,) = runs_of(history, "count")
+        del counter.applies[1]
+        assert counter.marks[0].applies - 1 == len(counter.applies)
+        counter.marks[0].applies -= 1
+
+    verdict = judged(toy, told(toy.history(), skip_the_second))
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "message never applied"
+    assert [record[: len("record 1 of split 0")] for record in verdict.records] == ["record 1 of split 0"]
+
+
 def test_a_record_in_the_snapshot_and_replayed_shifts_what_follows() -> None:
     """At-least-once does not align: the sum counts a record that its source will read again."""
     case = counting(per_split=4, parallelism=1)

@@ -1,0 +1,86 @@
+"""The judge on scenarios as a search draws them, of the kinds that a search draws seldom: rows that follow
+the merge order (class H), and idempotent sinks behind any operator."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+
+import msgspec
+import pytest
+
+from cutproof.harness.run import run
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.subject_names import subject_called
+from cutproof.harness.subjects.translation import identity
+from cutproof.properties.case import Case
+from cutproof.properties.classes import classes
+from cutproof.properties.judge import judge_case
+from cutproof.properties.tampering import tamperings
+from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.workload import KEYED, AnyOperator, Count, Dedup, Greater, Join, Sum
+
+replace = msgspec.structs.replace
+ORDER_MATTERS: tuple[AnyOperator, ...] = (Sum(), Greater(), Count(tagged=True), Dedup(keys_only=False))
+
+
+def following_order(scenario: Scenario) -> Scenario:
+    """The same with keyed operators that look at order."""
+    draw = random.Random(scenario.seed)
+    nodes = tuple(
+        replace(node, operator=draw.choice(ORDER_MATTERS))
+        if isinstance(node.operator, KEYED) and not isinstance(node.operator, Join)
+        else node
+        for node in scenario.workload.nodes
+    )
+    return replace(scenario, workload=replace(scenario.workload, nodes=nodes))
+
+
+def into_a_table(scenario: Scenario) -> Scenario:
+    return replace(scenario, engine=replace(scenario.engine, sink="idempotent", guarantee="exactly-once"))
+
+
+def is_merged(scenario: Scenario) -> bool:
+    return "H" in classes(scenario.workload, scenario.topology).values()
+
+
+def is_by_row(scenario: Scenario) -> bool:
+    return identity(scenario.workload) == "row"
+
+
+def drawn(alter: Callable[[Scenario], Scenario], wanted: Callable[[Scenario], bool], count: int) -> list[Scenario]:
+    draw = scenario_of(Drawing(max_records=40))
+    return list(islice(filter(wanted, (alter(draw(3, index)) for index in range(400))), count))
+
+
+KINDS = pytest.mark.parametrize(
+    ("alter", "wanted"), [(following_order, is_merged), (into_a_table, is_by_row)], ids=["class H", "a table by row"]
+)
+
+
+@KINDS
+def test_no_run_is_accused_and_every_lie_is_seen(
+    alter: Callable[[Scenario], Scenario], wanted: Callable[[Scenario], bool]
+) -> None:
+    subject = subject_called("simulated", None)
+    seen: Counter[str] = Counter()
+    for scenario in drawn(alter, wanted, 20):
+        result = run(subject, scenario)
+        assert not any(isinstance(verdict, Violated) for verdict in result.judgement.verdicts.values()), scenario
+        for lie in tamperings(result.case):
+            aimed = [name for name in lie.invariants if isinstance(result.judgement.verdicts[name], Holds)]
+            if aimed:
+                false = Case(scenario.workload, scenario.topology, lie.apply(result.history))
+                turned = judge_case(false).verdicts
+                assert any(isinstance(turned[name], Violated) for name in aimed), (lie.name, scenario)
+                seen[lie.name] += 1
+    assert len(seen) > 10
+    assert min(seen["drop a committed row"], seen["skip a record"], seen["edit a stored state"]) > 5
+
+
+def test_the_merges_are_those_of_every_operator_that_looks_at_order() -> None:
+    merged = [node for scenario in drawn(following_order, is_merged, 20) for node in scenario.workload.nodes]
+    assert {Sum, Greater, Count, Dedup} <= {type(node.operator) for node in merged}
