@@ -15,6 +15,7 @@ from ..reports.model import ReportView, Seconds, Summary
 from . import known_failures
 from .exit_codes import CutproofError, ExitCode, one_line
 from .findings import Finding, Teller
+from .interruption import Interruption
 from .known_failures import KnownFailures
 from .oracle import Oracle, PySpark
 from .outcome import Outcome
@@ -64,73 +65,111 @@ def verify_campaign(
     on_outcome: Callable[[Outcome], None] | None = None,
 ) -> Verified:
     """Verify.  A `subject` that is given runs in this process; one that is named, in workers."""
-    began = time.perf_counter()
-    plan = campaign.plan
-    oracle = oracle or PySpark()
-    here = subject or subject_called(plan.subject, plan.defect)
-    pool: Pool = Processes(plan, WORKERS) if subject is None else Here(plan, subject)
-    try:
-        search = Search(pool, oracle, campaign.budget, folder=folder, progress=progress, on_outcome=on_outcome)
-        found = search.run()
+    work = _Work(campaign, subject, folder, known, progress or Silent(), oracle or PySpark())
+    with Interruption() as interruption:
+        return work.verified(interruption, on_outcome)
+
+
+class _Work:
+    """One verification: a search, what is told of it, and what is written of that."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        subject: Subject | None,
+        folder: RunFolder | None,
+        known: KnownFailures | None,
+        progress: Progress,
+        oracle: Oracle,
+    ) -> None:
+        plan = campaign.plan
+        self._began = time.perf_counter()
+        self._campaign = campaign
+        self._folder = folder
+        self._known = known or known_failures.read(None)
+        self._progress = progress
+        self._oracle = oracle
+        self._subject = subject or subject_called(plan.subject, plan.defect)
+        self._pool: Pool = Processes(plan, WORKERS) if subject is None else Here(plan, subject)
+
+    def verified(self, interruption: Interruption, on_outcome: Callable[[Outcome], None] | None) -> Verified:
+        """Everything, or after an interruption what was done by then; both are written and reported."""
+        search = Search(
+            self._pool,
+            self._oracle,
+            self._campaign.budget,
+            folder=self._folder,
+            progress=self._progress,
+            on_outcome=on_outcome,
+            interruption=interruption,
+        )
         try:
-            findings = _findings(campaign, pool, here, oracle, found, folder, known, progress or Silent())
-        except KeyboardInterrupt:
-            found.interrupted, findings = True, []
-    finally:
-        pool.close()
-    summary = _summary(campaign, here, found, findings, pool.workers, time.perf_counter() - began)
-    view = ReportView(
-        summary=summary, counterexamples=tuple(finding.view for finding in findings), samples=found.tally.samples()
-    )
-    failed = _write(folder, view) if folder is not None else ""
-    if failed:
-        summary = msgspec.structs.replace(summary, failures=[*summary.failures, failed])
-        view = msgspec.structs.replace(view, summary=summary)
-    confirmed = any(finding.confirmed and not finding.counterexample.known for finding in findings)
-    return Verified(
-        view=view, findings=tuple(findings), exit_code=exit_code_of(summary, campaign.profile, confirmed=confirmed)
-    )
+            found = search.run()
+            findings = self._findings(found, interruption)
+        finally:
+            if interruption.came:
+                self._pool.stop()
+            self._pool.close()
+        return self._reported(found, findings, interruption)
+
+    def _findings(self, found: Found, interruption: Interruption) -> list[Finding]:
+        if not found.failing:
+            return []
+        self._progress.step("shrinking", None)
+        plan, folder = self._campaign.plan, self._folder
+
+        def keep(name: str, scenario: Scenario) -> str:
+            return folder.add_counterexample(name, scenario) if folder else f"{name}.json"
+
+        teller = Teller(
+            self._pool,
+            self._subject,
+            self._oracle,
+            found,
+            known=self._known,
+            keep=keep,
+            replay_command=lambda path: replay_command(plan, folder.path if folder else Path(), path),
+            subject_name=plan.subject,
+            interruption=interruption,
+            first=promised_by(plan.defect),
+        )
+        return teller.findings()
+
+    def _reported(self, found: Found, findings: list[Finding], interruption: Interruption) -> Verified:
+        """Counted up and written; who interrupts now interrupted the run, and has its report all the same."""
+        self._progress.step("writing the report")
+        total_s = time.perf_counter() - self._began
+        found.interrupted = found.interrupted or interruption.came
+        summary = _summary(self._campaign, self._subject, found, findings, self._pool.workers, total_s)
+        view = ReportView(
+            summary=summary, counterexamples=tuple(finding.view for finding in findings), samples=found.tally.samples()
+        )
+        if self._folder is not None:
+            view = _written(self._folder, view)
+        if interruption.came and not found.interrupted:
+            view = msgspec.structs.replace(view, summary=msgspec.structs.replace(view.summary, interrupted=True))
+            view = _written(self._folder, view) if self._folder is not None else view
+        confirmed = any(finding.confirmed and not finding.counterexample.known for finding in findings)
+        code = exit_code_of(view.summary, self._campaign.profile, confirmed=confirmed)
+        return Verified(view=view, findings=tuple(findings), exit_code=code)
+
+
+def promised_by(defect: str | None) -> str:
+    """The invariant that a planted defect must violate; empty without one."""
+    from ..reference_impl.defects import DEFECTS
+
+    return DEFECTS[defect].invariant if defect else ""
 
 
 def exit_code_of(summary: Summary, profile: Profile, *, confirmed: bool) -> ExitCode:
-    """`confirmed`: an unexpected violation that both judges saw; it outweighs all else."""
-    if confirmed:
-        return ExitCode.VIOLATED
+    """`confirmed`: an unexpected violation that both judges saw; it outweighs what failed besides."""
     if summary.interrupted:
         return ExitCode.INTERRUPTED
+    if confirmed:
+        return ExitCode.VIOLATED
     if summary.failures:
         return ExitCode.HARNESS_FAILED
     return ExitCode.FELL_SHORT if falls_short(profile, summary) else ExitCode.HELD
-
-
-def _findings(
-    campaign: Campaign,
-    pool: Pool,
-    subject: Subject,
-    oracle: Oracle,
-    found: Found,
-    folder: RunFolder | None,
-    known: KnownFailures | None,
-    progress: Progress,
-) -> list[Finding]:
-    if not found.failing:
-        return []
-    progress.step("shrinking", None)
-
-    def keep(name: str, scenario: Scenario) -> str:
-        return folder.add_counterexample(name, scenario) if folder else f"{name}.json"
-
-    teller = Teller(
-        pool,
-        subject,
-        oracle,
-        found,
-        known=known or known_failures.read(None),
-        keep=keep,
-        replay_command=lambda path: replay_command(campaign.plan, folder.path if folder else Path(), path),
-        subject_name=campaign.plan.subject,
-    )
-    return teller.findings()
 
 
 def replay_command(plan: Plan, folder: Path, relative: str) -> str:
@@ -182,13 +221,16 @@ def not_tried(subject: Subject) -> list[str]:
     ]
 
 
-def _write(folder: RunFolder, view: ReportView) -> str:
-    """Write the folder's reports; why that failed, when it did."""
+def _written(folder: RunFolder, view: ReportView) -> ReportView:
+    """The view once its files are there, with the seconds that took, or why they are not."""
     began = time.perf_counter()
     try:
         folder.finish(view)
-        spent = msgspec.structs.replace(view.summary.seconds, report=round(time.perf_counter() - began, 3))
-        folder.write_summary(msgspec.structs.replace(view.summary, seconds=spent))
-    except CutproofError as error:
-        return one_line(error)
-    return ""
+        summary = view.summary
+        spent = msgspec.structs.replace(summary.seconds, report=round(time.perf_counter() - began, 3))
+        summary = msgspec.structs.replace(summary, seconds=spent)
+        folder.write_summary(summary)
+    except Exception as error:  # a full disk, or a report that cannot be drawn: the numbers are told all the same
+        told = one_line(error) if isinstance(error, CutproofError) else f"the report failed: {one_line(error)}"
+        summary = msgspec.structs.replace(view.summary, failures=[*view.summary.failures, told])
+    return msgspec.structs.replace(view, summary=summary)

@@ -19,6 +19,7 @@ from ..reports.rows import side_by_side
 from .causes import cause_of
 from .exit_codes import CutproofError, one_line
 from .files import encode_scenario
+from .interruption import Interruption
 from .known_failures import Cause, KnownFailures
 from .oracle import Oracle, question_of
 from .outcome import Outcome
@@ -27,7 +28,7 @@ from .run import Result, run
 from .scenario import Scenario
 from .search import Found
 from .shrink import Shrunk, size_of
-from .story import expected_rows, nearest_passing, tell_case
+from .story import Neighbour, expected_rows, nearest_passing, tell_case
 from .subject import Subject
 from .worker import fails_like
 
@@ -53,16 +54,24 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """PySpark judged it too, and alike"""
 
 
-def group(failing: list[Outcome]) -> list[Group]:
-    """By the first violated invariant, in the order of INVARIANTS, and its kind of difference."""
+def group(failing: list[Outcome], first: str = "") -> list[Group]:
+    """By the first violated invariant, in the order of INVARIANTS, and its kind of difference.
+
+    `first` is an invariant that goes before all others: what a planted defect must violate.
+    """
+
+    def rank(invariant: str) -> tuple[bool, int]:
+        return invariant != first, INVARIANTS.index(invariant)
+
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in sorted(failing, key=lambda outcome: outcome.index):
-        invariant, verdict = min(outcome.violations, key=lambda named: INVARIANTS.index(named[0]))
+        invariant, verdict = min(outcome.violations, key=lambda named: rank(named[0]))
         groups.setdefault((invariant, verdict.difference), []).append(outcome)
-    return [
+    found = [
         Group(invariant=invariant, difference=difference, outcomes=tuple(outcomes))
         for (invariant, difference), outcomes in groups.items()
     ]
+    return sorted(found, key=lambda one: one.invariant != first)
 
 
 class Teller:
@@ -79,9 +88,12 @@ class Teller:
         keep: Callable[[str, Scenario], str],
         replay_command: Callable[[str], str],
         subject_name: str,
+        interruption: Interruption | None = None,
+        first: str = "",
     ) -> None:
         """`keep` stores a scenario under a name and tells its path, from which
-        `replay_command` makes the command that runs it again."""
+        `replay_command` makes the command that runs it again; `first` is the
+        invariant whose violations are told first."""
         self._pool = pool
         self._subject = subject
         self._oracle = oracle
@@ -90,43 +102,74 @@ class Teller:
         self._keep = keep
         self._replay_command = replay_command
         self._subject_name = subject_name
+        self._interruption = interruption or Interruption()
+        self._groups = group(found.failing, first)
+        self._began = 0.0
+        self._by_cause: dict[Cause, Finding] = {}
 
     def findings(self) -> list[Finding]:
-        groups = group(self._found.failing)
-        for left_out in groups[GROUPS_AT_MOST:]:
-            first = left_out.outcomes[0].index
+        """One finding a cause; once interrupted, those that are left as they were found."""
+        for left_out in self._groups[GROUPS_AT_MOST:]:
             self._found.failures.append(
-                f"scenario {first} and {len(left_out.outcomes) - 1} more violate {left_out.invariant} "
-                f"({left_out.difference}); too many causes to tell them all"
+                f"scenario {left_out.outcomes[0].index} and {len(left_out.outcomes) - 1} more violate "
+                f"{left_out.invariant} ({left_out.difference}); too many causes to tell them all"
             )
-        began = time.perf_counter()
-        shrinking: list[tuple[Group, Future[Shrunk]]] = [
-            (one, self._pool.shrink(one.outcomes[0].scenario, one.invariant, one.difference))
-            for one in groups[:GROUPS_AT_MOST]
-        ]
-        by_cause: dict[Cause, Finding] = {}
-        for one, future in shrinking:
-            scenario = future.result().scenario
-            result = run(self._subject, scenario, timeline=True)
-            verdict = result.judgement.verdicts[one.invariant]
-            if not isinstance(verdict, Violated):
-                self._found.failures.append(
-                    f"scenario {one.outcomes[0].index} fails in a search and holds when run again"
-                )
-                continue
-            cause = cause_of(one.invariant, verdict, scenario, result.history, self._subject_name)
-            finding = self._told(one, result, verdict, cause, time.perf_counter() - began)
-            by_cause[cause] = _merged(by_cause[cause], finding) if cause in by_cause else finding
-        return list(by_cause.values())
+        self._began = time.perf_counter()
+        shown = self._groups[:GROUPS_AT_MOST]
+        for one, shrinking in zip(shown, self._shrinking(shown), strict=True):
+            self._tell(one, shrinking)
+        return list(self._by_cause.values())
 
-    def _told(self, one: Group, result: Result, verdict: Violated, cause: Cause, shrink_s: float) -> Finding:
+    def _shrinking(self, groups: list[Group]) -> list[Future[Shrunk] | None]:
+        """None for those that an interruption kept from being shrunk."""
+        begun: list[Future[Shrunk] | None] = []
+        try:
+            for one in groups:
+                with self._interruption.open():
+                    begun.append(self._pool.shrink(self._example(one).scenario, one.invariant, one.difference))
+        except KeyboardInterrupt:
+            self._found.interrupted = True
+        return begun + [None] * (len(groups) - len(begun))
+
+    def _example(self, one: Group) -> Outcome:
+        """The group's first that both judges saw alike, else its first."""
+        both = (outcome for outcome in one.outcomes if outcome.index not in self._found.unconfirmed)
+        return next(both, one.outcomes[0])
+
+    def _tell(self, one: Group, shrinking: Future[Shrunk] | None) -> None:
+        """Tell a group by its shrunk case; where that cannot be had, by the one that was found."""
+        try:
+            with self._interruption.open():
+                if shrinking is not None:
+                    self._add(one, shrinking.result().scenario, hasty=False)
+                    return
+        except KeyboardInterrupt:
+            self._found.interrupted = True
+        except Exception as error:  # of the subject, a worker or the oracle: no reason to lose what was found
+            self._found.failures.append(f"{one.invariant} could not be shrunk and told: {one_line(error)}")
+        try:
+            self._add(one, self._example(one).scenario, hasty=True)
+        except Exception as error:  # as above; the search's own record of the scenario is kept
+            self._found.failures.append(f"{one.invariant} could not be told: {one_line(error)}")
+
+    def _add(self, one: Group, scenario: Scenario, *, hasty: bool) -> None:
+        result = run(self._subject, scenario, timeline=True)
+        verdict = result.judgement.verdicts[one.invariant]
+        if not isinstance(verdict, Violated):
+            index = self._example(one).index
+            self._found.failures.append(f"scenario {index} fails in a search and holds when run again")
+            return
+        cause = cause_of(one.invariant, verdict, scenario, result.history, self._subject_name)
+        finding = self._told(one, result, verdict, cause, hasty=hasty)
+        self._by_cause[cause] = _merged(self._by_cause[cause], finding) if cause in self._by_cause else finding
+
+    def _told(self, one: Group, result: Result, verdict: Violated, cause: Cause, *, hasty: bool) -> Finding:
+        """`hasty`: without a neighbour that passes and without PySpark, which take their time."""
         scenario = result.scenario
+        confirmed = not hasty and self._confirmed(one, result)
         story = tell_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
-        neighbour = nearest_passing(
-            scenario, lambda other: fails_like(self._subject, other, one.invariant, one.difference)
-        )
-        first = one.outcomes[0]
-        name = f"{one.invariant}-{first.index}"
+        neighbour = None if hasty else self._neighbour(one, scenario)
+        name = f"{one.invariant}-{self._example(one).index}"
         path = self._keep(name, scenario)
         tasks, records, faults = size_of(scenario)
         counterexample = Counterexample(
@@ -137,7 +180,7 @@ class Teller:
             replay=self._replay_command(path),
             size=Size(tasks=tasks, records=records, faults=faults),
             seconds_to_find=round(self._found.first_failure_s, 3),
-            seconds_to_shrink=round(shrink_s, 3),
+            seconds_to_shrink=0.0 if hasty else round(time.perf_counter() - self._began, 3),
             difference=one.difference,
             scenarios=len(one.outcomes),
             known=self._known.reason(cause),
@@ -159,22 +202,26 @@ class Teller:
             scenarios=counterexample.scenarios,
             known=counterexample.known,
         )
-        return Finding(
-            counterexample=counterexample, view=view, scenario=scenario, confirmed=self._confirmed(one, result)
-        )
+        return Finding(counterexample=counterexample, view=view, scenario=scenario, confirmed=confirmed)
+
+    def _neighbour(self, one: Group, scenario: Scenario) -> Neighbour | None:
+        return nearest_passing(scenario, lambda other: fails_like(self._subject, other, one.invariant, one.difference))
 
     def _confirmed(self, one: Group, result: Result) -> bool:
-        """Whether PySpark judged one of the group, and the shrunk case, as the quick checker did."""
-        if all(outcome.index in self._found.unconfirmed for outcome in one.outcomes):
+        """Whether PySpark judged the scenario that was found, and the shrunk one, as the quick checker did."""
+        if self._example(one).index in self._found.unconfirmed:
             return False
         try:
             examined = self._oracle.examine([question_of(result)])
         except CutproofError as error:
             self._found.failures.append(one_line(error))
             return False
+        disagreements = len(examined.disagreements)
+        counts = self._found.oracle
+        self._found.oracle = msgspec.structs.replace(counts, disagreements=counts.disagreements + disagreements)
         for _, words in examined.disagreements:
             self._found.failures.append(f"the two judges disagree about {one.invariant}'s shrunk case: {words}")
-        return not examined.disagreements
+        return not disagreements
 
 
 def witness_of(verdict: Violated) -> str:

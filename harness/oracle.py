@@ -12,7 +12,7 @@ import functools
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from ..properties.line import INFINITE
 from ..properties.spark.questions import Question, decode, encode, questions_of
 from ..properties.spark.tables import Difference, OracleAnswer
 from ..properties.words import row_in_words
+from ..properties.workload import Row
 from .exit_codes import HarnessFailed
 from .run import Result
 
@@ -135,7 +136,7 @@ def _rows(question: Question, answer: OracleAnswer) -> int:
 def in_words(differences: Sequence[Difference]) -> str:
     """The first of the differences, and how many there are."""
     first = differences[0]
-    what = f"state entry {first.row} of {first.node}" if first.node else f"row ({row_in_words(first.row)})"
+    what = f"state entry {first.row} of {first.node}" if first.node else f"row ({row_in_words(cast(Row, first.row))})"
     cut = "the end" if first.cut == INFINITE else f"checkpoint {first.cut}"
     times = f"{abs(first.count)} times {'more' if first.count > 0 else 'less'} often"
     others = f"; {len(differences) - 1} more differences" if len(differences) > 1 else ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from . import worker
+from .interruption import unheard
 from .scenario import Scenario
 from .shrink import Shrunk
 from .subject import Subject
@@ -25,11 +26,22 @@ class Pool(Protocol):
 
     workers: int
 
-    def chunk(self, first: int, end: int) -> Future[Chunk]: ...
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
+        """Scenarios `first` to `end` - 1; `chunk_of` makes a chunk of what comes back."""
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]: ...
 
+    def stop(self) -> None:
+        """Have what is under way end soon, and come to nothing."""
+
     def close(self) -> None: ...
+
+
+Encoded = bytes | Chunk
+
+
+def chunk_of(done: Encoded) -> Chunk:
+    return _chunks.decode(done) if isinstance(done, bytes) else done
 
 
 class Processes:
@@ -37,18 +49,28 @@ class Processes:
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.workers = workers
+        context = multiprocessing.get_context("spawn")
+        self._stopped = context.Event()
         self._executor: Executor = ProcessPoolExecutor(
-            workers, mp_context=multiprocessing.get_context("spawn"), initializer=worker.start, initargs=(plan,)
+            workers, mp_context=context, initializer=worker.start, initargs=(plan, self._stopped)
         )
 
-    def chunk(self, first: int, end: int) -> Future[Chunk]:
-        return _then(self._executor.submit(worker.chunk, first, end), _chunks.decode)
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
+        return self._submit(worker.chunk, first, end)
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
-        return self._executor.submit(worker.shrunk, scenario, invariant, difference)
+        return self._submit(worker.shrunk, scenario, invariant, difference)
+
+    def stop(self) -> None:
+        self._stopped.set()
 
     def close(self) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+        """Submitting may start a process; Ctrl-C is none of its business."""
+        with unheard():
+            return self._executor.submit(work, *arguments)
 
 
 class Here:
@@ -59,11 +81,14 @@ class Here:
     def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
         self._worker = Worker(plan, subject)
 
-    def chunk(self, first: int, end: int) -> Future[Chunk]:
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
         return _done(lambda: self._worker.chunk(first, end))
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
         return _done(lambda: self._worker.shrink(scenario, invariant, difference))
+
+    def stop(self) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -76,25 +101,3 @@ def _done(work: Callable[[], T]) -> Future[T]:
     except Exception as error:  # told to whoever asks for the result
         future.set_exception(error)
     return future
-
-
-def _then(future: Future[Any], change: Callable[[Any], T]) -> Future[T]:
-    """A future of the changed result."""
-    changed: Future[T] = Future()
-
-    def pass_on(done: Future[Any]) -> None:
-        if done.cancelled():
-            changed.cancel()
-            changed.set_running_or_notify_cancel()
-            return
-        error = done.exception()
-        if error is not None:
-            changed.set_exception(error)
-            return
-        try:
-            changed.set_result(change(done.result()))
-        except Exception as failure:
-            changed.set_exception(failure)
-
-    future.add_done_callback(pass_on)
-    return changed

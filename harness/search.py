@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import msgspec
 
 from ..reports.model import OracleCounts
+from .background import in_background
 from .exit_codes import CutproofError, one_line
+from .interruption import Interruption
 from .oracle import Examined, Oracle
 from .outcome import Outcome
-from .pool import Pool
+from .pool import Encoded, Pool, chunk_of
 from .progress import Progress, Silent
 from .store import RunFolder
 from .summary import Tally
@@ -72,6 +74,7 @@ class Search:
         folder: RunFolder | None = None,
         progress: Progress | None = None,
         on_outcome: Callable[[Outcome], None] | None = None,
+        interruption: Interruption | None = None,
     ) -> None:
         self._pool = pool
         self._oracle = oracle
@@ -79,18 +82,18 @@ class Search:
         self._folder = folder
         self._progress = progress or Silent()
         self._on_outcome = on_outcome
+        self._interruption = interruption or Interruption()
         self._found = Found(tally=Tally(), failing=[], unconfirmed=set(), failures=[])
         self._next = 0
-        self._running: dict[Future[Chunk], int] = {}
+        self._running: dict[Future[Encoded], int] = {}
         """chunks under way, and the first scenario of each"""
         self._waiting: list[tuple[int, bytes]] = []
-        self._examiner = ThreadPoolExecutor(1, thread_name_prefix="oracle")
         self._examining: Future[Examined] | None = None
         self._asked: list[int] = []
         self._began = 0.0
 
     def run(self) -> Found:
-        """Search until the budget is spent; Ctrl-C ends it with what was done so far."""
+        """Search until the budget is spent; whatever ends it sooner, what was done so far is found."""
         self._began = time.perf_counter()
         self._progress.step("running scenarios", self._budget.scenarios)
         try:
@@ -99,13 +102,14 @@ class Search:
             self._work()
             self._judge_the_rest()
         except KeyboardInterrupt:
-            self._found.interrupted = True
+            self._found.interrupted = self._interruption.came = True
             self._abandon()
         except BrokenExecutor:
             self._found.failures.append("a worker process died; what it was doing is lost")
             self._abandon()
-        finally:
-            self._examiner.shutdown(wait=False, cancel_futures=True)
+        except Exception as error:  # of a strategy, or of whoever is told of outcomes
+            self._found.failures.append(f"the search failed: {one_line(error)}")
+            self._abandon()
         self._found.failing.sort(key=lambda outcome: outcome.index)
         self._found.search_s = time.perf_counter() - self._began
         return self._found
@@ -119,10 +123,11 @@ class Search:
 
     def _work(self) -> None:
         while self._running:
-            done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+            with self._interruption.open():
+                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
             for future in sorted(done, key=self._running.__getitem__):
                 del self._running[future]
-                self._take(future.result())
+                self._take(chunk_of(future.result()))
             if not self._over():
                 self._feed()
             self._examine(least=BATCH // 2)
@@ -130,7 +135,9 @@ class Search:
     def _feed(self) -> None:
         while len(self._running) < AHEAD * self._pool.workers and self._next < self._budget.scenarios:
             first, end = self._next, min(self._next + CHUNK, self._budget.scenarios)
-            self._running[self._pool.chunk(first, end)] = first
+            with self._interruption.open():
+                future = self._pool.chunk(first, end)
+            self._running[future] = first
             self._next = end
 
     def _over(self) -> bool:
@@ -176,17 +183,18 @@ class Search:
         if self._examining is None and len(self._waiting) >= max(1, least):
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             self._asked = [index for index, _ in batch]
-            self._examining = self._examiner.submit(self._oracle.examine, [question for _, question in batch])
+            self._examining = in_background(self._oracle.examine, [question for _, question in batch])
 
     def _answered(self, examining: Future[Examined]) -> None:
         found, asked = self._found, self._asked
         self._examining, self._asked = None, []
         try:
             examined = examining.result()
-        except CutproofError as error:
+        except Exception as error:
             found.unconfirmed.update(asked)
-            if one_line(error) not in found.failures:
-                found.failures.append(one_line(error))
+            told = one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"
+            if told not in found.failures:
+                found.failures.append(told)
             return
         found.oracle_s += examined.seconds
         found.oracle = msgspec.structs.replace(
@@ -206,11 +214,13 @@ class Search:
             return
         self._progress.step("waiting for PySpark")
         idle = time.perf_counter()
-        self._oracle.wait()
+        with self._interruption.open():
+            in_background(self._oracle.wait).result()
         self._found.start_s += time.perf_counter() - idle
         self._progress.step("judging with PySpark", self._found.tally.run)
         while self._examining is not None or self._waiting:
             if self._examining is not None:
-                wait([self._examining])
+                with self._interruption.open():
+                    wait([self._examining])
             self._examine(least=1)
             self._progress.advance(self._found.tally.run - len(self._waiting) - len(self._asked))

@@ -7,10 +7,13 @@ them where they are needed costs less than unpickling.
 
 from __future__ import annotations
 
-import signal
+import multiprocessing
+import os
+import threading
 import time
 import traceback
 from collections.abc import Callable
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import msgspec
@@ -56,12 +59,18 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     undriven: list[Undriven] = []
 
 
+class Stopped(Exception):
+    """The work is not wanted any more."""
+
+
 class Worker:
     """A subject and a strategy, ready to run scenarios by their numbers."""
 
-    def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
-        """`subject` in place of the plan's name, for one that lives in this process."""
+    def __init__(self, plan: Plan, subject: Subject | None = None, stopped: Event | None = None) -> None:
+        """`subject` in place of the plan's name, for one that lives in this process;
+        once `stopped` is set, work ends with `Stopped`."""
         self._plan = plan
+        self._stopped = stopped
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
 
@@ -69,6 +78,7 @@ class Worker:
         """Scenarios `first` to `end` - 1 of the plan's seed."""
         chunk = Chunk(outcomes=[], questions=[], undriven=[])
         for index in range(first, end):
+            self._go_on()
             began = time.perf_counter()
             scenario = self._draw(self._plan.seed, index)
             if self._plan.defect:
@@ -100,9 +110,14 @@ class Worker:
         among = frozenset(run(self.subject, scenario).judgement.violated)
 
         def still_fails(smaller: Scenario) -> bool:
+            self._go_on()
             return fails_like(self.subject, smaller, invariant, difference, among=among)
 
         return shrink(scenario, still_fails, max_runs=max_runs)
+
+    def _go_on(self) -> None:
+        if self._stopped is not None and self._stopped.is_set():
+            raise Stopped
 
 
 def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scenario]:
@@ -142,11 +157,18 @@ _worker: Worker | None = None
 _encoder = msgspec.msgpack.Encoder()
 
 
-def start(plan: Plan) -> None:
-    """Make this process a worker; Ctrl-C is its parent's to handle."""
+def start(plan: Plan, stopped: Event) -> None:
+    """Make this process a worker; it lives no longer than its parent."""
     global _worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _worker = Worker(plan)
+    threading.Thread(target=_die_with_the_parent, daemon=True).start()
+    _worker = Worker(plan, stopped=stopped)
+
+
+def _die_with_the_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def chunk(first: int, end: int) -> bytes:

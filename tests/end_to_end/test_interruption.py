@@ -6,8 +6,11 @@ import json
 import resource
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from .command_line import TIMEOUT_S, command, environment, without_java
 
@@ -41,6 +44,43 @@ def test_ctrl_c_keeps_and_reports_what_was_done(tmp_path: Path) -> None:
     kept = (tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()
     assert 0 < summary["scenarios"]["run"] == len(kept) < 100_000
     assert (tmp_path / "run" / "report.html").exists()
+
+
+MOMENTS = {
+    "drawing": "cutproof.harness.search:Search._feed",
+    "running": "cutproof.harness.search:Search._take",
+    "starting Spark": "cutproof.harness.oracle:PySpark.wait",
+    "judging": "cutproof.harness.oracle:PySpark.examine",
+    "shrinking": "cutproof.harness.findings:Teller.findings",
+    "telling": "cutproof.harness.findings:tell_case",
+    "writing": "cutproof.harness.store:RunFolder.finish",
+    "written": "cutproof.harness.store:write_report",
+}
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"), [*((moment, "SIGINT") for moment in MOMENTS), ("running", "SIGTERM"), ("writing", "SIGTERM")]
+)
+def test_an_interruption_at_any_moment_leaves_a_report(moment: str, number: str, tmp_path: Path) -> None:
+    script = [sys.executable, str(Path(__file__).with_name("interrupted.py")), number, MOMENTS[moment]]
+    words = ["verify", "--scenarios", "120", "--seed", "1", "--defect", "A01", "--out", "run", "--quiet", "--json"]
+    done = subprocess.run(
+        [*script, *words], cwd=tmp_path, env=without_java(tmp_path), capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if "interrupted" in line] == [
+        "cutproof: interrupted; what was done so far is kept"
+    ]
+    summary = json.loads(done.stdout)
+    assert summary["interrupted"] is True
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    kept = (tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()
+    assert summary["scenarios"]["run"] == len(kept)
+    assert (tmp_path / "run" / "report.html").exists()
+    found = {one["scenario"] for one in summary["counterexamples"]}
+    assert bool(found) == bool(summary["scenarios"]["violated"])
+    assert all((tmp_path / "run" / scenario).exists() for scenario in found)
 
 
 def test_a_disk_that_is_full_is_the_environments_failure(tmp_path: Path) -> None:

@@ -1,0 +1,69 @@
+"""Ctrl-C and SIGTERM, let in only where nothing is lost by them.
+
+Between two of its steps a verification may stop; within one (a chunk counted up
+but not yet written, a report half written) it may not.  So a signal is noted,
+and becomes a `KeyboardInterrupt` only inside `open()`, where work is waited for
+or handed to a subject that may take long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PATIENCE = 3
+"""signals after which one gets through wherever the work stands"""
+
+
+class Interruption:
+    """Whether the user wants the work to end; a context manager that has the signals meanwhile."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._count = 0
+        self._open = False
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Interruption:
+        """Take the signals, where they are this thread's to take; elsewhere they stay their owner's."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = {one: signal.signal(one, self._handle) for one in SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one, handler in self._before.items():
+            signal.signal(one, handler)  # type: ignore[arg-type]
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[None]:
+        """A stretch that may be left at any point; a signal that came before leaves it at once."""
+        before, self._open = self._open, True
+        try:
+            if self.came:
+                raise KeyboardInterrupt
+            yield
+        except KeyboardInterrupt:
+            self.came = True
+            raise
+        finally:
+            self._open = before
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._count += 1
+        self.came = True
+        if self._open or self._count >= PATIENCE:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """Ctrl-C waits: a process started meanwhile never hears it, this one does so afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
