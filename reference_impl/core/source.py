@@ -24,6 +24,11 @@ OFFSET_BITS = 32
 COPY_BITS = 8
 
 
+def place_of(origin: int) -> tuple[int, int]:
+    """The split and offset that an origin names."""
+    return origin >> (OFFSET_BITS + COPY_BITS), origin >> COPY_BITS & ((1 << OFFSET_BITS) - 1)
+
+
 class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
     """A rewindable log of (key, value, tag)."""
 

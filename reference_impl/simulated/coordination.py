@@ -22,6 +22,7 @@ from ..core.effects import (
 )
 from ..core.events import Event, TimerFired
 from ..core.ids import AttemptId, TaskId
+from .timers import Timers
 
 if TYPE_CHECKING:
     from .world import World
@@ -42,7 +43,7 @@ class CoordinatorRunner:
         self.applied = 0
         self.blame: int | None = None
         self._clear_at = 0
-        self._timers: dict[str, int] = {}
+        self._timers = Timers(world.loop, self._due)
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Tell: lambda effect: world.control.to_task(effect.task, effect.message),
             SaveJob: lambda effect: world.stores.save_job(self, effect),
@@ -50,7 +51,7 @@ class CoordinatorRunner:
             Discard: world.stores.discard,
             Sweep: lambda effect: world.stores.sweep(machine.job, effect),
             ListSnapshots: lambda effect: world.stores.list_snapshots(self),
-            SetTimer: self._set_timer,
+            SetTimer: self._timers.set,
             Note: self._note,
             Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),
             Return: world.command_returned,
@@ -86,15 +87,9 @@ class CoordinatorRunner:
         if effect.what in NOTED:
             self.world.point(effect.what, None, "after", self)
 
-    def _set_timer(self, effect: SetTimer) -> None:
-        time = self.world.loop.now + effect.after_us
-        self._timers[effect.name] = time
-        self.world.loop.at(time, self._fire, effect.name, time)
-
-    def _fire(self, name: str, time: int) -> None:
-        if self._timers.get(name) == time and self.alive:
-            del self._timers[name]
-            if name == "checkpoint" and self.world.freezing:
-                self._set_timer(SetTimer(name, self.world.config.checkpoint_interval_us))
-                return
-            self.feed(TimerFired(name))
+    def _due(self, event: TimerFired) -> None:
+        """A timer has run out; while the world freezes no checkpoint is started any more."""
+        if event.name == "checkpoint" and self.world.freezing:
+            self._timers.set(SetTimer(event.name, self.world.config.checkpoint_interval_us))
+        else:
+            self.feed(event)

@@ -32,13 +32,14 @@ from ..core.effects import (
     Transact,
     Unblock,
 )
-from ..core.events import Arrived, Event, Mailed, Poll, TimerFired
+from ..core.events import Arrived, Event, Mailed, Poll
 from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, Record, kind_of
-from ..core.source import SourceTask
+from ..core.source import SourceTask, place_of
 from ..core.state import text
 from ..core.task import Task
 from ..trace import TaskLog
 from .links import DataChannel
+from .timers import Timers
 
 if TYPE_CHECKING:
     from .world import World
@@ -78,7 +79,6 @@ class TaskRunner:
         self._outbox: deque[tuple[DataChannel, Element]] = deque()
         self._inbox: deque[Event] = deque()
         self._mail: deque[Event] = deque()
-        self._timers: dict[str, int] = {}
         self._wake_at = NEVER
         self._busy_until = 0
         self._next_poll = 0
@@ -94,7 +94,7 @@ class TaskRunner:
             Mail: self._post,
             Restored: self._restored,
             SavePosition: self._save_position,
-            SetTimer: self._set_timer,
+            SetTimer: Timers(world.loop, self.deliver).set,
             Report: self._report,
             Fail: self._fail,
             Taken: self._taken,
@@ -175,10 +175,9 @@ class TaskRunner:
         for effect in effects:
             sent = effect.then[0] if isinstance(effect, SavePosition) and effect.then else effect
             if type(sent) is Send and type(sent.element) is Record:
-                origin = sent.element.origin
-                self.log.reads.append((origin >> 40, origin >> 8 & 0xFFFFFFFF))
+                self.log.reads.append(place_of(sent.element.origin))
                 if self.world.detailed:
-                    self.world.observer.timed("record-read", self.name, self.attempt, origin=origin)
+                    self.world.observer.timed("record-read", self.name, self.attempt, origin=sent.element.origin)
                 return
 
     def _take(self, now: int) -> None:
@@ -333,16 +332,6 @@ class TaskRunner:
         else:
             self.log.reads.pop()
             self.world.task_failed(self, "a newer attempt reads its split", None)
-
-    def _set_timer(self, effect: SetTimer) -> None:
-        time = self.world.loop.now + effect.after_us
-        self._timers[effect.name] = time
-        self.world.loop.at(time, self._fire, effect.name, time)
-
-    def _fire(self, name: str, time: int) -> None:
-        if self._timers.get(name) == time:
-            del self._timers[name]
-            self.deliver(TimerFired(name))
 
     def _report(self, effect: Report) -> None:
         kind = kind_of(effect.message)
