@@ -1,0 +1,182 @@
+"""What an engine behind the port must do, whichever it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from answers import ANSWERS, owed
+
+from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, LoseMessage
+from cutproof.harness.run import Result, run
+from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.strategies.templates import TEMPLATES
+from cutproof.harness.subject import Subject, SubjectFailed
+from cutproof.harness.topologies import lay_out
+from cutproof.harness.workloads import GENERAL
+from cutproof.properties.history import AttemptStarted, FaultFired, JobEnded
+from cutproof.properties.verdict import Holds, Unknown
+from cutproof.properties.workload import Row
+
+AMID = AtTime(at_us=4_000)
+"""records flow and checkpoints are complete, in every workload below"""
+
+
+def scenario(
+    workload: str, *faults: Any, commands: tuple[Any, ...] = (), kill: bool = True, width: int = 2, **engine: Any
+) -> Scenario:
+    """A general workload whose widest operator is killed amid records, and what else is asked for."""
+    found = GENERAL[workload][1]()
+    victim = found.nodes[-1].name
+    killed = (KillTask(trigger=AMID, task=f"{victim}-0"),) if kill else ()
+    return Scenario(
+        workload=found,
+        topology=lay_out(found, dict.fromkeys([source.name for source in found.inputs], width)),
+        engine=Engine(**{"checkpoint_interval_us": 1_500, "tolerated_failures": 20, "restart_attempts": 20, **engine}),
+        faults=(*killed, *faults),
+        commands=commands,
+    )
+
+
+def conforms(subject: Subject, asked: Scenario, *shown: str) -> Result:
+    """Run and judged: nothing is violated, and these were exercised and hold."""
+    result = run(subject, asked)
+    assert result.judgement.violated == {}
+    for name in shown:
+        assert isinstance(result.judgement.verdicts[name], Holds), (name, result.judgement.verdicts[name])
+    fired = {entry.fault for entry in result.history.journal if isinstance(entry, FaultFired)}
+    assert fired == set(range(len(asked.faults)))
+    return result
+
+
+def committed(result: Result) -> Counter[Row]:
+    return Counter(result.history.committed)
+
+
+def statuses(result: Result) -> list[str]:
+    return [entry.status for entry in result.history.journal if isinstance(entry, JobEnded)]
+
+
+EXACTLY = ("exactly-once", "no-data-loss", "consistent-cut", "restored-state", "visibility", "progress", "no-leaks")
+
+
+# -- workloads ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", ANSWERS)
+def test_every_workload_survives_a_crash_with_exactly_what_it_owes(subject: Subject, workload: str) -> None:
+    asked = scenario(workload)
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked.workload)
+    assert statuses(result) == ["finished"]
+
+
+@pytest.mark.parametrize("workload", ANSWERS)
+def test_every_workload_without_a_fault(subject: Subject, workload: str) -> None:
+    asked = scenario(workload, kill=False)
+    assert committed(conforms(subject, asked, "consistent-cut", "visibility")) == owed(asked.workload)
+
+
+def test_all_general_workloads_have_an_answer() -> None:
+    assert set(ANSWERS) == set(GENERAL)
+
+
+# -- stores and modes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["files", "memory"])
+@pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
+def test_every_store_and_mode(subject: Subject, store: str, mode: str) -> None:
+    asked = scenario("orders", snapshot_store=store, snapshot_mode=mode, concurrent_checkpoints=2)
+    assert committed(conforms(subject, asked, *EXACTLY)) == owed(asked.workload)
+
+
+def test_narrow_channels_and_small_parallelism(subject: Subject) -> None:
+    asked = scenario("order-payments", channel_capacity=1, width=1)
+    assert committed(conforms(subject, asked, "exactly-once", "consistent-cut")) == owed(asked.workload)
+
+
+def test_a_coordinator_that_dies_on_top(subject: Subject) -> None:
+    asked = scenario("orders", KillCoordinator(trigger=AtPoint(point="checkpoint-acknowledged", occurrence=3)))
+    assert committed(conforms(subject, asked, *EXACTLY)) == owed(asked.workload)
+
+
+# -- sinks and guarantees ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("workload", "final"), [("orders", max), ("clicks", max)])
+def test_an_idempotent_sink_shows_the_last_row_of_each_key(subject: Subject, workload: str, final: Any) -> None:
+    asked = scenario(workload, sink="idempotent")
+    result = conforms(subject, asked, "exactly-once")
+    rows = owed(asked.workload)
+    assert committed(result) == Counter(final(row for row in rows if row[0] == key) for key in {row[0] for row in rows})
+
+
+def test_a_plain_sink_may_repeat_and_that_is_no_violation(subject: Subject) -> None:
+    """The state is exactly-once; what was shown before the crash is shown again (ABS-17)."""
+    asked = scenario("orders", sink="plain")
+    result = conforms(subject, asked, "consistent-cut")
+    rows = owed(asked.workload)
+    assert committed(result) > rows
+    assert set(committed(result)) == set(rows)
+    verdict = result.judgement.verdicts["exactly-once"]
+    assert isinstance(verdict, Unknown)
+    assert verdict.reason == "not promised"
+
+
+@pytest.mark.parametrize("sink", ["transactional", "plain"])
+def test_at_least_once_loses_nothing(subject: Subject, sink: str) -> None:
+    asked = scenario("clicks", guarantee="at-least-once", sink=sink)
+    result = conforms(subject, asked, "at-least-once")
+    assert committed(result) >= owed(asked.workload)
+
+
+def test_at_most_once_repeats_nothing(subject: Subject) -> None:
+    asked = scenario("order-payments", guarantee="at-most-once", sink="plain")
+    result = conforms(subject, asked, "at-most-once")
+    assert committed(result) < owed(asked.workload)
+    assert len([entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]) == 2
+
+
+@pytest.mark.parametrize("sink", ["transactional", "idempotent"])
+def test_at_most_once_is_refused_where_nothing_would_ever_commit(subject: Subject, sink: str) -> None:
+    with pytest.raises(SubjectFailed, match="it needs a plain sink"):
+        subject.run(scenario("orders", guarantee="at-most-once", sink=sink))
+
+
+# -- stops and notifications -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("drain", "status"), [(False, "stopped"), (True, "drained")])
+def test_stop_and_resume_leave_no_seam(subject: Subject, drain: bool, status: str) -> None:
+    commands = (StopWithSavepoint(trigger=AtTime(at_us=4_000), drain=drain), Resume(trigger=AtTime(at_us=500)))
+    asked = scenario("payments", commands=commands, kill=False)
+    result = conforms(subject, asked, "exactly-once", "no-data-loss", "consistent-cut")
+    assert committed(result) == owed(asked.workload)
+    assert statuses(result) == [status, "finished"]
+
+
+def test_a_lost_notification_is_made_up_for(subject: Subject) -> None:
+    lost = LoseMessage(trigger=AtTime(at_us=2_000), message="complete", task="sink-0")
+    asked = scenario("orders", lost)
+    assert committed(conforms(subject, asked, *EXACTLY)) == owed(asked.workload)
+
+
+# -- templates ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_drawn_scenarios_of_every_template(subject: Subject, template: str) -> None:
+    draw = scenario_of(Drawing(templates=(template,), capabilities=subject.capabilities))
+    outcomes: Counter[str] = Counter()
+    exercised: set[str] = set()
+    for index in range(8):
+        judgement = run(subject, draw(7, index)).judgement
+        assert judgement.violated == {}, (template, index)
+        outcomes[judgement.outcome] += 1
+        exercised |= {name for name, verdict in judgement.verdicts.items() if isinstance(verdict, Holds)}
+    assert outcomes["held"] >= 7
+    assert "consistent-cut" in exercised
+    assert template == "S14" or {"exactly-once", "no-data-loss", "restored-state"} <= exercised, "S14 breaks nothing"

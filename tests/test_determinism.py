@@ -1,0 +1,99 @@
+"""A run is a function of its scenario: the same trace under another hash seed, in another process, twice in one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.files import encode_scenario
+from cutproof.harness.replay import replay
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.strategies.templates import TEMPLATES
+from cutproof.harness.subjects.simulated import SimulatedSubject
+
+EACH = 4
+"""scenarios of each template"""
+
+ELSEWHERE = """
+import sys
+from cutproof.harness.files import decode_scenario
+from cutproof.harness.replay import replay
+from cutproof.harness.subjects.simulated import SimulatedSubject
+for line in sys.stdin.buffer:
+    print(replay(SimulatedSubject(), decode_scenario(line)).trace_sha256)
+"""
+DRAWN_ELSEWHERE = """
+import hashlib, sys
+from cutproof.harness.files import encode_scenario
+from cutproof.harness.strategies import Drawing, scenario_of
+draw = scenario_of(Drawing())
+for index in range(int(sys.argv[1])):
+    print(hashlib.sha256(encode_scenario(draw(11, index))).hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def scenarios() -> list[Scenario]:
+    return [
+        scenario_of(Drawing(templates=(template,), max_records=60))(11, index)
+        for template in TEMPLATES
+        for index in range(EACH)
+    ]
+
+
+@pytest.fixture(scope="module")
+def digests(scenarios: list[Scenario]) -> list[str]:
+    """Of every run's whole trace, time line included."""
+    return [replay(SimulatedSubject(), scenario).trace_sha256 for scenario in scenarios]
+
+
+def elsewhere(program: str, *arguments: str, hash_seed: str, given: bytes = b"", folder: Path) -> list[str]:
+    """What a program prints in a process of its own."""
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        input=given,
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().split()
+
+
+def test_runs_differ_from_each_other(digests: list[str]) -> None:
+    assert len(set(digests)) == len(digests)
+
+
+def test_twice_in_one_process(scenarios: list[Scenario], digests: list[str]) -> None:
+    """In the other order too: no run leaves anything behind for the next."""
+    again = [replay(SimulatedSubject(), scenario).trace_sha256 for scenario in reversed(scenarios)]
+    assert again[::-1] == digests
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4242"])
+def test_in_another_process_under_another_hash_seed(
+    hash_seed: str, scenarios: list[Scenario], digests: list[str], tmp_path: Path
+) -> None:
+    given = b"\n".join(encode_scenario(scenario) for scenario in scenarios)
+    assert elsewhere(ELSEWHERE, hash_seed=hash_seed, given=given, folder=tmp_path) == digests
+
+
+def test_the_time_line_changes_nothing_that_happens(scenarios: list[Scenario]) -> None:
+    for scenario in scenarios:
+        plain = SimulatedSubject().run(scenario)
+        watched = SimulatedSubject().run(scenario, timeline=True)
+        assert (plain.committed, plain.residue) == (watched.committed, watched.residue)
+        assert [entry.at_us for entry in plain.journal] == [entry.at_us for entry in watched.journal]
+
+
+def test_drawing_is_the_same_everywhere(tmp_path: Path) -> None:
+    draw = scenario_of(Drawing())
+    here = [hashlib.sha256(encode_scenario(draw(11, index))).hexdigest() for index in range(20)]
+    assert elsewhere(DRAWN_ELSEWHERE, "20", hash_seed="1", folder=tmp_path) == here
