@@ -51,6 +51,10 @@ def test_two_sources_are_connected_by_what_they_feed() -> None:
     assert len(graph(node("a"), node("b"), node("join", "a", "b")).operators) == 3
 
 
+def test_parts_that_meet_only_at_the_end_are_connected() -> None:
+    assert len(graph(node("a"), node("b"), node("c", "b"), node("d", "c"), node("e", "a", "d")).operators) == 5
+
+
 # -- tasks and wires ---------------------------------------------------------------------------------------------
 
 
