@@ -73,6 +73,7 @@ def test_the_wrapper_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> No
 NEEDED = ("bash", "sh", "dirname", "env", "ps", "uname")
 
 
+@pytest.mark.spark
 def test_spark_runs_with_no_java_on_the_path(tmp_path: Path) -> None:
     """In a process of its own: JAVA_HOME unset, a PATH with a few shell tools and no java."""
     for name in NEEDED:
@@ -89,6 +90,7 @@ def test_spark_runs_with_no_java_on_the_path(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("10\n", "", 0)
 
 
+@pytest.mark.spark
 def test_a_spark_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> None:
     fake_java(tmp_path, "17.0.1")
     code = (
