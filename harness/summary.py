@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..faults.plan import kind_of
+from ..faults.plan import KINDS, kind_of
 from ..properties.verdict import INVARIANTS, Holds, Violated
 from ..reports.model import (
     CheckpointCounts,
@@ -18,6 +18,7 @@ from ..reports.model import (
 )
 from .outcome import Outcome
 from .profiles import Share
+from .scenario import COMMANDS
 
 SAMPLES_AT_MOST = 20_000
 
@@ -71,7 +72,7 @@ class Tally:
             counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
         for name in ("completed", "aborted", "recoveries", "read", "committed"):
             self._totals[name] += getattr(measured, name)
-        self._unapplied.update(words.split(" ", 1)[0].rstrip(":") for words in measured.unapplied)
+        self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
         room = SAMPLES_AT_MOST - len(self._durations_us)
         self._durations_us.extend(measured.checkpoint_durations_us[: max(0, room)])
         room = SAMPLES_AT_MOST - len(self._recoveries_us)
@@ -122,3 +123,10 @@ class Tally:
     def _faults_of(self, kind: str) -> FaultCounts:
         phases = self._fired.get(kind, Counter())
         return FaultCounts(planned=self._planned[kind], fired=phases.total(), phases=dict(sorted(phases.items())))
+
+
+def kind_of_unapplied(words: str) -> str:
+    """The kind of what a subject says never applied: "fault 0: kill-task", "command 1: savepoint",
+    "resume", or a deviation by its name, "write coordinator, occurrence 2"."""
+    kind = words.rpartition(": ")[2].split(" ", 1)[0].rstrip(",")
+    return kind if kind in KINDS or kind in COMMANDS else f"deviation of a {kind}"

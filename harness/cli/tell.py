@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...properties.history import History
 from ...properties.verdict import Holds, Unknown, Verdict, Violated
 from ...properties.workload import Row
-from ...reports.model import Counterexample, Summary
+from ...reports.model import Summary
 from ...reports.rows import side_by_side
 from ..story_text import rows_text
 from .output import Output
@@ -19,49 +19,14 @@ if TYPE_CHECKING:
 
 
 def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:
-    """What held, what was really tried, and where to read on."""
-    counts = summary.scenarios
-    output.say(
-        f"{counts.run:,} scenarios: {counts.held:,} held, {counts.violated:,} violated, {counts.unknown:,} unknown "
-        f"({summary.seconds.total:.1f} s, {summary.scenarios_per_second:.0f} a second once Spark was up)"
-    )
-    output.say()
-    output.table(
-        ("invariant", "holds", "violated", "unknown", "can show"),
-        [
-            (name, count.holds, count.violated, count.unknown, count.can_show)
-            for name, count in summary.invariants.items()
-        ],
-    )
-    output.say()
-    output.table(
-        ("fault", "planned", "fired", "when"),
-        [
-            (kind, count.planned, count.fired, ", ".join(f"{phase} {times}" for phase, times in count.phases.items()))
-            for kind, count in summary.faults.items()
-        ],
-    )
-    output.say()
-    for counterexample in summary.counterexamples:
-        _tell_counterexample(counterexample, output)
-    for shortfall in summary.shortfalls:
-        output.say(f"fell short: {shortfall}")
-    for failure in summary.failures:
+    """What held, what was really tried, and where to read on; the quiet are told what failed, and no more."""
+    from ...reports.text import render_text
+
+    output.say(render_text(summary, report=str(folder / "report.html") if folder is not None else "").rstrip())
+    for failure in summary.failures if output.quiet else ():
         output.complain(failure)
     if summary.interrupted:
         output.complain("interrupted; what was done so far is kept")
-    if folder is not None:
-        output.say(f"report: {folder / 'report.html'}")
-
-
-def _tell_counterexample(found: Counterexample, output: Output) -> None:
-    known = f" [known: {found.known}]" if found.known else ""
-    output.say(f"{found.invariant} violated{known}: {found.story}")
-    output.say(
-        f"  {found.size.tasks} tasks, {found.size.records} records, {found.size.faults} faults; "
-        f"{found.scenarios} scenarios failed for this cause"
-    )
-    output.say(f"  {found.replay}")
 
 
 def tell_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
@@ -96,10 +61,10 @@ def tell_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output)
 
 def tell_events(history: History, output: Output) -> None:
     """The time line, a line an event."""
-    from ...reports.words import sentence
+    from ...reports.words import told
 
     for event in sorted(history.timeline, key=lambda event: event.order):
-        output.say(f"{event.at_us / 1000:10.3f} ms  {sentence(event)}")
+        output.say(f"{event.at_us / 1000:10.3f} ms  {told(event)}")
     output.say()
 
 

@@ -1,4 +1,4 @@
-"""`python interrupted.py SIGNAL MODULE:FUNCTION WORDS...`: a command line that is sent a signal when it calls the function."""
+"""`interrupted.py SIGNAL MODULE:FUNCTION WORDS...`: a command line that gets a signal as it calls the function."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.summary import Tally
+from cutproof.harness.summary import Tally, kind_of_unapplied
 from cutproof.properties.history import (
     AttemptRunning,
     AttemptStarted,
@@ -159,3 +159,17 @@ def test_the_forecast_is_about_right() -> None:
     assert 0.4 < course.start_us / running < 2.5
     assert 0.5 < course.checkpoints / len(done.completed) < 2
     assert (course.reads, course.depth, course.span_us) == (40, 3, 20 * 200)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("fault 0: kill-task", "kill-task"),
+        ("command 1: stop-with-savepoint", "stop-with-savepoint"),
+        ("resume", "resume"),
+        ("write coordinator, occurrence 2", "deviation of a write"),
+        ("message source-0>count-1, occurrence 7", "deviation of a message"),
+    ],
+)
+def test_what_never_applied_is_counted_by_its_kind(words: str, kind: str) -> None:
+    assert kind_of_unapplied(words) == kind
