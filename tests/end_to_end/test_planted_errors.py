@@ -1,0 +1,152 @@
+"""An error planted in either evaluator, operator by operator, is the harness's failure, and never a violation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+import msgspec
+import pytest
+
+from cutproof.harness.campaign import Verified
+from cutproof.harness.exit_codes import ExitCode
+from cutproof.harness.oracle import PySpark
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.verification import verify
+from cutproof.properties import semantics
+from cutproof.properties.semantics import Entry, Machine
+from cutproof.properties.spark.operators import MEANINGS, Keyed, Meaning
+from cutproof.properties.spark.oracle import Oracle
+from cutproof.properties.workload import (
+    AnyOperator,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Greater,
+    Input,
+    Join,
+    Map,
+    Node,
+    Row,
+    Sum,
+    Union,
+    Workload,
+)
+
+SCENARIOS = 6
+
+OPERATORS: dict[str, AnyOperator] = {
+    "map": Map(multiply=3, add=1),
+    "filter": Filter(modulus=3),
+    "flat-map": FlatMap(fan=2),
+    "union": Union(),
+    "count": Count(),
+    "count-tagged": Count(tagged=True),
+    "sum": Sum(),
+    "greater": Greater(),
+    "dedup": Dedup(keys_only=True),
+    "dedup-row": Dedup(keys_only=False),
+    "join": Join(),
+}
+"""By the names that PySpark's meanings have."""
+
+STATEFUL = [name for name, meaning in MEANINGS.items() if isinstance(meaning, Keyed)]
+
+
+def workload(operator: AnyOperator) -> Workload:
+    """Sixty records through one operator."""
+    random = Random(1)
+    names = ("left", "right") if isinstance(operator, (Join, Union)) else ("source",)
+    inputs = tuple(
+        Input(
+            name=name,
+            splits=(tuple((random.randrange(4), random.randrange(50), random.getrandbits(40)) for _ in range(30)),),
+        )
+        for name in names
+    )
+    return Workload(name="one", inputs=inputs, nodes=(Node(name="one", operator=operator, inputs=names),))
+
+
+def verified(name: str, oracle: PySpark) -> Verified:
+    return verify(SimulatedSubject(), workload(OPERATORS[name]), scenarios=SCENARIOS, seed=1, oracle=oracle)
+
+
+def is_the_harness_that_failed(done: Verified) -> bool:
+    return done.exit_code is ExitCode.HARNESS_FAILED and done.summary.oracle.disagreements > 0
+
+
+def one_more(value: int | None) -> int | None:
+    return None if value is None else value + 1
+
+
+def with_other_rows(kind: type[Machine]) -> type[Machine]:
+    class Wrong(kind):  # type: ignore[misc, valid-type]
+        def take(self, row: Row, side: int) -> Iterable[Row]:
+            return [(key, one_more(value), tag, tag2) for key, value, tag, tag2 in super().take(row, side)]
+
+    return Wrong
+
+
+def with_other_state(kind: type[Machine]) -> type[Machine]:
+    class Wrong(kind):  # type: ignore[misc, valid-type]
+        def entries(self) -> list[Entry]:
+            return [(side, key, one_more(a), b) for side, key, a, b in super().entries()]
+
+    return Wrong
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, name: str, wrong: type[Machine]) -> None:
+    """Have every machine of the operator be a wrong one."""
+    true = semantics.machine
+
+    def machine(operator: AnyOperator) -> Machine:
+        if operator != OPERATORS[name]:
+            return true(operator)
+        made = true(operator)
+        made.__class__ = wrong
+        return made
+
+    for module in ("expected", "replay"):
+        monkeypatch.setattr(f"cutproof.properties.{module}.machine", machine)
+
+
+def wrongly(name: str, **changes: str) -> PySpark:
+    """PySpark with one operator's meaning changed."""
+    meanings: dict[str, Meaning] = {**MEANINGS, name: msgspec.structs.replace(MEANINGS[name], **changes)}
+    return PySpark(Oracle(meanings=meanings))
+
+
+def test_every_meaning_has_its_turn() -> None:
+    assert set(OPERATORS) == set(MEANINGS)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_without_an_error_both_agree(name: str) -> None:
+    done = verified(name, PySpark())
+    assert done.exit_code is ExitCode.HELD
+    assert (done.summary.oracle.workloads, done.summary.oracle.disagreements) == (SCENARIOS, 0)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_wrong_rows_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, name, with_other_rows(type(semantics.machine(OPERATORS[name]))))
+    assert is_the_harness_that_failed(verified(name, PySpark()))
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_wrong_state_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, name, with_other_state(type(semantics.machine(OPERATORS[name]))))
+    assert is_the_harness_that_failed(verified(name, PySpark()))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_wrong_rows_of_pyspark(name: str) -> None:
+    assert is_the_harness_that_failed(verified(name, wrongly(name, value=f"({MEANINGS[name].value}) + 1")))
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_wrong_state_of_pyspark(name: str) -> None:
+    meaning = MEANINGS[name]
+    assert isinstance(meaning, Keyed)
+    assert is_the_harness_that_failed(verified(name, wrongly(name, a=f"({meaning.a}) + 1")))
