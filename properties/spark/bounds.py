@@ -7,6 +7,8 @@ told so by itself and leaves its batch alone.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from ..workload import FlatMap, Join, Map, Sum
@@ -48,9 +50,8 @@ def problem(job: OracleJob) -> str:
         )
     for node in job.workload.nodes:
         inputs = [bounds[name] for name in node.inputs]
-        bound = _after(node.operator, inputs)
-        if node.name in job.applies:
-            bound = msgspec.structs.replace(bound, rows=bound.rows + len(job.applies[node.name]) * bound.rows)
+        taken = Counter(one.line for one in job.applies.get(node.name, ()))
+        bound = _after(node.operator, inputs, max(taken.values()) if taken else None)
         if max(bound.key, bound.value, bound.tag) > LIMIT:
             return f"numbers may leave 64 bits at {node.name}"
         bounds[node.name] = bound
@@ -60,10 +61,15 @@ def problem(job: OracleJob) -> str:
     return ""
 
 
-def _after(operator: object, inputs: list[Bound]) -> Bound:
+def _after(operator: object, inputs: list[Bound], taken: int | None) -> Bound:
+    """`taken`: how many records the node took on a line, repeats included, where the job says so."""
     bound = inputs[0]
     for other in inputs[1:]:
         bound |= other
+    pairs = inputs[0].rows * inputs[-1].rows
+    if taken is not None:
+        bound = msgspec.structs.replace(bound, rows=taken)
+        pairs = (taken // 2) * (taken - taken // 2)
     match operator:
         case Map(multiply=multiply, add=add):
             return msgspec.structs.replace(bound, value=bound.value * abs(multiply) + abs(add))
@@ -72,5 +78,5 @@ def _after(operator: object, inputs: list[Bound]) -> Bound:
         case Sum():
             return msgspec.structs.replace(bound, value=bound.value * bound.rows, tag=bound.tag * bound.rows)
         case Join():
-            return msgspec.structs.replace(bound, rows=inputs[0].rows * inputs[1].rows)
+            return msgspec.structs.replace(bound, rows=pairs)
     return msgspec.structs.replace(bound, value=max(bound.value, bound.rows))
