@@ -1,0 +1,76 @@
+"""The decisions as replacement parts: named, replaceable one by one, and they tell whether they were reached."""
+
+from __future__ import annotations
+
+import pytest
+from machines import barrier, sent, source, told, trigger, up
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.effects import Effect
+from cutproof.reference_impl.core.errors import ProtocolViolated, require
+from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.parts import Copying, Naming, Part, Parts, SourceCut
+from cutproof.reference_impl.core.source import SourceTask
+
+
+class Silent(SourceCut):
+    """A wrong variant: no barrier follows the snapshot."""
+
+    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+        self.reached = True
+        return source.record(checkpoint)
+
+
+def test_one_decision_is_replaced_and_the_others_stand() -> None:
+    silent = Silent()
+    parts = Parts(source_cut=silent)
+    assert parts.source_cut is silent
+    assert type(parts.naming) is Naming
+
+
+def test_a_decision_that_does_not_exist_cannot_be_replaced() -> None:
+    with pytest.raises(AttributeError, match="no decision is called 'sauce_cut'"):
+        Parts(sauce_cut=Part())
+
+
+def test_the_wrong_code_is_reached_when_it_runs_and_not_before() -> None:
+    parts = Parts(source_cut=Silent())
+    original = source(3)
+    task = up(SourceTask(original.spec, Config(), parts, original._logs))
+    assert not parts.reached
+    assert (0, barrier(1)) not in sent(told(task, trigger(1)))
+    assert parts.reached
+
+
+def test_the_engine_as_it_stands_reaches_no_wrong_code() -> None:
+    task = up(source(3))
+    told(task, trigger(1))
+    assert not task.parts.reached
+
+
+def test_two_runs_share_no_decision() -> None:
+    first, second = vars(Parts()), vars(Parts())
+    assert first.keys() == second.keys()
+    assert all(first[name] is not second[name] for name in first)
+
+
+def test_names_differ_for_everything_that_can_differ() -> None:
+    names = Naming()
+    handles = {names.handle(*one) for one in ((1, 1, "a-0", 1), (2, 1, "a-0", 1), (1, 2, "a-0", 1), (1, 1, "a-0", 2))}
+    assert len(handles) == 4
+    taken = {names.transaction(*one) for one in ((1, "s-0", 1, 1, 0), (1, "s-0", 1, 2, 0), (1, "s-0", 2, 1, 0))}
+    assert len(taken) == 3
+
+
+def test_a_copy_is_deep_where_values_grow() -> None:
+    heap = {1: [1], 2: 5}
+    copy = Copying().copy(heap)
+    heap[1].append(2)
+    heap[2] = 6
+    assert copy == {1: [1], 2: 5}
+
+
+def test_a_requirement_survives_optimisation() -> None:
+    require(True, "never said")
+    with pytest.raises(ProtocolViolated, match="said"):
+        require(False, "said")
