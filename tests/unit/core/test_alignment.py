@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -259,3 +260,4 @@ class CountingModel(AlignmentModel):
 
 TestAlignmentModel = AlignmentModel.TestCase
 TestCountingModel = CountingModel.TestCase
+TestAlignmentModel.settings = TestCountingModel.settings = settings(max_examples=60, stateful_step_count=24)

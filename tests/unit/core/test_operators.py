@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import row
 
@@ -159,6 +159,7 @@ def fed(make: Callable[[], Operator], rows: list[Record]) -> Operator:
 
 
 @pytest.mark.parametrize("name", KEYED)
+@settings(max_examples=30)
 @given(rows=records, more=records)
 def test_a_restored_operator_goes_on_as_the_one_it_is_a_copy_of(
     name: str, rows: list[Record], more: list[Record]
@@ -172,6 +173,7 @@ def test_a_restored_operator_goes_on_as_the_one_it_is_a_copy_of(
 
 
 @pytest.mark.parametrize("name", KEYED)
+@settings(max_examples=30)
 @given(rows=records, more=records)
 def test_a_copy_of_the_heap_never_changes_again(name: str, rows: list[Record], more: list[Record]) -> None:
     operator = fed(KEYED[name], rows)

@@ -6,7 +6,7 @@ import zlib
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.errors import CorruptSnapshot
@@ -27,11 +27,13 @@ states = st.builds(
 STATE = TaskState(positions={0: 7}, entries=[(0, None, 3, 4)], transactions=[Sealed("t", 5)])
 
 
+@settings(max_examples=40)
 @given(states)
 def test_there_and_back(state: TaskState) -> None:
     assert decode(encode(state)) == state
 
 
+@settings(max_examples=40)
 @given(states, st.data())
 def test_torn_anywhere_is_found(state: TaskState, data: st.DataObject) -> None:
     whole = encode(state)
@@ -40,6 +42,7 @@ def test_torn_anywhere_is_found(state: TaskState, data: st.DataObject) -> None:
         decode(whole[:length])
 
 
+@settings(max_examples=40)
 @given(states, st.data())
 def test_one_altered_byte_is_found(state: TaskState, data: st.DataObject) -> None:
     altered = bytearray(encode(state))
