@@ -19,14 +19,32 @@ import msgspec
 from ..properties.verdict import Holds, Violated
 from ..reports.model import Size
 from .progress import Progress, Silent
-from .run import run
+from .run import Result, run
 from .scenario import Scenario
 from .shrink import shrink, size_of
 from .strategies import Drawing, scenario_of
+from .strategies.templates import SHARES
 from .subject import Subject
 from .subjects.simulated import SimulatedSubject
 
 FORMAT = "cutproof-defects/1"
+
+
+HINTS: dict[str, tuple[str, ...]] = {
+    "A05": ("slow-restore",),
+    "A14": ("late-acknowledgement",),
+    "E05": ("slow-record",),
+    "E09": ("slow-record",),
+    "F01": ("unreadable-record",),
+    "F03": ("crash-after-savepoint",),
+    "I12": ("crash-before-commit",),
+    "I35": ("zombie-upsert",),
+}
+"""By defect: the templates that have what its bug needs, where the others seldom do."""
+
+
+def templates_for(defect: str) -> tuple[str, ...]:
+    return HINTS.get(defect, tuple(SHARES))
 
 
 class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +115,7 @@ def run_defects(
 def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:
     """Draw scenarios until one catches the defect, then shrink it."""
     faulty, sound = SimulatedSubject(defect.id), SimulatedSubject()
-    draw = scenario_of(Drawing(capabilities=faulty.capabilities))
+    draw = scenario_of(Drawing(capabilities=faulty.capabilities, templates=templates_for(defect.id)))
     began = time.monotonic()
     reached = False
     instead: set[str] = set()
@@ -106,10 +124,9 @@ def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:
         result = run(faulty, scenario)
         reached = reached or result.history.defect_reached
         instead.update(result.judgement.violated if result.history.defect_reached else ())
-        verdict = result.judgement.verdicts.get(defect.invariant)
-        if isinstance(verdict, Violated) and caught(faulty, sound, scenario, defect.invariant, verdict.difference):
-            found_s = time.monotonic() - began
-            return _shrunk(defect, faulty, sound, scenario, verdict.difference, index + 1, found_s)
+        catch = Catch.of(result, defect.invariant)
+        if catch is not None and catch.holds_without(sound, scenario):
+            return _shrunk(defect, Hunter(faulty, sound, catch), scenario, index + 1, time.monotonic() - began)
     return DefectRun(
         id=defect.id,
         upstream=defect.upstream,
@@ -122,21 +139,48 @@ def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:
     )
 
 
-def caught(faulty: Subject, sound: Subject, scenario: Scenario, invariant: str, difference: str) -> bool:
-    """Whether the scenario catches the defect: violated where it ran, exercised and held without it."""
-    result = run(faulty, scenario)
-    verdict = result.judgement.verdicts.get(invariant)
-    if not (result.history.defect_reached and isinstance(verdict, Violated) and verdict.difference == difference):
-        return False
-    without = run(sound, scenario).judgement
-    return not without.violated and isinstance(without.verdicts.get(invariant), Holds)
+class Catch(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scenario catches a defect; while it is shrunk it has to go on doing so."""
+
+    invariant: str
+    difference: str
+    violated: frozenset[str]
+    """all that is violated: nothing else may come to be, which would be another failure"""
+
+    @classmethod
+    def of(cls, result: Result, invariant: str) -> Catch | None:
+        """What a run of the defective engine shows, if the wrong code ran and violated the invariant."""
+        verdict = result.judgement.verdicts.get(invariant)
+        if not (result.history.defect_reached and isinstance(verdict, Violated)):
+            return None
+        return cls(invariant=invariant, difference=verdict.difference, violated=frozenset(result.judgement.violated))
+
+    def again(self, result: Result) -> bool:
+        """Whether a run shows the same."""
+        other = Catch.of(result, self.invariant)
+        return other is not None and other.difference == self.difference and other.violated <= self.violated
+
+    def holds_without(self, sound: Subject, scenario: Scenario) -> bool:
+        """Whether the unmodified engine violates nothing, and exercises the invariant."""
+        judgement = run(sound, scenario).judgement
+        return not judgement.violated and isinstance(judgement.verdicts.get(self.invariant), Holds)
 
 
-def _shrunk(
-    defect: Named, faulty: Subject, sound: Subject, scenario: Scenario, difference: str, tried: int, found_s: float
-) -> DefectRun:
+class Hunter:
+    """Tells whether a scenario still catches the defect in the same way."""
+
+    def __init__(self, faulty: Subject, sound: Subject, catch: Catch) -> None:
+        self._faulty = faulty
+        self._sound = sound
+        self.catch = catch
+
+    def __call__(self, scenario: Scenario) -> bool:
+        return self.catch.again(run(self._faulty, scenario)) and self.catch.holds_without(self._sound, scenario)
+
+
+def _shrunk(defect: Named, hunter: Hunter, scenario: Scenario, tried: int, found_s: float) -> DefectRun:
     began = time.monotonic()
-    smallest = shrink(scenario, lambda smaller: caught(faulty, sound, smaller, defect.invariant, difference)).scenario
+    smallest = shrink(scenario, hunter).scenario
     tasks, records, faults = size_of(smallest)
     return DefectRun(
         id=defect.id,
@@ -148,7 +192,7 @@ def _shrunk(
         seconds_to_find=round(found_s, 3),
         seconds_to_shrink=round(time.monotonic() - began, 3),
         size=Size(tasks=tasks, records=records, faults=faults),
-        difference=difference,
+        difference=hunter.catch.difference,
         scenario=msgspec.structs.replace(smallest, expects=defect.invariant),
     )
 

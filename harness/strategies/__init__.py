@@ -23,7 +23,8 @@ from . import extras
 from .choices import Choices, built
 from .engines import Tuning, draw_engine
 from .fitting import fit
-from .templates import SHARES, TEMPLATES, Frame
+from .stage import Frame
+from .templates import SHARES, TEMPLATES
 from .workloads import Recipe, draw_topology, draw_workload
 
 __all__ = ["Drawing", "engines", "faults", "laid_out_workloads", "scenario_of", "scenarios", "topologies", "workloads"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AtPoint, AtTime
+from ...faults.plan import AnyFault, AtPoint, AtTime, InPhase
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
 from .choices import Choices
@@ -32,14 +32,14 @@ def restart(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def power_loss(choices: Choices, target: Forecast) -> AnyFault:
-    """A node goes down while a task of it writes: most engines deal tasks out to their nodes in turn."""
-    number = choices.between(0, len(target.layout.tasks) - 1)
-    trigger = AtPoint(
-        point="snapshot-taken",
-        occurrence=choices.between(1, max(1, target.checkpoints - 1)),
-        task=target.layout.tasks[number],
+    """A node goes down while a source of it writes its snapshot: most engines deal tasks out to their nodes in turn."""
+    engine, number = target.engine, choices.between(0, len(target.layout.sources) - 1)
+    trigger = InPhase(
+        phase="checkpointing",
+        occurrence=min(choices.pick((1, 1, 2)), target.checkpoints),
+        after_us=engine.control_latency_us + engine.snapshot_write_us * choices.pick((2, 1, 3)) // 4,
     )
-    return plan.LoseUnsynced(trigger=trigger, node=number % target.engine.nodes)
+    return plan.LoseUnsynced(trigger=trigger, node=number % engine.nodes)
 
 
 def kill(choices: Choices, target: Forecast) -> AnyFault:

@@ -283,4 +283,6 @@ def possible(kind: str, target: Forecast) -> bool:
         return bool(target.layout.operators)
     if kind == "fail-commit":
         return target.engine.sink == "transactional"
+    if kind in ("lose-unsynced", "tear-write"):
+        return target.engine.snapshot_store == "files"
     return True

@@ -3,24 +3,20 @@
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
 checkpoint), S2 (two inputs, skew, overlapping checkpoints), S7 (two-phase commit
 against a troubled store), S12 (the coordinator's races), S14 (nothing goes wrong,
-but much is empty), and a general mix of everything.
+but much is empty), a general mix of everything, and the narrow races of `races`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
-from ...properties.workload import Topology, Workload
-from ..forecast import Forecast, forecast
-from ..scenario import AnyCommand, Deviation, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
-from ..subject import Capabilities
-from . import extras
+from ..forecast import Forecast
+from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
+from . import extras, races
 from .choices import Choices
-from .engines import Tuning, draw_engine, draw_guarantee
+from .engines import Tuning, draw_guarantee
 from .faults import (
     CHECKPOINT_STEPS,
     COMMIT_STEPS,
@@ -30,78 +26,17 @@ from .faults import (
     draw_fault,
     early,
     in_some_phase,
+    possible,
     some_task,
 )
-from .workloads import Recipe, draw_topology, draw_workload
-
-ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
-ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})
-
-
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What bounds every template: sizes, a workload that is given, what the subject can do."""
-
-    max_records: int = 120
-    max_faults: int = 4
-    workload: Workload | None = None
-    topology: Topology | None = None
-    capabilities: Capabilities | None = None
-
-    def recipe(self, **wishes: object) -> Recipe:
-        operators = self.capabilities.operators if self.capabilities else frozenset()
-        recipe = msgspec.structs.replace(Recipe(operators=operators), **wishes)
-        return msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
-
-    @property
-    def guarantees(self) -> frozenset[str]:
-        return self.capabilities.guarantees if self.capabilities else ALL_GUARANTEES
-
-    @property
-    def sinks(self) -> frozenset[str]:
-        """A workload that is given may have more than one right last row a key."""
-        sinks = self.capabilities.sinks if self.capabilities else ALL_SINKS
-        return sinks - {"idempotent"} or sinks if self.workload else sinks
-
-
-class _Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything of a scenario but what goes wrong."""
-
-    workload: Workload
-    topology: Topology
-    engine: Engine
-    target: Forecast
-
-    def scenario(
-        self,
-        name: str,
-        *,
-        faults: tuple[AnyFault, ...] = (),
-        commands: tuple[AnyCommand, ...] = (),
-        deviations: tuple[Deviation, ...] = (),
-    ) -> Scenario:
-        return Scenario(
-            name=name,
-            workload=self.workload,
-            topology=self.topology,
-            engine=self.engine,
-            faults=faults,
-            commands=commands,
-            deviations=deviations,
-        )
-
-
-def _stage(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning) -> _Stage:
-    workload = frame.workload or draw_workload(choices, recipe)
-    topology = frame.topology or draw_topology(choices, workload, recipe)
-    engine = draw_engine(choices, workload, topology, tuning)
-    return _Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
+from .stage import Frame, stage_of
 
 
 def general(choices: Choices, frame: Frame) -> Scenario:
     """Any workload, any faults, sometimes commands and a schedule of its own."""
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
     recipe = frame.recipe(idempotent=sink == "idempotent")
-    stage = _stage(choices, frame, recipe, Tuning(guarantees=(guarantee,), sinks=(sink,)))
+    stage = stage_of(choices, frame, recipe, Tuning(guarantees=(guarantee,), sinks=(sink,)))
     return stage.scenario(
         "general",
         faults=extras.mixed_faults(choices, stage.target, frame.max_faults),
@@ -115,9 +50,11 @@ def crash_at_each_step(choices: Choices, frame: Frame) -> Scenario:
     recipe = frame.recipe(
         most_records=40, shapes=("chain",), splits=(1, 2), least_operators=1, most_operators=2, parallelism=(1, 1, 2)
     )
-    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(3, 6)))
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 6)))
     trigger = at_some_step(choices, stage.target, steps=CHECKPOINT_STEPS + COMMIT_STEPS)
     kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "lose-unsynced"))
+    if not possible(kind, stage.target):
+        kind = "kill-node"
     if kind == "lose-unsynced":
         fault = extras.power_loss(choices, stage.target)
     else:
@@ -134,7 +71,7 @@ def two_inputs(choices: Choices, frame: Frame) -> Scenario:
     """S2: a join or union, skew between its inputs, checkpoints that overlap, barriers late or given up."""
     recipe = frame.recipe(most_records=60, shapes=("join", "join", "union"), parallelism=(1, 1, 2), most_operators=2)
     tuning = Tuning(concurrent=(2, 3), checkpoints=(6, 12), memory_percent=5)
-    stage = _stage(choices, frame, recipe, tuning)
+    stage = stage_of(choices, frame, recipe, tuning)
     target = stage.target
     skew = draw_fault(choices, target, choices.pick(("delay-channel", "stall-channel")), early(choices, target))
     trouble = _overlap_trouble(choices, target)
@@ -157,7 +94,7 @@ def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
     """S7: the external store refuses, hangs or loses answers, and something dies between
     pre-commit, completion, notification and commit."""
     recipe = frame.recipe(most_records=60, shapes=("chain", "chain", "union"), most_operators=2)
-    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(3, 7)))
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 7)))
     target = stage.target
     trouble = draw_fault(choices, target, "fail-commit", early(choices, target))
     steps = (*COMMIT_STEPS[:3], "checkpoint-acknowledged", "checkpoint-completed", "completion-notified")
@@ -182,7 +119,7 @@ def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
     """S12: acknowledgements late, doubled or at once, a restart or a new coordinator in between."""
     recipe = frame.recipe(most_records=60, parallelism=(1, 2, 2))
     tuning = Tuning(checkpoints=(4, 8), concurrent=(1, 2, 2, 3), memory_percent=4)
-    stage = _stage(choices, frame, recipe, tuning)
+    stage = stage_of(choices, frame, recipe, tuning)
     target = stage.target
     kind = choices.pick(("kill-task", "kill-coordinator", "kill-task", "pause-task", "kill-node"))
     steps = (*COORDINATOR_STEPS, "ack-sent", "snapshot-persisted")
@@ -234,7 +171,7 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
         idempotent=sink == "idempotent", least_records=0, most_records=30, splits=(1, 2, 4), varied_percent=40
     )
     tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 12))
-    stage = _stage(choices, frame, recipe, tuning)
+    stage = stage_of(choices, frame, recipe, tuning)
     commands: tuple[AnyCommand, ...] = ()
     if choices.percent(45):
         trigger = at_some_time(choices, stage.target, share=(10, 99))
@@ -259,7 +196,16 @@ TEMPLATES: dict[str, Template] = {
     "S12": coordinator_races,
     "S14": nothing_goes_wrong,
     "general": general,
+    **races.TEMPLATES,
 }
 
-SHARES: dict[str, int] = {"S1": 12, "S2": 12, "S7": 14, "S12": 14, "S14": 6, "general": 42}
+SHARES: dict[str, int] = {
+    "S1": 11,
+    "S2": 11,
+    "S7": 12,
+    "S12": 12,
+    "S14": 6,
+    "general": 34,
+    **dict.fromkeys(races.TEMPLATES, 2),
+}
 """how often each is drawn, of 100"""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.harness.defects_run import DefectRun, Named, caught, hunt, report_of, run_defects
+from cutproof.harness.defects_run import HINTS, Catch, DefectRun, Hunter, Named, hunt, report_of, run_defects
+from cutproof.harness.run import run
+from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.reference_impl.defects import DEFECTS
 from cutproof.reports.model import Size
 
 LEAK = Named(id="I06", upstream="FLINK-40626", invariant="no-leaks")
@@ -29,10 +32,16 @@ def test_a_defect_is_reached_caught_and_shrunk(found: DefectRun) -> None:
 def test_its_scenario_is_violated_with_the_defect_and_not_without(found: DefectRun) -> None:
     assert found.scenario is not None
     faulty, sound = SimulatedSubject("I06"), SimulatedSubject()
-    assert caught(faulty, sound, found.scenario, "no-leaks", found.difference)
-    assert not caught(sound, sound, found.scenario, "no-leaks", found.difference)
-    assert not caught(faulty, faulty, found.scenario, "no-leaks", found.difference)
-    assert not caught(faulty, sound, found.scenario, "no-leaks", "another difference")
+    catch = Catch.of(run(faulty, found.scenario), "no-leaks")
+    assert catch is not None
+    assert catch.difference == found.difference
+    assert Hunter(faulty, sound, catch)(found.scenario)
+    assert not Hunter(sound, sound, catch)(found.scenario)
+    assert not Hunter(faulty, faulty, catch)(found.scenario)
+    other = msgspec.structs.replace(catch, difference="another difference")
+    assert not Hunter(faulty, sound, other)(found.scenario)
+    nothing_else = msgspec.structs.replace(catch, violated=frozenset())
+    assert not Hunter(faulty, sound, nothing_else)(found.scenario)
 
 
 def test_a_defect_that_does_not_violate_what_it_is_named_for_is_missed() -> None:
@@ -52,3 +61,8 @@ def test_the_report_counts_and_leaves_the_scenarios_out(found: DefectRun) -> Non
 def test_one_worker_hunts_in_this_process() -> None:
     (run,) = run_defects([LEAK], seed=0, scenarios=60)
     assert run.caught
+
+
+def test_hints_name_defects_and_templates() -> None:
+    assert set(HINTS) <= set(DEFECTS)
+    assert {template for templates in HINTS.values() for template in templates} <= set(TEMPLATES)

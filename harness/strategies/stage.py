@@ -1,0 +1,77 @@
+"""The stage that a template sets: everything of a scenario but what goes wrong."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...faults.plan import AnyFault
+from ...properties.workload import Topology, Workload
+from ..forecast import Forecast, forecast
+from ..scenario import AnyCommand, Deviation, Engine, Scenario
+from ..subject import Capabilities
+from .choices import Choices
+from .engines import Tuning, draw_engine
+from .workloads import Recipe, draw_topology, draw_workload
+
+ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
+ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds every template: sizes, a workload that is given, what the subject can do."""
+
+    max_records: int = 120
+    max_faults: int = 4
+    workload: Workload | None = None
+    topology: Topology | None = None
+    capabilities: Capabilities | None = None
+
+    def recipe(self, **wishes: object) -> Recipe:
+        operators = self.capabilities.operators if self.capabilities else frozenset()
+        recipe = msgspec.structs.replace(Recipe(operators=operators), **wishes)
+        return msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
+
+    @property
+    def guarantees(self) -> frozenset[str]:
+        return self.capabilities.guarantees if self.capabilities else ALL_GUARANTEES
+
+    @property
+    def sinks(self) -> frozenset[str]:
+        """A workload that is given may have more than one right last row a key."""
+        sinks = self.capabilities.sinks if self.capabilities else ALL_SINKS
+        return sinks - {"idempotent"} or sinks if self.workload else sinks
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of a scenario but what goes wrong."""
+
+    workload: Workload
+    topology: Topology
+    engine: Engine
+    target: Forecast
+
+    def scenario(
+        self,
+        name: str,
+        *,
+        faults: tuple[AnyFault, ...] = (),
+        commands: tuple[AnyCommand, ...] = (),
+        deviations: tuple[Deviation, ...] = (),
+    ) -> Scenario:
+        return Scenario(
+            name=name,
+            workload=self.workload,
+            topology=self.topology,
+            engine=self.engine,
+            faults=faults,
+            commands=commands,
+            deviations=deviations,
+        )
+
+
+def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **settings: object) -> Stage:
+    """A stage drawn to a recipe; `settings` of the engine are fixed, not drawn."""
+    workload = frame.workload or draw_workload(choices, recipe)
+    topology = frame.topology or draw_topology(choices, workload, recipe)
+    engine = msgspec.structs.replace(draw_engine(choices, workload, topology, tuning), **settings)
+    return Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
