@@ -224,7 +224,7 @@ def test_cancel_at_each_stage(stage: Callable[[], Conductor]) -> None:
     job = stage()
     effects = job.command("cancel")
     assert answer(effects) == (9, None, "")
-    while job.unsaved:
+    for _ in range(len(job.unsaved)):
         effects = job.saved()
     assert end(effects)[::2] == ("cancelled", "by its user")
     for name in ("checkpoint", "restart", "terminate", "timeout 1", "deploy 1", "close", "pause", "list"):

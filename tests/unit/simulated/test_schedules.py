@@ -112,3 +112,20 @@ def test_nobody_commands_a_dead_coordinator() -> None:
     (returned,) = journal(CommandReturned, history)
     assert returned.error == "no coordinator answers"
     assert fired(history) == ["kill-coordinator"]
+
+
+def test_commands_that_were_never_given_are_told() -> None:
+    """The job finishes before the stop is due, and a finished job is not resumed."""
+    late = AtTime(at_us=900_000)
+    history = run(job(commands=(StopWithSavepoint(trigger=late), Resume(trigger=AtTime(at_us=1)))))
+    assert history.unapplied == ["command 0: stop-with-savepoint", "resume"]
+    assert ended(history) == ("finished", "")
+
+
+def test_a_cancelled_job_resumes_from_its_newest_checkpoint() -> None:
+    scenario = job(commands=(Cancel(trigger=AtTime(at_us=6_000)), Resume(trigger=AtTime(at_us=500))))
+    history = run(scenario)
+    assert [entry.status for entry in journal(JobEnded, history)] == ["cancelled", "finished"]
+    assert Counter(history.committed) == rows(scenario)
+    newest = max(one.checkpoint for one in history.completed if one.job == 1)
+    assert {one.loaded.checkpoint for one in history.runs if one.job == 2 and one.loaded} == {newest}

@@ -1,0 +1,45 @@
+"""Closing a job down: one writer after the other is shut out, and what no complete checkpoint covers is dropped."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutproof.reference_impl.core.closing import FENCE, UNHEARD, Closing, close_step
+from cutproof.reference_impl.core.effects import SetTimer, Transact
+from cutproof.reference_impl.core.events import Answered
+from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
+
+STAGE = Closing("cancelled", "by its user", 7, 5, ("sink-0", "sink-1"))
+
+
+def fence(writer: str) -> Transact:
+    return Transact(FENCE, Fence(writer=writer, attempt=7))
+
+
+def drop(writer: str, name: str) -> Transact:
+    return Transact(UNHEARD, AbortTransaction(writer=writer, attempt=7, name=name))
+
+
+def test_the_first_writer_is_asked_first() -> None:
+    assert STAGE.requests() == [fence("sink-0")]
+
+
+def test_each_writer_in_turn() -> None:
+    unfinished = (("older", 4), ("covered", 5), ("newer", 6), ("open", None))
+    second, effects = close_step(STAGE, Answered(FENCE, Done(unfinished=unfinished)), 30)
+    assert effects == [drop("sink-0", "newer"), drop("sink-0", "open"), fence("sink-1")]
+    assert second == Closing("cancelled", "by its user", 7, 5, ("sink-1",))
+    last, effects = close_step(second, Answered(FENCE, Done(unfinished=(("open", None),))), 30)
+    assert effects == [drop("sink-1", "open")]
+    assert last.waiting == ()
+
+
+@pytest.mark.parametrize("outcome", [NoAnswer(reason="silence"), Denied(reason="busy")])
+def test_a_writer_that_could_not_be_shut_out_is_asked_again(outcome: NoAnswer | Denied) -> None:
+    assert close_step(STAGE, Answered(FENCE, outcome), 30) == (STAGE, [SetTimer("close", 30)])
+
+
+def test_answers_that_nobody_waits_for_change_nothing() -> None:
+    assert close_step(STAGE, Answered(UNHEARD, Done()), 30) == (STAGE, [])
+    done = Closing("cancelled", "by its user", 7, 5, ())
+    assert close_step(done, Answered(FENCE, Done()), 30) == (done, [])
