@@ -27,7 +27,7 @@ from cutproof.reference_impl.core.events import (
     TimerFired,
 )
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.messages import Ack, Control, Decline, Finished, InputEnded, Running
+from cutproof.reference_impl.core.messages import Ack, Cancel, Control, Decline, Deploy, Finished, InputEnded, Running
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
@@ -191,6 +191,15 @@ def told(kind: type[M], effects: list[Effect]) -> list[tuple[str, M]]:
 
 def addressed(kind: type[M], effects: list[Effect]) -> list[str]:
     return [task for task, _ in told(kind, effects)]
+
+
+def deployed(effects: list[Effect]) -> dict[str, Deploy]:
+    return dict(told(Deploy, effects))
+
+
+def cancels(attempt: int) -> list[Tell]:
+    """What every task of an attempt that is given up is told."""
+    return [Tell(task, Cancel(attempt=AttemptId(attempt))) for task in TASKS]
 
 
 def notes(effects: list[Effect]) -> list[tuple[str, int | None]]:

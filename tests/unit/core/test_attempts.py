@@ -1,0 +1,200 @@
+"""Attempts of the dataflow as the coordinator leads them: deployed, running, lost, started again (ABS-6)."""
+
+from __future__ import annotations
+
+from conductor import (
+    OP,
+    SINK,
+    SOURCE,
+    TASKS,
+    Conductor,
+    addressed,
+    cancels,
+    complete_snapshot,
+    deployed,
+    discarded,
+    end,
+    handle,
+    notes,
+    of,
+)
+
+from cutproof.reference_impl.core.effects import (
+    Discard,
+    Note,
+    SaveJob,
+    SetTimer,
+    Tell,
+)
+from cutproof.reference_impl.core.events import JobRecord
+from cutproof.reference_impl.core.messages import Cancel, Deploy, Running
+from cutproof.reference_impl.core.state import TaskState
+
+# -- coming up ---------------------------------------------------------------------------------------------------
+
+
+def test_an_attempt_is_deployed_only_when_its_number_is_durable() -> None:
+    job = Conductor()
+    (save,) = job.start()
+    assert save == SaveJob(JobRecord(job=1, attempt=1, next_checkpoint=1, version=1))
+    assert job.saved() == [
+        Note("attempt-started", None, 1, "the job was submitted"),
+        *(Tell(task, Deploy(attempt=1)) for task in TASKS),
+        SetTimer("deploy 1", 100_000),
+    ]
+
+
+def test_it_runs_when_every_task_says_so() -> None:
+    job = Conductor()
+    job.start()
+    job.saved()
+    assert job.running(SOURCE, SINK, SINK) == []
+    assert not job.machine.is_running
+    assert job.running(OP) == [Note("attempt-running", None, 1), SetTimer("checkpoint", 10_000)]
+    assert job.machine.is_running
+    assert job.running(OP) == []
+
+
+def test_tasks_that_do_not_come_up_in_time_are_named() -> None:
+    job = Conductor()
+    job.start()
+    job.saved()
+    job.running(OP)
+    effects = job.timer("deploy 1")
+    assert effects == [*cancels(1), SetTimer("restart", 1_000)]
+    assert of(Note, job.again())[0].detail == "source-0, sink-0 did not come up in time"
+    assert job.timer("deploy 1") == [], "the timer of an older attempt"
+
+
+def test_the_deploy_timer_means_nothing_once_it_runs() -> None:
+    assert Conductor().up().timer("deploy 1") == []
+
+
+def test_a_resumed_job_starts_from_what_it_is_given() -> None:
+    """The newest of it, whatever its kind; only this job's own endings suspend its sources."""
+    initial = (complete_snapshot(3, savepoint=True, ending="stop", job=1), complete_snapshot(2))
+    job = Conductor(job=2, coordinator={"first_attempt": 5, "first_checkpoint": 12, "initial": initial})
+    assert job.start() == [SaveJob(JobRecord(job=2, attempt=5, next_checkpoint=12, version=1, had_snapshot=True))]
+    orders = deployed(job.saved())
+    assert orders[OP] == Deploy(attempt=5, checkpoint=3, handle=handle(3, OP))
+    job.running()
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 12)
+
+
+# -- failing and starting again ----------------------------------------------------------------------------------
+
+
+def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() -> None:
+    job = Conductor().up()
+    job.checkpoint(1)
+    job.savepoint(2)
+    assert job.lose() == [*cancels(1), SetTimer("restart", 1_000)]
+    (save,) = job.timer("restart")
+    assert isinstance(save, SaveJob)
+    assert save.record.attempt == 2
+    note, *orders, timer = job.saved()
+    assert note == Note("attempt-started", 2, 2, "op-0: it was killed")
+    assert orders == [Tell(task, Deploy(attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS]
+    assert timer == SetTimer("deploy 2", 100_000)
+
+
+def test_states_from_memory_travel_with_the_deployment() -> None:
+    job = Conductor(memory=True).up()
+    job.trigger()
+    job.ack(1, state=TaskState(positions={0: 7}))
+    job.saved()
+    job.stored(1)
+    job.lose()
+    assert deployed(job.again())[SOURCE] == Deploy(attempt=2, checkpoint=1, state=TaskState(positions={0: 7}))
+
+
+def test_what_is_pending_is_given_up_with_the_attempt() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1, OP)
+    assert job.lose() == [
+        Note("checkpoint-aborted", 1, 1, "the attempt failed: op-0: it was killed"),
+        Discard((handle(1, OP),)),
+        *cancels(1),
+        SetTimer("restart", 1_000),
+    ]
+    assert job.timer("timeout 1") == []
+    job.again()
+    job.running()
+    assert discarded(job.checkpoint(2)) == [handle(1, SOURCE), handle(1, SINK)]
+
+
+def test_a_failure_counts_once() -> None:
+    job = Conductor().up()
+    job.lose()
+    assert job.lose(SINK) == []
+    job.again()
+    assert job.lose(attempt=1) == [], "of the attempt before"
+    assert addressed(Cancel, job.lose()) == list(TASKS), "while the next one comes up"
+
+
+def test_messages_of_an_older_attempt_change_nothing() -> None:
+    job = Conductor().up()
+    job.lose()
+    job.again()
+    assert [job.say(Running, task, attempt=1) for task in TASKS] == [[], [], []]
+    assert not job.machine.is_running
+    job.running()
+    job.trigger()
+    assert job.decline(1, attempt=1) == []
+
+
+def test_a_restart_waits_for_a_record_that_is_being_stored() -> None:
+    """It may be the newest complete checkpoint by the time that it is answered."""
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    assert job.lose() == [*cancels(1), SetTimer("restart", 1_000)]
+    assert job.timer("restart") == []
+    (save,) = job.stored(1)
+    assert isinstance(save, SaveJob)
+    assert ("attempt-started", 1) in notes(job.saved())
+
+
+def test_a_restart_waits_for_its_delay_too() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    job.lose()
+    assert job.stored(1) == []
+    assert ("attempt-started", 1) in notes(job.again())
+
+
+def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    job.lose()
+    job.timer("restart")
+    effects = job.store_fails(1)
+    assert of(SaveJob, effects)
+    assert ("attempt-started", None) in notes(job.saved())
+
+
+def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.lose()
+    job.again()
+    job.running()
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+
+
+def test_restarts_are_used_up_in_the_end() -> None:
+    job = Conductor(restart_attempts=1, sink="plain").up()
+    job.lose()
+    job.again()
+    job.running()
+    effects = job.lose(SINK, reason="its function raised")
+    assert addressed(Cancel, effects) == [*TASKS, *TASKS]
+    (save,) = of(SaveJob, effects)
+    wanted = "1 restarts are used up; the last cause was sink-0: its function raised"
+    assert (save.record.closing, save.record.reason) == ("failed", wanted)
+    assert end(job.saved()) == ("failed", None, wanted)
+    assert job.lose() == []
+    assert job.timer("restart") == []

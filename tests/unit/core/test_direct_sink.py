@@ -1,0 +1,108 @@
+"""Plain and idempotent sinks; messages repeated to any sink."""
+
+from __future__ import annotations
+
+import pytest
+from machines import (
+    abort,
+    ack,
+    answered,
+    barrier,
+    complete,
+    deploy,
+    direct,
+    finished,
+    only,
+    reason,
+    row,
+    running,
+    take,
+    terminate,
+    told,
+    transactional,
+    up,
+)
+from sinks import (
+    BY,
+    asked,
+    give,
+    number,
+)
+
+from cutproof.reference_impl.core.effects import Persist, Taken
+from cutproof.reference_impl.core.sink import SinkTask
+from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.transactions import (
+    Append,
+    Denied,
+    Fence,
+    Flush,
+    Upsert,
+)
+
+# -- direct sinks ------------------------------------------------------------------------------------------------
+
+
+def test_a_plain_sink_appends() -> None:
+    sink = direct()
+    assert asked(told(sink, deploy())) == [Fence(**BY)]
+    assert answered(sink, 1) == running("sink-0")
+    assert asked(take(sink, row(1, 2, tag=3, tag2=4))) == [Append(**BY, row=(1, 2, 3, 4))]
+
+
+@pytest.mark.parametrize(("identity", "wanted"), [("key", (1,)), ("row", (1, 2, 3, 4))])
+def test_an_idempotent_sink_replaces_by_identity(identity: str, wanted: tuple[int, ...]) -> None:
+    effects = take(up(direct(identity)), row(1, 2, tag=3, tag2=4))
+    assert asked(effects) == [Upsert(**BY, identity=wanted, row=(1, 2, 3, 4))]
+
+
+def test_a_direct_sink_acknowledges_once_all_its_rows_are_in() -> None:
+    sink = up(direct())
+    give(sink, 1)
+    effects = take(sink, barrier(5))
+    assert effects[0] == Taken(5)
+    assert asked(effects) == [Flush(**BY)]
+    assert len(effects) == 2
+    persist = only(Persist, answered(sink, number(effects, Flush)))
+    assert persist.then == (ack("sink-0", 5),)
+    assert persist.snapshot.materialise() == TaskState()
+
+
+def test_a_direct_sink_has_nothing_to_commit() -> None:
+    assert told(up(direct()), complete(5)) == []
+
+
+def test_a_direct_sink_finishes_when_its_rows_are_in() -> None:
+    sink = up(direct())
+    give(sink, 1)
+    flush = told(sink, terminate(5))
+    assert asked(flush) == [Flush(**BY)]
+    assert told(sink, terminate(5)) == []
+    assert answered(sink, number(flush, Flush)) == finished("sink-0")
+    assert told(sink, terminate(5)) == finished("sink-0")
+
+
+def test_a_direct_sink_asked_to_finish_amid_a_snapshot_does_both() -> None:
+    sink = up(direct())
+    snapshot = take(sink, barrier(5))
+    last = told(sink, terminate(5))
+    assert [type(effect) for effect in answered(sink, number(snapshot, Flush))] == [Persist]
+    assert answered(sink, number(last, Flush)) == finished("sink-0")
+
+
+def test_a_direct_sinks_refused_row_fails_it() -> None:
+    sink = up(direct())
+    assert "fenced" in reason(answered(sink, number(give(sink, 1), Append), Denied(reason="fenced")))
+
+
+# -- repeated messages -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sink", [transactional(), direct()], ids=["transactional", "plain"])
+def test_messages_repeated_change_nothing(sink: SinkTask) -> None:
+    up(sink)
+    give(sink, 1)
+    before = sink.snapshot_now().materialise()
+    for message in (deploy(), deploy(), complete(1), complete(1), abort(1), abort(1)):
+        assert told(sink, message) == []
+    assert sink.snapshot_now().materialise() == before

@@ -1,0 +1,176 @@
+"""How a job ends: the final checkpoint, Terminate until each has finished, closing down."""
+
+from __future__ import annotations
+
+from conductor import (
+    OP,
+    SINK,
+    SOURCE,
+    TASKS,
+    Conductor,
+    addressed,
+    answer,
+    complete_snapshot,
+    deployed,
+    end,
+    notes,
+    of,
+    stored,
+    timers,
+    told,
+)
+
+from cutproof.reference_impl.core.effects import (
+    EndJob,
+    Note,
+    Return,
+    SaveJob,
+    SetTimer,
+    Tell,
+    Transact,
+)
+from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Terminate, Trigger
+from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
+
+SILENCE = NoAnswer(reason="silence")
+
+
+# -- the end -----------------------------------------------------------------------------------------------------
+
+
+def test_when_all_input_has_ended_one_final_checkpoint_is_taken() -> None:
+    job = Conductor().up()
+    assert job.ended(SOURCE, OP, OP) == []
+    (save,) = job.ended(SINK)
+    assert isinstance(save, SaveJob)
+    assert told(Trigger, job.saved()) == [(SOURCE, Trigger(attempt=1, checkpoint=1))]
+    assert job.ended() == []
+    (snapshot,) = stored(job.ack(1))
+    assert snapshot.ending == "finish"
+    effects = job.stored(1)
+    assert told(Terminate, effects) == [(task, Terminate(attempt=1, checkpoint=1)) for task in TASKS]
+    assert not addressed(Complete, effects)
+
+
+def test_nothing_else_is_triggered_while_it_ends() -> None:
+    job = Conductor(concurrent_checkpoints=3).up()
+    job.ended()
+    job.saved()
+    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
+    assert answer(job.command("savepoint")) == (9, None, "the job is ending already")
+
+
+def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
+    job = Conductor().up()
+    job.ended()
+    job.saved()
+    job.decline(1)
+    assert timers(job.timer("checkpoint")) == ["checkpoint"]
+    assert notes(job.saved())[0] == ("checkpoint-triggered", 2)
+
+
+def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
+    job = Conductor()
+    job.start()
+    job.saved()
+    job.ended()
+    effects = job.running()
+    assert [type(effect) for effect in effects] == [Note, SaveJob, SetTimer]
+    assert told(Trigger, job.saved())
+
+
+def test_input_that_ended_in_a_failed_attempt_must_end_again() -> None:
+    job = Conductor().up()
+    job.ended(SOURCE, OP)
+    job.lose()
+    job.again()
+    job.running()
+    assert job.ended(SINK) == []
+    assert of(SaveJob, job.ended(SOURCE, OP))
+
+
+def test_tasks_are_told_to_terminate_until_each_has_finished() -> None:
+    job = Conductor().up()
+    job.ended()
+    job.saved()
+    job.ack(1)
+    job.stored(1)
+    assert job.finished(OP) == []
+    assert job.timer("terminate") == [
+        Tell(SOURCE, Terminate(attempt=1, checkpoint=1)),
+        Tell(SINK, Terminate(attempt=1, checkpoint=1)),
+        SetTimer("terminate", 3_000),
+    ]
+    assert job.finished(OP, SINK) == []
+    assert job.finished(SOURCE) == [EndJob("finished", 1, "")]
+    assert job.timer("terminate") == []
+    assert job.finished(SOURCE) == []
+
+
+def test_a_failure_while_terminating_starts_over_from_the_final_checkpoint() -> None:
+    job = Conductor().up()
+    job.ended()
+    job.saved()
+    job.ack(1)
+    job.stored(1)
+    job.finished(OP)
+    assert addressed(Cancel, job.lose(SINK)) == list(TASKS)
+    assert all(order.suspended and order.checkpoint == 1 for order in deployed(job.again()).values())
+    assert addressed(Terminate, job.running()) == list(TASKS)
+    assert end(job.finished()) == ("finished", 1, "")
+
+
+def test_at_most_once_ends_without_a_checkpoint() -> None:
+    job = Conductor(guarantee="at-most-once", sink="plain").up()
+    assert told(Terminate, job.ended()) == [(task, Terminate(attempt=1, checkpoint=None)) for task in TASKS]
+    assert end(job.finished()) == ("finished", None, "")
+
+
+def test_at_most_once_does_not_rewind() -> None:
+    job = Conductor(guarantee="at-most-once", sink="plain", coordinator={"initial": (complete_snapshot(3),)})
+    job.start()
+    assert deployed(job.saved())[OP] == Deploy(attempt=1)
+
+
+# -- closing down ------------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> None:
+    job = Conductor().up()
+    job.checkpoint(1)
+    effects = job.command("cancel")
+    assert effects[0] == Return(9)
+    assert addressed(Cancel, effects) == list(TASKS)
+    assert of(SaveJob, effects)[0].record.closing == "cancelled"
+    assert job.saved() == [Transact(1, Fence(writer=SINK, attempt=2))]
+    unfinished = (("old", 1), ("newer", 2), ("open", None))
+    drop = [Transact(0, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
+    assert job.store_answers(1, Done(unfinished=unfinished)) == [*drop, EndJob("cancelled", 1, "by its user")]
+    assert job.store_answers(0, Done()) == []
+
+
+def test_the_store_is_asked_until_it_answers() -> None:
+    job = Conductor().up()
+    job.command("cancel")
+    job.saved()
+    assert job.store_answers(1, SILENCE) == [SetTimer("close", 3_000)]
+    assert job.timer("close") == [Transact(1, Fence(writer=SINK, attempt=2))]
+    assert job.store_answers(1, Denied(reason="not now")) == [SetTimer("close", 3_000)]
+    assert job.store_answers(0, Done()) == [], "of an abort, which nobody waits for"
+    assert end(job.store_answers(1, Done())) == ("cancelled", None, "by its user")
+    assert job.timer("close") == []
+
+
+def test_a_record_that_was_being_stored_counts_as_cover() -> None:
+    """It was written before the decision to close was: both are durable in this order."""
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    job.command("cancel")
+    job.stored(1)
+    job.saved()
+    assert end(job.store_answers(1, Done(unfinished=(("sealed", 1),)))) == ("cancelled", 1, "by its user")
+
+
+def test_answers_of_the_store_mean_nothing_before_a_job_closes() -> None:
+    assert Conductor().up().store_answers(1, Done()) == []

@@ -1,0 +1,150 @@
+"""A transactional sink that comes up with a past, and one that ends."""
+
+from __future__ import annotations
+
+from machines import (
+    END,
+    RETRY_US,
+    answered,
+    barrier,
+    complete,
+    deploy,
+    finished,
+    reason,
+    requests,
+    running,
+    take,
+    terminate,
+    told,
+    transactional,
+    up,
+)
+from sinks import (
+    BY,
+    FIRST,
+    OLD,
+    SECOND,
+    SILENCE,
+    asked,
+    commit,
+    drop,
+    give,
+    number,
+    pre_commit,
+    sealed_for,
+)
+
+from cutproof.reference_impl.core.effects import Effect, Restored, SetTimer
+from cutproof.reference_impl.core.events import TimerFired
+from cutproof.reference_impl.core.sink import TransactionalSink
+from cutproof.reference_impl.core.state import Sealed, TaskState
+from cutproof.reference_impl.core.transactions import (
+    AbortTransaction,
+    Begin,
+    Commit,
+    Denied,
+    Done,
+    Fence,
+)
+
+# -- recovery ----------------------------------------------------------------------------------------------------
+
+
+def restored(
+    *sealed: Sealed, unfinished: tuple[tuple[str, int | None], ...] = ()
+) -> tuple[TransactionalSink, list[Effect]]:
+    """A sink with these in its snapshot, once the fence has told it what is unfinished."""
+    sink = transactional()
+    state = TaskState(transactions=list(sealed), serial=4)
+    loaded, fence = told(sink, deploy(checkpoint=5, state=state))
+    assert loaded == Restored(5, state)
+    assert asked([fence]) == [Fence(**BY)]
+    return sink, answered(sink, 1, Done(unfinished=unfinished))
+
+
+def test_recovery_commits_what_the_snapshot_holds_aborts_the_rest_and_then_opens() -> None:
+    sink, effects = restored(
+        Sealed(f"{OLD}1", 4),
+        Sealed(f"{OLD}2", 5),
+        unfinished=((f"{OLD}1", 4), (f"{OLD}2", 5), (f"{OLD}3", 6), (OLD, None)),
+    )
+    assert asked(effects) == [commit(f"{OLD}1"), commit(f"{OLD}2"), drop(f"{OLD}3"), drop(OLD)]
+    first, second, *_ = (number for number, _ in requests(effects))
+    assert answered(sink, first) == [], "not open before every commit is answered"
+    effects = answered(sink, second)
+    assert asked(effects) == [Begin(**BY, name="job-1/sink-0/3-5")]
+    assert effects[1:] == running("sink-0")
+    assert sink.sealed == []
+
+
+def test_recovery_without_anything_to_commit_opens_at_once() -> None:
+    _, effects = restored(unfinished=((OLD, None),))
+    assert asked(effects) == [drop(OLD), Begin(**BY, name="job-1/sink-0/3-5")]
+    assert effects[2:] == running("sink-0")
+
+
+def test_recovery_asks_again_for_a_commit_without_an_answer() -> None:
+    sink, effects = restored(Sealed(OLD, 5))
+    asking = number(effects, Commit)
+    assert answered(sink, asking, SILENCE) == [SetTimer(f"retry {asking}", RETRY_US)]
+    assert not sink.running
+    sink.step(TimerFired(f"retry {asking}"))
+    assert running("sink-0")[0] in answered(sink, asking)
+
+
+def test_recovery_fails_when_what_it_must_commit_is_gone() -> None:
+    sink, effects = restored(Sealed(OLD, 5))
+    assert "refused: gone" in reason(answered(sink, number(effects, Commit), Denied(reason="gone")))
+
+
+def test_a_fence_that_is_denied_fails_the_task() -> None:
+    sink = transactional()
+    told(sink, deploy())
+    assert "fenced" in reason(answered(sink, 1, Denied(reason="fenced")))
+
+
+def test_a_sink_that_went_through_recovery_works_on_as_any_other() -> None:
+    sink, effects = restored(Sealed(OLD, 5))
+    answered(sink, number(effects, Commit))
+    give(sink, 1)
+    assert asked(take(sink, barrier(6)))[1] == pre_commit("job-1/sink-0/3-5", 6)
+
+
+# -- the end -----------------------------------------------------------------------------------------------------
+
+
+def test_terminate_commits_what_is_due_drops_the_open_one_and_finishes() -> None:
+    sink = up(transactional())
+    sealed_for(sink, 5, 1)
+    take(sink, END)
+    asking = told(sink, terminate(5))
+    assert asked(asking) == [commit(FIRST)]
+    dropping = answered(sink, number(asking, Commit))
+    assert asked(dropping) == [drop(SECOND)]
+    assert answered(sink, number(dropping, AbortTransaction)) == finished("sink-0")
+    assert sink.finished
+
+
+def test_terminate_leaves_what_a_newer_checkpoint_sealed() -> None:
+    sink = up(transactional())
+    sealed_for(sink, 5, 1)
+    sealed_for(sink, 6, 2)
+    assert asked(told(sink, terminate(5))) == [commit(FIRST)]
+
+
+def test_terminate_with_nothing_due_only_drops_the_open_one() -> None:
+    sink = up(transactional())
+    dropping = told(sink, terminate(5))
+    assert asked(dropping) == [drop(FIRST)]
+    assert told(sink, terminate(5)) == [], "told again while it waits"
+    assert answered(sink, number(dropping, AbortTransaction), SILENCE)[0] == SetTimer("retry 3", RETRY_US)
+    assert answered(sink, number(dropping, AbortTransaction)) == finished("sink-0")
+    assert told(sink, terminate(5)) == finished("sink-0"), "told again when its answer was lost"
+
+
+def test_terminate_waits_for_a_commit_that_is_under_way() -> None:
+    sink = up(transactional())
+    sealed_for(sink, 5, 1)
+    asking = told(sink, complete(5))
+    assert told(sink, terminate(5)) == []
+    assert asked(answered(sink, number(asking, Commit))) == [drop(SECOND)]

@@ -1,0 +1,126 @@
+"""A new coordinator goes on from what is durable, or says what is lost (ABS-6, ABS-14)."""
+
+from __future__ import annotations
+
+from conductor import (
+    SINK,
+    TASKS,
+    Conductor,
+    cancels,
+    complete_snapshot,
+    deployed,
+    end,
+    handles,
+    notes,
+    of,
+)
+
+from cutproof.reference_impl.core.effects import (
+    Discard,
+    Effect,
+    ListSnapshots,
+    Note,
+    SaveJob,
+    SetTimer,
+    Sweep,
+    Tell,
+    Transact,
+)
+from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.messages import Terminate
+from cutproof.reference_impl.core.transactions import Done, Fence
+
+RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True)
+
+
+def took_over(
+    *retained: CompletedSnapshot, record: JobRecord = RECORD, **settings: object
+) -> tuple[Conductor, list[Effect]]:
+    job = Conductor(**settings)
+    job.start(record)
+    return job, job.listed(*retained)
+
+
+def test_a_new_coordinator_cancels_the_attempt_it_finds_and_reads_what_is_durable() -> None:
+    assert Conductor().start(RECORD) == [*cancels(4), ListSnapshots()]
+
+
+def test_it_goes_on_from_the_newest_snapshot_with_a_new_attempt_and_new_ids() -> None:
+    job, effects = took_over(complete_snapshot(3), complete_snapshot(6, 4), complete_snapshot(5, savepoint=True))
+    assert effects == [
+        Sweep((*handles(3), *handles(5), *handles(6, 4))),
+        SaveJob(JobRecord(job=1, attempt=5, next_checkpoint=7, version=12, had_snapshot=True)),
+    ]
+    note, *_ = job.saved()
+    assert note == Note("attempt-started", 6, 5, "a new coordinator took over")
+    job.running()
+    assert notes(job.trigger())[0] == ("checkpoint-triggered", 7)
+    job.ack(7)
+    assert {discard.checkpoint for discard in of(Discard, job.stored(7))} == {3, 6}
+
+
+def test_a_record_that_cannot_be_read_is_read_again_and_fails_the_job_in_the_end() -> None:
+    job = Conductor(sink="plain")
+    job.start(RECORD)
+    for _ in range(4):
+        assert job.listed(complete_snapshot(3), unreadable=(5, 6)) == [SetTimer("list", 3_000)]
+        assert job.timer("list") == [ListSnapshots()]
+    job.listed(unreadable=(5, 6))
+    assert end(job.saved())[::2] == ("failed", "the record of checkpoint 5, 6 cannot be read")
+
+
+def test_a_record_that_could_be_read_the_second_time_is_used() -> None:
+    job = Conductor()
+    job.start(RECORD)
+    job.listed(unreadable=(6,))
+    job.timer("list")
+    job.listed(complete_snapshot(6, 4))
+    assert ("attempt-started", 6) in notes(job.saved())
+    assert job.timer("list") == []
+
+
+def test_when_its_memory_died_with_it_the_job_fails_and_says_so() -> None:
+    """It never starts from nothing silently (ABS-14), and aborts nothing that may be promised."""
+    job, effects = took_over(memory=True)
+    (save,) = of(SaveJob, effects)
+    assert save.record.closing == "failed"
+    assert of(Transact, job.saved()) == [Transact(1, Fence(writer=SINK, attempt=5))]
+    effects = job.store_answers(1, Done(unfinished=(("sealed", 6), ("open", None))))
+    assert [asked.request.name for asked in of(Transact, effects)] == ["open"]
+    assert end(effects)[::2] == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
+
+
+def test_a_job_that_had_no_snapshot_yet_starts_from_nothing() -> None:
+    job, _ = took_over(record=JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
+    assert ("attempt-started", None) in notes(job.saved())
+
+
+def test_a_coordinator_that_died_closing_a_job_down_leaves_that_to_its_successor() -> None:
+    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, closing="cancelled", reason="by its user")
+    job, effects = took_over(complete_snapshot(6, 4), record=closing, sink="plain")
+    assert of(SaveJob, effects)[0].record.closing == "cancelled"
+    assert end(job.saved()) == ("cancelled", 6, "by its user")
+
+
+def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
+    job, _ = took_over(complete_snapshot(6, 4, ending="finish"))
+    orders = deployed(job.saved())
+    assert all(order.suspended for order in orders.values())
+    note, *terminates, timer = job.running()
+    assert note == Note("attempt-running", None, 5)
+    assert terminates == [Tell(task, Terminate(attempt=5, checkpoint=6)) for task in TASKS]
+    assert timer == SetTimer("terminate", 3_000)
+    assert end(job.finished()) == ("finished", 6, "")
+
+
+def test_what_a_dead_coordinator_left_is_swept_when_the_job_ends() -> None:
+    job, _ = took_over(complete_snapshot(6, 4, ending="finish"))
+    job.saved()
+    job.running()
+    assert of(Sweep, job.finished()) == [Sweep(handles(6, 4))]
+
+
+def test_an_acknowledgement_while_it_reads_is_left_to_the_sweep() -> None:
+    job = Conductor()
+    job.start(RECORD)
+    assert job.ack(6, attempt=4) == []
