@@ -43,8 +43,8 @@ PATHS = frozenset({"input", "out", "known-failures"})
 """Settings that are paths: in a file they count from the file's folder."""
 
 PREFIX = "CUTPROOF_"
-ENVIRONMENT_ONLY = frozenset({"CUTPROOF_DEBUG", "CUTPROOF_SPARK_LOG"})
-"""Variables that are not settings: whether tracebacks are shown, and where Java's own messages go."""
+ENVIRONMENT_ONLY = frozenset({"CUTPROOF_DEBUG"})
+"""Variables that are not settings: whether tracebacks are shown."""
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -14,15 +14,11 @@ from typing import Any
 
 import pytest
 
-from ..properties.case import Case
-from ..reports.model import CounterexampleView
-from ..reports.rows import side_by_side
 from .causes import cause_of
 from .exit_codes import CutproofError
 from .files import ScenarioFileError, read_scenario
 from .pytest_verifier import Failure, ScenarioViolated, TestResult, verifier_of
-from .replay import Replayed, replay
-from .story import expected_rows
+from .replay import Replayed, replay, view_of
 from .story_text import story_text
 from .subject import SubjectFailed
 from .subject_names import subject_called
@@ -53,7 +49,7 @@ class ScenarioItem(pytest.Item):
             if wanted not in replayed.judgement.violated:
                 raise ScenarioViolated(f"{self.path.name}: {wanted} is not violated with the defect {planted} planted")
         elif replayed.judgement.violated:
-            raise ScenarioViolated(_story(replayed, command))
+            raise ScenarioViolated(story_text(view_of(replayed, command)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value
@@ -68,21 +64,6 @@ class ScenarioItem(pytest.Item):
 def _command(path: Path, subject: str) -> str:
     suffix = "" if subject == "simulated" else f" --subject {shlex.quote(subject)}"
     return f"cutproof replay {shlex.quote(str(path))}{suffix}"
-
-
-def _story(replayed: Replayed, command: str) -> str:
-    name, verdict = next(iter(replayed.judgement.violated.items()))
-    case = Case(replayed.scenario.workload, replayed.scenario.topology, replayed.history)
-    view = CounterexampleView(
-        id=replayed.scenario.name,
-        invariant=name,
-        difference=verdict.difference,
-        story=replayed.story.sentence,
-        paragraphs=replayed.story.paragraphs,
-        rows=side_by_side(expected_rows(case).elements(), replayed.history.committed),
-        replay=command,
-    )
-    return story_text(view)
 
 
 def _result(test: str, subject: str, replayed: Replayed, command: str) -> TestResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,13 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", metavar="SCENARIO.json", type=Path, help="a scenario file, one's own or a run's")
     add_subject(parser)
     parser.add_argument("--story", action="store_true", help="the story event by event, not only its main points")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario and history here")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario, history and a report here")
     add_quick(parser)
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ..files import read_scenario
-    from ..replay import replay
+    from ..replay import replay, report_of
+    from ..store import write_report
 
     scenario = read_scenario(options.scenario)
     subject = subject_called(options.subject, _defect(options, scenario))
@@ -61,9 +63,19 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     code = exit_code(replayed.judgement, disagreements, output)
     if options.out is not None:
         keep_run(options.out, replayed.scenario, replayed.history)
-        output.say(f"kept in {options.out}")
+        write_report(options.out, report_of(replayed, subject.name, _command(options)))
+        output.say(f"kept in {options.out}, with its report.html")
     output.result({**_result(replayed, subject.name, options.scenario), "disagreements": disagreements})
     return code
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command line that runs the same again."""
+    words = ["cutproof", "replay", str(options.scenario)]
+    for name, default in (("subject", "simulated"), ("defect", None)):
+        value = getattr(options, name)
+        words += [f"--{name}", value] if value != default else []
+    return shlex.join(words)
 
 
 def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
