@@ -146,6 +146,9 @@ def with_parallelism(scenario: Scenario, parallelism: dict[str, int]) -> Scenari
     return _renamed(replace(scenario, topology=topology), rename)
 
 
+COORDINATOR = "coordinator"
+"""what a deviation calls the one part of a job that is no task"""
+
 PACED = (
     "checkpoint_interval_us",
     "minimum_pause_us",
@@ -264,7 +267,7 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
         if what == "message":
             sender, _, receiver = rest[0].partition(">")
             rest = [">".join(_nearest((rename(sender), rename(receiver)), channels))]
-        else:
+        elif rest[-1] != COORDINATOR:
             rest[-1] = rename(rest[-1])
         return replace(deviation, what=" ".join((what, *rest)))
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..exit_codes import ExitCode, UsageError
+from ..exit_codes import ExitCode, UsageError, one_line
 from ..subject_names import check_defect
 from .options import count, progress_of, seed
 from .output import Output
@@ -59,7 +59,7 @@ def _list(output: Output) -> ExitCode:
 def _run(options: argparse.Namespace, output: Output) -> ExitCode:
     wanted = _wanted(options)
     found: list[DefectRun] = []
-    interrupted = False
+    interrupted, failed = False, None
     with progress_of(options) as progress:
         from ..defects_run import report_of, run_defects
 
@@ -68,6 +68,8 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
                 found.append(run)
         except KeyboardInterrupt:
             interrupted = True
+        except Exception as error:  # of one hunt: what the others found is told all the same
+            failed = error
     report = report_of(found, interrupted=interrupted)
     _tell(found, output)
     if options.out is not None:
@@ -75,7 +77,11 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
         output.say(f"scenarios kept in {options.out}")
     output.result(report)
     if interrupted:
+        output.complain("interrupted; what was done so far is told")
         return ExitCode.INTERRUPTED
+    if failed is not None:
+        output.complain(f"a hunt failed: {one_line(failed)}")
+        return ExitCode.HARNESS_FAILED
     return ExitCode.FELL_SHORT if report.missed else ExitCode.HELD
 
 

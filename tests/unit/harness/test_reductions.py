@@ -9,7 +9,7 @@ from scenarios import chain, join
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillTask
 from cutproof.harness import reductions
 from cutproof.harness.checks import problems_of
-from cutproof.harness.scenario import Scenario
+from cutproof.harness.scenario import Deviation, Scenario
 from cutproof.properties.workload import Edge, Node, Topology, Union, problems
 
 replace = msgspec.structs.replace
@@ -123,3 +123,10 @@ def test_records_change_one_by_one(scenario: Scenario) -> None:
 
 def _flat(scenario: Scenario) -> list[object]:
     return [record for _, _, records in scenario.workload.splits() for record in records]
+
+
+def test_a_late_record_of_the_coordinator_stays_one_in_a_narrower_layout() -> None:
+    late = Deviation(what="write coordinator", occurrence=1, by_us=300)
+    scenario = msgspec.structs.replace(chain(), deviations=(late,))
+    narrower = reductions.with_parallelism(scenario, dict.fromkeys(scenario.topology.parallelism, 1))
+    assert narrower.deviations == (late,)
