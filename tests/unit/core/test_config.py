@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from conductor import Conductor
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.errors import Refused
@@ -22,6 +23,11 @@ from cutproof.reference_impl.core.errors import Refused
 def test_refused(settings: dict[str, object], said: str) -> None:
     with pytest.raises(Refused, match=said):
         Config(**settings).check()
+
+
+def test_a_coordinator_does_not_start_with_settings_that_are_refused() -> None:
+    with pytest.raises(Refused, match="unknown sink"):
+        Conductor(sink="kitchen")
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from machines import barrier, sent, source, told, trigger, up
+from machines import barrier, row, sent, source, take, told, transactional, trigger, up
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect
 from cutproof.reference_impl.core.errors import ProtocolViolated, require
-from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Copying, Naming, Part, Parts, SourceCut
+from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.source import SourceTask
 
 
@@ -60,6 +61,21 @@ def test_names_differ_for_everything_that_can_differ() -> None:
     assert len(handles) == 4
     taken = {names.transaction(*one) for one in ((1, "s-0", 1, 1, 0), (1, "s-0", 1, 2, 0), (1, "s-0", 2, 1, 0))}
     assert len(taken) == 3
+
+
+def test_a_transaction_can_be_named_after_what_was_sealed_before_it() -> None:
+    class ByCheckpoint(Naming):
+        def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
+            return f"{serial} after {last}"
+
+    sink = TransactionalSink(transactional().spec, Config(), Parts(naming=ByCheckpoint()))
+    up(sink)
+    names = [sink.current]
+    for checkpoint in (4, 6):
+        take(sink, row(1, 1))
+        take(sink, barrier(checkpoint))
+        names.append(sink.current)
+    assert names == ["1 after 0", "2 after 4", "3 after 6"]
 
 
 def test_a_copy_is_deep_where_values_grow() -> None:
