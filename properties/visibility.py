@@ -119,10 +119,12 @@ def _reads_within(case: Case) -> Violated | None:
     if case.expected.follows_applies and not is_determined(case.workload, case.topology):
         return None
     owed: dict[int, Counter[Row]] = {}
+    judged: set[tuple[int, int]] = set()
     for read in case.history.reads:
         newest = _newest_before(case, read.ended)
-        if newest is None:
+        if newest is None or (newest, read.rows) in judged:
             continue
+        judged.add((newest, read.rows))
         if newest not in owed:
             owed[newest] = case.expected.rows_up_to(newest)
         early = Counter(case.history.committed[: read.rows]) - owed[newest]

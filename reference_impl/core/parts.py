@@ -17,7 +17,7 @@ from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Record
 from .state import Sealed
-from .transactions import Commit, Denied, Done, Fence, Outcome
+from .transactions import Commit, Denied, Done, Fence, Outcome, Row
 
 if TYPE_CHECKING:
     from .attempts import Attempts
@@ -78,7 +78,7 @@ class Copying(Part):
 
 
 class Naming(Part):
-    """Names in the stores: of snapshots, and of transactions."""
+    """Names in the stores: of snapshots, of transactions, of rows."""
 
     def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
         return Handle(f"job-{job}/chk-{checkpoint}/{task}-{attempt}")
@@ -86,6 +86,10 @@ class Naming(Part):
     def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
         """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
         return f"job-{job}/{task}/{attempt}-{serial}"
+
+    def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
+        """By what an idempotent sink's rows replace each other: nothing that a replay changes."""
+        return row[:1] if by_key else row
 
 
 class PreCommitting(Part):

@@ -116,7 +116,7 @@ class DirectSink(SinkTask):
         spec, row = self.spec, (record.key, record.value, record.tag, record.tag2)
         if not self._identity:
             return [self.tell(Append(writer=spec.task, attempt=spec.attempt, row=row))]
-        identity = row[:1] if self._identity == "key" else row
+        identity = self.parts.naming.identity(row, self._identity == "key", spec.attempt)
         return [self.tell(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:

@@ -9,12 +9,12 @@ upstream report and what the variant does are told.
 from __future__ import annotations
 
 from ..core.parts import Parts
-from . import alignment, coordination, recovery, sinks, state
+from . import alignment, coordination, recovery, sinks, sources, state
 from .registry import Defect
 
-DEFECTS: dict[str, Defect] = {
-    defect.id: defect for group in (alignment, coordination, recovery, state, sinks) for defect in group.DEFECTS
-}
+GROUPS = (alignment, coordination, recovery, state, sinks, sources)
+
+DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}
 """Every planted defect by its id."""
 
 

@@ -99,6 +99,37 @@ class KeepsCounting(Failover):
         self.reached = True
 
 
+class UnknownIsDiscarded(Completion):
+    """E04: the periodic book does not know a savepoint, and has the state of its
+    acknowledgements discarded."""
+
+    def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
+        pending = super().find(checkpoints, ack)
+        if pending is not None and pending.savepoint:
+            self.reached = True
+            checkpoints.unsettled[ack.handle] = None
+        return pending
+
+
+class StartsAgain(CheckpointIds):
+    """F09: each attempt counts its checkpoints from the beginning."""
+
+    def first_of_attempt(self, checkpoints: Checkpoints) -> None:
+        self.reached = self.reached or checkpoints.next_id > 1
+        checkpoints.next_id = CheckpointId(1)
+
+
+class RefusesRepeats(Completion):
+    """I32: an acknowledgement that came before is not known again, and its state discarded."""
+
+    def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
+        pending = super().find(checkpoints, ack)
+        if pending is not None and ack.task in pending.acknowledged:
+            self.reached = True
+            return None
+        return pending
+
+
 DEFECTS = (
     Defect(
         id="A14",
@@ -155,5 +186,26 @@ DEFECTS = (
         title="the count of pending checkpoints is not reset by a restart",
         invariant="progress",
         replacements=lambda: {"failover": KeepsCounting()},
+    ),
+    Defect(
+        id="E04",
+        upstream="FLINK-5246",
+        title="an acknowledgement of a savepoint is discarded as unknown",
+        invariant="progress",
+        replacements=lambda: {"completion": UnknownIsDiscarded()},
+    ),
+    Defect(
+        id="F09",
+        upstream="AMORO#561 / PR#568",
+        title="checkpoint ids start again after a failure",
+        invariant="restored-state",
+        replacements=lambda: {"checkpoint_ids": StartsAgain()},
+    ),
+    Defect(
+        id="I32",
+        upstream="RISINGWAVE#25690",
+        title="what is sent again is not known again",
+        invariant="progress",
+        replacements=lambda: {"completion": RefusesRepeats()},
     ),
 )

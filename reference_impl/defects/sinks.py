@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.alignment import Alignment
 from ..core.effects import Effect, Mail
 from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.parts import Committing, Naming, PreCommitting, SinkRecovery
+from ..core.parts import Committing, Naming, Part, PreCommitting, SinkRecovery
 from ..core.sink import TransactionalSink
 from ..core.state import Sealed
-from ..core.transactions import Fence, NoAnswer, Outcome
+from ..core.transactions import Fence, NoAnswer, Outcome, Row
 from .registry import Defect
 
 Unfinished = Sequence[tuple[str, CheckpointId | None]]
@@ -125,6 +126,63 @@ class SealsEmpty(PreCommitting):
         return True
 
 
+class StaysInTransaction(Committing):
+    """I10: after a commit that failed its handle is still taken to be in use, and its
+    next use refused."""
+
+    _in_use = False
+
+    def verdict(self, outcome: Outcome, recovering: bool) -> str:
+        if self._in_use:
+            self.reached, self._in_use = True, False
+            return "fail"
+        self._in_use = isinstance(outcome, NoAnswer)
+        return super().verdict(outcome, recovering)
+
+
+class NobodyListens(SinkRecovery):
+    """I22: what is restored is announced before anybody listens, and so never committed."""
+
+    def __init__(self) -> None:
+        self.unheard: list[Sealed] = []
+
+    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+        self.reached = self.reached or bool(restored)
+        self.unheard.extend(restored)
+        return []
+
+
+class CommitsWhatItHeard(Committing):
+    """I22: and a later notification commits only what was announced since."""
+
+    def __init__(self, recovery: NobodyListens) -> None:
+        self._recovery = recovery
+
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
+        return [one for one in super().due(sealed, checkpoint) if one not in self._recovery.unheard]
+
+
+class CommitsAllSealed(Committing):
+    """J17: a notification, late or not, commits whatever is sealed, newer or not."""
+
+    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
+        self.reached = self.reached or any(one.checkpoint > checkpoint for one in sealed)
+        return list(sealed)
+
+
+class IdentityOfAttempt(Naming):
+    """I18: what tells a row from its repetition holds the attempt that wrote it."""
+
+    def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
+        self.reached = self.reached or attempt > 1
+        return (*super().identity(row, by_key, attempt), attempt)
+
+
+def _heard_too_late() -> dict[str, Part | Alignment]:
+    recovery = NobodyListens()
+    return {"sink_recovery": recovery, "committing": CommitsWhatItHeard(recovery)}
+
+
 DEFECTS = (
     Defect(
         id="I01",
@@ -202,5 +260,33 @@ DEFECTS = (
         title="an empty transaction is committed again",
         invariant="progress",
         replacements=lambda: {"pre_committing": SealsEmpty()},
+    ),
+    Defect(
+        id="I10",
+        upstream="FLINK-25126",
+        title="a handle is not reset when its commit failed",
+        invariant="progress",
+        replacements=lambda: {"committing": StaysInTransaction()},
+    ),
+    Defect(
+        id="I22",
+        upstream="FLINK-19166 / FLINK-18110",
+        title="a listener is registered after the restore",
+        invariant="progress",
+        replacements=lambda: _heard_too_late(),
+    ),
+    Defect(
+        id="J17",
+        upstream="FLINK-25920",
+        title="a late notification commits what is newer",
+        invariant="visibility",
+        replacements=lambda: {"committing": CommitsAllSealed()},
+    ),
+    Defect(
+        id="I18",
+        upstream="ICEBERG#16009 / #14182 / FLINK-36517",
+        title="the key of deduplication holds the attempt",
+        invariant="exactly-once",
+        replacements=lambda: {"naming": IdentityOfAttempt()},
     ),
 )

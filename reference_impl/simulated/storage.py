@@ -54,7 +54,7 @@ class SnapshotFiles:
         """Delete files and a checkpoint's record; the handles that were there."""
         if checkpoint is not None:
             self.records.pop(checkpoint, None)
-        gone = [handle for handle in handles if handle in self.files]
+        gone = [handle for handle in dict.fromkeys(handles) if handle in self.files]
         for handle in gone:
             del self.files[handle]
         return gone

@@ -1,0 +1,94 @@
+"""Groups D, J, K and M as far as aligned snapshots share them: what a source, or a name, leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.effects import Effect, Mail
+from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.parts import Naming, SourceCut
+from ..core.source import SourceTask
+from .registry import Defect
+
+
+class OperatorOnly(Naming):
+    """D16: a snapshot is named by its operator, so that subtasks overwrite each other's."""
+
+    def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
+        self.reached = True
+        return super().handle(job, checkpoint, TaskId(task.rpartition("-")[0]), attempt)
+
+
+class PartOfPositions(SourceCut):
+    """J23, K10: the snapshot of a source leaves some of its splits out; `keeps` says which stay.
+
+    J23: those of a source that has come to its end.  K10: all but the one that was read last."""
+
+    def __init__(self, keeps: Callable[[SourceTask, int], bool]) -> None:
+        self._keeps = keeps
+
+    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+        everything = source.positions
+        source.positions = {split: at for split, at in everything.items() if self._keeps(source, split)}
+        self.reached = self.reached or len(source.positions) < len(everything)
+        effects = super().cut(source, checkpoint)
+        source.positions = everything
+        return effects
+
+
+class LatePosition:
+    """A mail: the source's snapshot, put off."""
+
+    def __init__(self, checkpoint: CheckpointId) -> None:
+        self._checkpoint = checkpoint
+
+    def open(self, task: SourceTask) -> list[Effect]:
+        return task.record(self._checkpoint)
+
+
+class PositionLast(SourceCut):
+    """M14: the positions are read once the state is on its way; they may be past it."""
+
+    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+        self.reached = True
+        return [*source.barrier(checkpoint), Mail(LatePosition(checkpoint))]
+
+
+def _has_input(source: SourceTask, split: int) -> bool:
+    return not source.input_ended
+
+
+def _is_latest(source: SourceTask, split: int) -> bool:
+    return bool(source.positions) and split == list(source.positions)[source.fixed_state().turn - 1]
+
+
+DEFECTS = (
+    Defect(
+        id="D16",
+        upstream="JET#840 (894f3a8c21)",
+        title="snapshots of subtasks share one key",
+        invariant="restored-state",
+        replacements=lambda: {"naming": OperatorOnly()},
+    ),
+    Defect(
+        id="J23",
+        upstream="BYTEWAX 0bb9daae / 4b83d6f2",
+        title="a source at its end is missing from the snapshot",
+        invariant="exactly-once",
+        replacements=lambda: {"source_cut": PartOfPositions(_has_input)},
+    ),
+    Defect(
+        id="K10",
+        upstream="FLINK-2314 (review)",
+        title="only the latest split's position is kept",
+        invariant="exactly-once",
+        replacements=lambda: {"source_cut": PartOfPositions(_is_latest)},
+    ),
+    Defect(
+        id="M14",
+        upstream="SAMZA-1384",
+        title="positions are read after the state",
+        invariant="consistent-cut",
+        replacements=lambda: {"source_cut": PositionLast()},
+    ),
+)
