@@ -166,11 +166,12 @@ def _uneven(
     log = case.channels.get((channel, run.attempt))
     known = [count for count in (sent, passed) if count is not None]
     between = log.sent[min(received, *known) : max(received, *known)] if log else []
-    early = received > max(known)
+    counted = next(count for count in known if count != received)
+    early = received > counted
     return Violated(
         difference="sent after, applied before" if early else "sent before, applied after",
         message=f"{run.task} had taken {received} records of {channel} at its snapshot of checkpoint {checkpoint},"
-        f" {sender} had sent {max(known)}",
+        f" {sender} had sent {counted}",
         records=tuple(record_in_words(case.workload, origin) for origin in between[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(sender, run.task),
