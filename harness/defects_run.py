@@ -38,6 +38,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "F01": ("unreadable-record",),
     "F03": ("crash-after-savepoint",),
     "I12": ("crash-before-commit",),
+    "I32": ("slow-record",),
     "I35": ("zombie-upsert",),
 }
 """By defect: the templates that have what its bug needs, where the others seldom do."""

@@ -31,8 +31,10 @@ CHUNK = 20
 """scenarios that a worker takes at a time"""
 AHEAD = 2
 """chunks that wait for each worker"""
-BATCH = 1_000
-"""scenarios in one question to PySpark"""
+BATCH = 4_000
+"""scenarios in one question to PySpark: a query costs much the same for ten as for a thousand"""
+WORTHWHILE = 1_500
+"""scenarios that are worth a question while more are being run"""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,8 @@ class Search:
         self._waiting: list[tuple[int, bytes]] = []
         self._examining: Future[Examined] | None = None
         self._asked: list[int] = []
+        self._up: Future[None] = Future()
+        """done once the oracle is up, or has failed to come up"""
         self._began = 0.0
 
     def run(self) -> Found:
@@ -99,6 +103,7 @@ class Search:
         try:
             self._feed()
             self._oracle.start()
+            self._up = in_background(self._oracle.wait)
             self._work()
             self._judge_the_rest()
         except KeyboardInterrupt:
@@ -130,7 +135,7 @@ class Search:
                 self._take(chunk_of(future.result()))
             if not self._over():
                 self._feed()
-            self._examine(least=BATCH // 2)
+            self._examine(least=WORTHWHILE)
 
     def _feed(self) -> None:
         while len(self._running) < AHEAD * self._pool.workers and self._next < self._budget.scenarios:
@@ -177,10 +182,10 @@ class Search:
             self._folder = None
 
     def _examine(self, *, least: int) -> None:
-        """Hand PySpark the next batch, when it has none and enough have gathered."""
+        """Hand PySpark the next batch, when it is up and has none, and enough have gathered."""
         if self._examining is not None and self._examining.done():
             self._answered(self._examining)
-        if self._examining is None and len(self._waiting) >= max(1, least):
+        if self._examining is None and self._up.done() and len(self._waiting) >= max(1, least):
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
             self._asked = [index for index, _ in batch]
             self._examining = in_background(self._oracle.examine, [question for _, question in batch])
@@ -215,7 +220,7 @@ class Search:
         self._progress.step("waiting for PySpark")
         idle = time.perf_counter()
         with self._interruption.open():
-            in_background(self._oracle.wait).result()
+            wait([self._up])
         self._found.start_s += time.perf_counter() - idle
         self._progress.step("judging with PySpark", self._found.tally.run)
         while self._examining is not None or self._waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +53,17 @@ def test_every_scenario_is_put_to_the_oracle_once() -> None:
     assert sum(oracle.batches) == 45
     assert (found.oracle.workloads, found.oracle.disagreements) == (45, 0)
     assert not found.failures
+
+
+def test_what_gathers_while_the_oracle_starts_is_one_question() -> None:
+    class Slow(Agreeing):
+        def wait(self) -> None:
+            time.sleep(1)
+
+    oracle = Slow()
+    found, _ = search(Budget(scenarios=45), oracle=oracle)
+    assert oracle.batches == [45]
+    assert found.start_s > 0.5
 
 
 def test_worker_processes_find_what_this_one_finds() -> None:
