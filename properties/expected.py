@@ -43,6 +43,7 @@ class Expected:
         self._replay: Replay | None = None
         self._reckoning: Reckoning | None = None
         self._rows: dict[int, list[Row]] | None = None
+        self._filled: list[tuple[int, list[Row]]] | None = None
         self._states: dict[int, dict[str, Counter[Entry]]] = {}
 
     @property
@@ -68,11 +69,9 @@ class Expected:
 
     def rows_up_to(self, epoch: int) -> Counter[Row]:
         """Out(c): the rows of all epochs up to this one; `INFINITE` gives all."""
-        found: Counter[Row] = Counter()
-        for at, rows in self.rows().items():
-            if at <= epoch:
-                found.update(rows)
-        return found
+        if self._filled is None:
+            self._filled = [(at, rows) for at, rows in self.rows().items() if rows]
+        return Counter(row for at, rows in self._filled if at <= epoch for row in rows)
 
     def yielded(self) -> Counter[Row]:
         """Every row that any attempt may bring to the sink, on the line or off it; where the rows

@@ -17,12 +17,13 @@ died with rows not yet committed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 
 from .case import Case
-from .history import Completed, Mark, Read, TaskRun, Transaction
-from .line import mark_of
+from .history import Completed, Mark, TaskRun, Transaction
 from .replay import is_determined
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
@@ -42,7 +43,7 @@ def check(case: Case) -> Verdict:
     if seen is not None:
         return seen
     exercised = sum(_died_with_rows(case, one) for one in case.history.transactions)
-    exercised += sum(_waits(bounds, read, one) for read in case.history.reads for one in case.history.transactions)
+    exercised += sum(_reads_while_waiting(case, bounds, one) for one in case.history.transactions)
     if exercised:
         return Holds(exercised=exercised)
     return Unknown(reason="not exercised", detail="no read came before a completion, no attempt died with rows")
@@ -53,6 +54,7 @@ class _Bounds:
 
     def __init__(self, case: Case) -> None:
         self.runs = case.runs
+        self.mark = case.lines.mark
         self.completed: dict[int, list[Completed]] = {}
         for entry in case.history.completed:
             self.completed.setdefault(entry.attempt, []).append(entry)
@@ -62,10 +64,8 @@ class _Bounds:
 
     def marks(self, transaction: Transaction) -> list[tuple[Mark, Completed]]:
         """The marks of completed snapshots that the transaction's writer took."""
-        run = self.run(transaction)
-        if run is None:
-            return []
-        pairs = ((mark_of(run, entry.checkpoint), entry) for entry in self.completed.get(transaction.attempt, ()))
+        task, attempt = transaction.task, transaction.attempt
+        pairs = ((self.mark(task, attempt, entry.checkpoint), entry) for entry in self.completed.get(attempt, ()))
         return [(mark, entry) for mark, entry in pairs if mark is not None]
 
     def covering(self, transaction: Transaction) -> Completed | None:
@@ -118,10 +118,12 @@ def _reads_within(case: Case) -> Violated | None:
     """Whether each reader saw only rows that a snapshot covered by the time it had read."""
     if case.expected.follows_applies and not is_determined(case.workload, case.topology):
         return None
+    orders, newest_after = _newest(case)
     owed: dict[int, Counter[Row]] = {}
     judged: set[tuple[int, int]] = set()
     for read in case.history.reads:
-        newest = _newest_before(case, read.ended)
+        before = bisect_left(orders, read.ended)
+        newest = newest_after[before - 1] if before else -1
         if newest is None or (newest, read.rows) in judged:
             continue
         judged.add((newest, read.rows))
@@ -140,14 +142,13 @@ def _reads_within(case: Case) -> Violated | None:
     return None
 
 
-def _newest_before(case: Case, order: int) -> int | None:
-    """The newest snapshot complete before an order: -1 when there is none, None when the line
-    of the run's end does not go through it (what it covered is not known there)."""
-    before = [entry.checkpoint for entry in case.history.completed if entry.order < order]
-    if not before:
-        return -1
-    newest = max(before)
-    return newest if newest in case.line.checkpoints else None
+def _newest(case: Case) -> tuple[list[int], list[int | None]]:
+    """The orders at which snapshots completed, and after each of them the newest: None when the
+    line of the run's end does not go through it (what it covered is not known there)."""
+    line = set(case.line.checkpoints)
+    completed = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
+    newest = accumulate((checkpoint for _, checkpoint in completed), max)
+    return [order for order, _ in completed], [one if one in line else None for one in newest]
 
 
 def _died_with_rows(case: Case, transaction: Transaction) -> bool:
@@ -158,12 +159,14 @@ def _died_with_rows(case: Case, transaction: Transaction) -> bool:
     return transaction.committed is None or transaction.committed > run.ended
 
 
-def _waits(bounds: _Bounds, read: Read, transaction: Transaction) -> bool:
-    """Whether a read fell between the seal of rows and the completion that covers them."""
-    if not transaction.rows or transaction.prepared is None or transaction.prepared > read.began:
-        return False
-    covering = bounds.covering(transaction)
-    return covering is None or covering.order > read.ended
+def _reads_while_waiting(case: Case, bounds: _Bounds, transaction: Transaction) -> int:
+    """How many reads fell between the seal of a transaction's rows and the completion that covers them."""
+    if not transaction.rows or transaction.prepared is None:
+        return 0
+    sealed, covering = transaction.prepared, bounds.covering(transaction)
+    return sum(
+        read.began >= sealed and (covering is None or read.ended < covering.order) for read in case.history.reads
+    )
 
 
 def _rows(rows: Sequence[Row]) -> tuple[str, ...]:
