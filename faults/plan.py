@@ -65,7 +65,7 @@ class KillTask(Fault, kw_only=True, tag="kill-task"):
 
 
 class KillNode(Fault, kw_only=True, tag="kill-node"):
-    """Every task on a node dies at once, and what it had not synced is lost."""
+    """Every process of a node dies at once; what it had written is still synced."""
 
     node: int
 
@@ -153,7 +153,8 @@ class TearWrite(Fault, kw_only=True, tag="tear-write"):
 
 
 class LoseUnsynced(Fault, kw_only=True, tag="lose-unsynced"):
-    """A node loses power: its tasks die and every write it had not synced is gone."""
+    """A node loses power: its tasks die and every write it had not synced is gone, also what
+    the operating system held of writers that died before."""
 
     node: int
 

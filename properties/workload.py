@@ -148,6 +148,8 @@ class Input(Value, kw_only=True):
     name: str
     splits: tuple[tuple[InputRecord, ...], ...]
     bounded: bool = True
+    rewindable: bool = True
+    """it can be read again from an earlier position; without, only at-most-once can be promised"""
 
 
 class Node(Value, kw_only=True):

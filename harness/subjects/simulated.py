@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-
 from ...faults.injectors.environment import inject
 from ...faults.injectors.triggers import Triggers
 from ...faults.plan import KINDS, AtTime
@@ -19,7 +18,7 @@ from ...reference_impl.simulated.world import World
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
 from ..subject import Capabilities, SubjectFailed
 from .recorder import Recorder
-from .translation import config, identity, job_graph, logs, settings
+from .translation import config, identity, job_graph, lateness_us, logs, settings
 
 OPERATORS = ("map", "filter", "flat-map", "count", "sum", "greater", "dedup", "union", "join")
 
@@ -61,13 +60,15 @@ class Run:
         self.scenario = scenario
         self.parts = parts
         engine = scenario.engine
-        told = config(engine)
-        told.check()
+        told = config(engine, lateness_us(scenario))
+        told.check([source.name for source in scenario.workload.inputs if not source.rewindable])
         self._history = History(
             subject="simulated",
             guarantee=engine.guarantee,
             sink=engine.sink,
             identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
+            restart_attempts=engine.restart_attempts,
+            snapshots=engine.snapshot_store,
             runs=[],
             channels=[],
             stored=[],

@@ -26,6 +26,7 @@ def job_graph(workload: Workload, topology: Topology) -> JobGraph:
             parallelism=topology.parallelism[source.name],
             splits=workload.splits_of(source.name),
             bounded=source.bounded,
+            rewindable=source.rewindable,
             role="source",
         )
         for source in workload.inputs
@@ -104,7 +105,8 @@ def identity(workload: Workload) -> str:
     return "row"
 
 
-def config(engine_settings: Engine) -> Config:
+def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
+    """The engine's settings; it waits for a deployment longer than all lateness together."""
     return Config(
         guarantee=engine_settings.guarantee,
         sink=engine_settings.sink,
@@ -118,7 +120,16 @@ def config(engine_settings: Engine) -> Config:
         retained_checkpoints=engine_settings.retained_checkpoints,
         restart_attempts=engine_settings.restart_attempts,
         restart_delay_us=engine_settings.restart_delay_us,
+        deploy_timeout_us=100_000
+        + lateness_us
+        + 20
+        * (engine_settings.control_latency_us + engine_settings.snapshot_write_us + engine_settings.transaction_us),
     )
+
+
+def lateness_us(scenario: Scenario) -> int:
+    """How late its deviations make things, all together."""
+    return sum(deviation.by_us for deviation in scenario.deviations)
 
 
 def settings(scenario: Scenario) -> Settings:
@@ -128,7 +139,7 @@ def settings(scenario: Scenario) -> Settings:
     healing = sum(
         getattr(fault, name, 0) for fault in scenario.faults for name in ("for_us", "down_us", "by_us", "after_us")
     )
-    late = sum(deviation.by_us for deviation in scenario.deviations)
+    late = lateness_us(scenario)
     work = scenario.workload.records() * (told.read_interval_us + told.apply_cost_us * 8)
     limit = (
         500_000
@@ -136,7 +147,13 @@ def settings(scenario: Scenario) -> Settings:
         + healing
         + late
         + troubles
-        * (2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 250_000)
+        * (
+            2 * told.checkpoint_timeout_us
+            + 8 * told.checkpoint_interval_us
+            + 4 * told.restart_delay_us
+            + 250_000
+            + late
+        )
     )
     return Settings(
         memory=told.snapshot_store == "memory",

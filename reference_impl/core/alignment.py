@@ -48,6 +48,8 @@ class Counting(msgspec.Struct, frozen=True):
     last: CheckpointId
     pending: tuple[tuple[CheckpointId, int], ...] = ()
     aborted: tuple[CheckpointId, ...] = ()
+    given_up: tuple[CheckpointId, ...] = ()
+    """above `last`, beside older ones that can still complete"""
 
 
 State = Flowing | Aligning | Counting
@@ -128,6 +130,8 @@ class Alignment:
 
     def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
         """Begun or given up already: whatever still comes of it changes nothing."""
+        if isinstance(state, Counting) and checkpoint in state.given_up:
+            return True
         begun = state.checkpoint if isinstance(state, Aligning) else state.last
         return checkpoint <= begun
 
@@ -185,6 +189,8 @@ class Alignment:
 
     def skip_aborted(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         """The first barrier (or cancel) of a checkpoint that was aborted before it."""
+        if isinstance(state, Counting):
+            return self._without(state, signal.checkpoint), self.skip(signal.checkpoint)
         if isinstance(state, Aligning):
             flowing, actions = self.give_up(state, signal, inputs)
             return self._past(flowing, signal.checkpoint), actions + self.skip(signal.checkpoint)
@@ -199,18 +205,29 @@ class Alignment:
         return self._past(state, signal.checkpoint), [Begin(signal.checkpoint)]
 
     def drop_count(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        """Give one checkpoint up; older ones are counted on."""
         assert isinstance(state, Counting)
-        if signal.checkpoint not in dict(state.pending):
+        known = isinstance(signal, AbortCame)
+        if known and signal.checkpoint not in dict(state.pending):
             return self.remember(state, signal, inputs)
-        declined = not isinstance(signal, AbortCame)
-        return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined)]
+        return self._without(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=not known)]
+
+    @staticmethod
+    def _without(state: Counting, checkpoint: CheckpointId) -> Counting:
+        return Counting(
+            state.last,
+            tuple(item for item in state.pending if item[0] != checkpoint),
+            tuple(aborted for aborted in state.aborted if aborted != checkpoint),
+            (*state.given_up, checkpoint),
+        )
 
     @staticmethod
     def _past(state: State, checkpoint: CheckpointId) -> State:
         """The state once everything up to the checkpoint is settled here."""
         rest = _after(state.aborted, checkpoint)
         if isinstance(state, Counting):
-            return Counting(checkpoint, tuple(item for item in state.pending if item[0] > checkpoint), rest)
+            pending = tuple(item for item in state.pending if item[0] > checkpoint)
+            return Counting(checkpoint, pending, rest, _after(state.given_up, checkpoint))
         return Flowing(checkpoint, rest)
 
 

@@ -25,7 +25,7 @@ class Attempts(ABC):
 
     def __init__(self, job: int, graph: JobGraph, config: Config, parts: Parts, attempt: AttemptId) -> None:
         """`attempt` is the last one that there was."""
-        config.check()
+        config.check([spec.name for spec in graph.operators if not spec.rewindable])
         self.job = job
         self.config = config
         self.parts = parts
@@ -41,6 +41,7 @@ class Attempts(ABC):
         self._waiting_commands: list[Commanded] = []
         self._ended_inputs: tuple[TaskId, ...] = ()
         self._restarts = 0
+        self._failed_checkpoints = 0
 
     @property
     def is_running(self) -> bool:
@@ -56,6 +57,9 @@ class Attempts(ABC):
     def _start_attempt(self, cause: str) -> list[Effect]:
         self.attempt = AttemptId(self.attempt + 1)
         restores = self.checkpoints.newest() if self.config.rewinds else None
+        missing = [task for task in self.tasks if restores is not None and task not in restores.handles]
+        if restores is not None and missing:
+            return self._close("failed", f"checkpoint {restores.checkpoint} holds no state of {', '.join(missing)}")
         self.stage = Saving(restores)
         self._ended_inputs = ()
 
@@ -102,6 +106,7 @@ class Attempts(ABC):
             *(Return(command, error=f"the attempt failed: {cause}") for command in stops),
         ]
         self._restarts += 1
+        self._failed_checkpoints = 0
         if self._restarts > self.config.restart_attempts:
             reason = f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"
             return [*effects, *self._close("failed", reason)]
@@ -152,7 +157,7 @@ class Attempts(ABC):
     def _finish(self) -> list[Effect]: ...
 
     @abstractmethod
-    def _close(self, status: str, reason: str) -> list[Effect]: ...
+    def _close(self, status: str, reason: str, command: int | None = None) -> list[Effect]: ...
 
     @abstractmethod
     def _on_command(self, event: Commanded) -> list[Effect]: ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from .errors import Refused
@@ -39,8 +41,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """Failures go back to a checkpoint; at-most-once takes none and goes on."""
         return self.guarantee != "at-most-once"
 
-    def check(self) -> None:
-        """Raise Refused for settings that cannot keep what they promise."""
+    def check(self, forgetful: Sequence[str] = ()) -> None:
+        """Raise Refused for settings that cannot keep what they promise; `forgetful` names
+        the sources that cannot rewind (ABS-16)."""
+        if forgetful and self.rewinds:
+            raise Refused(
+                f"{', '.join(forgetful)} cannot rewind, so {self.guarantee} cannot be kept: "
+                "use a source that can, or lower the guarantee to at-most-once"
+            )
         if self.guarantee not in ("exactly-once", "at-least-once", "at-most-once"):
             raise Refused(f"unknown guarantee {self.guarantee!r}")
         if self.sink not in ("transactional", "idempotent", "plain"):

@@ -70,7 +70,6 @@ class Coordinator(Attempts):
         super().__init__(job, graph, config, parts, AttemptId(first_attempt - 1))
         self.checkpoints.next_id = first_checkpoint
         self._initial = tuple(initial)
-        self._failed_checkpoints = 0
         self._paused = False
         self._took_over = False
         self._closing = ("", "")
@@ -166,11 +165,11 @@ class Coordinator(Attempts):
         if self.config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer("pause", self.config.minimum_pause_us))
-        return [*effects, *self._resume_restart()]
+        return [*effects, *self._resume_restart(), *self._end_if_settled()]
 
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
-        return [*effects, *self._resume_restart(), *self._after_abort(pending, event.reason)]
+        return [*effects, *self._resume_restart(), *self._after_abort(pending, event.reason), *self._end_if_settled()]
 
     def _abort(self, pending: Pending, reason: str) -> list[Effect]:
         return [*self.checkpoints.abort(pending, reason), *self._after_abort(pending, reason)]
@@ -211,7 +210,7 @@ class Coordinator(Attempts):
         effects = self.checkpoints.acknowledge(message)
         if self.config.memory and self.checkpoints.storing and not self._had_snapshot:
             self._had_snapshot = True  # durable before anything commits on it: it cannot be restored elsewhere
-            return [*self._save(list), *effects]
+            return self._save(lambda: effects)
         return effects
 
     def _on_input_ended(self, message: InputEnded) -> list[Effect]:
@@ -247,9 +246,16 @@ class Coordinator(Attempts):
         stage = self.stage
         waiting = tuple(task for task in stage.waiting if task != message.task)
         self.stage = Terminating(stage.checkpoint, stage.ending, waiting)
-        return [] if waiting else self._end(STATUS[stage.ending], "")
+        return self._end_if_settled()
 
-    def _close(self, status: str, reason: str) -> list[Effect]:
+    def _end_if_settled(self) -> list[Effect]:
+        """End once every task has finished and no snapshot's record is being stored."""
+        stage = self.stage
+        if not isinstance(stage, Terminating) or stage.waiting or self.checkpoints.storing:
+            return []
+        return self._end(STATUS[stage.ending], "")
+
+    def _close(self, status: str, reason: str, command: int | None = None) -> list[Effect]:
         """Cancelled or failed: shut out every attempt, drop what no checkpoint owns."""
         pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
@@ -259,7 +265,8 @@ class Coordinator(Attempts):
         ]
         self.attempt = AttemptId(self.attempt + 1)
         self.stage = Closing(status, reason, self.attempt, CheckpointId(0), ())
-        return [*effects, *self._save(self._go_on_closing, closing=status, reason=reason)]
+        answer = [Return(command)] if command is not None else []
+        return [*effects, *self._save(lambda: [*answer, *self._go_on_closing()], closing=status, reason=reason)]
 
     def _go_on_closing(self) -> list[Effect]:
         """The decision is durable, and so is every record that was being stored before it."""
@@ -301,7 +308,7 @@ class Coordinator(Attempts):
         if event.kind == "cancel":
             if isinstance(self.stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
-            return [Return(event.command), *self._close("cancelled", "by its user")]
+            return self._close("cancelled", "by its user", event.command)
         if not self.config.rewinds:
             return [Return(event.command, error="at-most-once takes no snapshots")]
         if isinstance(self.stage, Terminating | Closing | Ended) or self.is_ending:

@@ -46,8 +46,8 @@ class SinkTask(InputTask):
         super().__init__(spec, config, parts)
         self._numbers = 0
         self._asked: dict[int, AnyRequest] = {}
-        self._unwritten: dict[int, tuple[CheckpointId, Snapshot]] = {}
-        """snapshots by the request that they wait for"""
+        self._unwritten: list[tuple[set[int], CheckpointId, Snapshot]] = []
+        """snapshots, each with the requests that it waits for"""
         self._terminating = False
 
     def ask(self, request: AnyRequest) -> Transact:
@@ -81,9 +81,13 @@ class SinkTask(InputTask):
         return [Fail(f"{self.spec.task}: the external store refused: {getattr(outcome, 'reason', outcome)}")]
 
     def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
-        if number in self._unwritten:
-            return self.write(*self._unwritten.pop(number))
-        return []
+        effects: list[Effect] = []
+        for numbers, checkpoint, snapshot in self._unwritten:
+            numbers.discard(number)
+            if not numbers:
+                effects.extend(self.write(checkpoint, snapshot))
+        self._unwritten = [waiting for waiting in self._unwritten if waiting[0]]
+        return effects
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
         if event.name.startswith("retry "):
@@ -91,10 +95,12 @@ class SinkTask(InputTask):
             return [Transact(number, self._asked[number])] if number in self._asked else []
         return super().on_timer(event)
 
-    def write_after(self, request: Transact, checkpoint: CheckpointId, snapshot: Snapshot) -> Effect:
-        """The request, and the snapshot only once it is done."""
-        self._unwritten[request.number] = (checkpoint, snapshot)
-        return request
+    def write_after(self, numbers: set[int], checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
+        """Have a snapshot written once these requests are done: now, if there are none."""
+        if not numbers:
+            return self.write(checkpoint, snapshot)
+        self._unwritten.append((numbers, checkpoint, snapshot))
+        return []
 
     def opened(self) -> list[Effect]:
         fence = self.parts.sink_recovery.fence(self.spec.task, self.spec.attempt)
@@ -121,7 +127,7 @@ class DirectSink(SinkTask):
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         flush = self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))
-        return [self.write_after(flush, checkpoint, self.snapshot_now())]
+        return [flush, *self.write_after({flush.number}, checkpoint, self.snapshot_now())]
 
     def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if not self.running:
@@ -192,18 +198,8 @@ class TransactionalSink(SinkTask):
         """Seal first; the snapshot that refers to what was sealed is written after it is."""
         effects = self.parts.pre_committing.seal(self, checkpoint)
         snapshot = self.snapshot_now()
-        unsealed = [number for number, request in self._asked.items() if isinstance(request, PreCommit)]
-        if not unsealed:
-            return [*effects, *self.write(checkpoint, snapshot)]
-        if self._numbers_of(effects).isdisjoint(unsealed):
-            flush = self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))
-            return [*effects, self.write_after(flush, checkpoint, snapshot)]
-        self._unwritten[unsealed[-1]] = (checkpoint, snapshot)
-        return effects
-
-    @staticmethod
-    def _numbers_of(effects: list[Effect]) -> set[int]:
-        return {effect.number for effect in effects if isinstance(effect, Transact)}
+        unsealed = {number for number, request in self._asked.items() if isinstance(request, PreCommit)}
+        return [*effects, *self.write_after(unsealed, checkpoint, snapshot)]
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()

@@ -33,8 +33,7 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     `positions` are next offsets by split (a source), `entries` keyed state,
     `transactions` sealed and uncommitted ones (a sink), `rotations` where the
-    task's round-robin outputs stand, `ended` whether its input had ended, `turn`
-    which split a source reads next.
+    task's round-robin outputs stand, `turn` which split a source reads next.
     """
 
     positions: dict[int, int] = {}
@@ -44,7 +43,6 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     turn: int = 0
     serial: int = 0
     """how many transactions a sink has begun"""
-    ended: bool = False
 
 
 class Snapshot:

@@ -31,6 +31,8 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """a source's splits; its subtask i reads the i-th, (i + parallelism)-th … of them"""
     bounded: bool = True
     """a source's input ends after its last record"""
+    rewindable: bool = True
+    """a source can read again from an earlier position"""
     role: str = "operator"
     """source, operator or sink"""
 

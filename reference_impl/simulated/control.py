@@ -67,6 +67,7 @@ class ControlPlane:
     def _reach_task(self, task: TaskId, message: ToTask) -> None:
         world = self.world
         if isinstance(message, Deploy):
+            world.point("task-deployed", task, "before", None)
             world.come_up(task, message.attempt)
         runner = world.runner(task, message.attempt)
         if runner is None or not runner.alive:

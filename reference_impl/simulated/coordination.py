@@ -59,8 +59,15 @@ class CoordinatorRunner:
         }
 
     def feed(self, event: Event) -> None:
-        if self.alive:
-            self.perform(self.machine.step(event))
+        """Hand an event to the machine; what it raises is the death of this coordinator."""
+        if not self.alive:
+            return
+        try:
+            effects = self.machine.step(event)
+        except Exception:
+            self.world.lose_coordinator(None, self.world.settings.takeover_us)
+            return
+        self.perform(effects)
 
     deliver = feed
 

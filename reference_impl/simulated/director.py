@@ -18,19 +18,3 @@ class Director(Protocol):
     def entered(self, phase: str) -> None: ...
 
     def job_ended(self, job: int, status: str) -> None: ...
-
-
-class Nobody:
-    """Watches nothing and does nothing."""
-
-    points: frozenset[str] = frozenset()
-    phases = False
-
-    def reached(self, point: str, task: str | None, side: str) -> None:
-        """Never called: it watches no point."""
-
-    def entered(self, phase: str) -> None:
-        """Never called: it watches no phase."""
-
-    def job_ended(self, job: int, status: str) -> None:
-        """Nothing follows a job."""

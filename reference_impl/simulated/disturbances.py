@@ -75,22 +75,23 @@ class Disturbances:
 
     def kill_node(self, fault: int, node: int) -> bool:
         victims = self.world.on_node(node)
-        return self._kill_all(fault, victims, f"node {node} is killed with {_names(victims)}")
-
-    def lose_unsynced(self, fault: int, node: int) -> bool:
-        """Power is lost: counts only if some write was not yet durable."""
-        victims = self.world.on_node(node)
-        unsynced = sum(write.runner in victims for write in self.world.stores.writing)
-        if not unsynced:
-            return False
-        return self._kill_all(fault, victims, f"node {node} loses power and {unsynced} unsynced writes")
-
-    def _kill_all(self, fault: int, victims: list[TaskRunner], detail: str) -> bool:
         if not victims:
             return False
-        self.world.fired(fault, detail, victims[0].attempt)
+        self.world.fired(fault, f"node {node} is killed with {_names(victims)}", victims[0].attempt)
         for runner in victims:
             self.world.kill(runner, "its node was lost", fault)
+        return True
+
+    def lose_unsynced(self, fault: int, node: int) -> bool:
+        """Power is lost: counts only if some write was not yet durable, be its writer alive or not."""
+        unsynced = self.world.stores.lose_power(node)
+        if not unsynced:
+            return False
+        victims = self.world.on_node(node)
+        attempt = victims[0].attempt if victims else None
+        self.world.fired(fault, f"node {node} loses power and {unsynced} unsynced writes", attempt)
+        for runner in victims:
+            self.world.kill(runner, "its node lost power", fault)
         return True
 
     def kill_coordinator(self, fault: int, down_us: int) -> bool:
@@ -99,7 +100,8 @@ class Disturbances:
             return False
         self.world.fired(fault, "the coordinator is killed", None)
         self._heal(fault, self.now() + down_us)
-        return self.world.kill_coordinator(fault, down_us)
+        self.world.lose_coordinator(fault, down_us)
+        return True
 
     def pause_task(self, fault: int, task: str, for_us: int) -> bool:
         """Stop a task; without heartbeats it is given up, and may come back as a zombie."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ..core.messages import Barrier, CancelBarrier, Element, Record
+from ..core.messages import Barrier, Element, Record
 from ..trace import ChannelLog
 from .decisions import Lateness
 from .loop import Loop
+from .timeline import show_sent
 
 if TYPE_CHECKING:
     from .runner import TaskRunner
@@ -87,29 +88,10 @@ class DataChannel:
         receiver = self.receiver
         if receiver is not None:
             if receiver.world.detailed:
-                self._show(element)
+                show_sent(self, element)
             receiver.schedule(arrival if arrival > self.stalled_until else self.stalled_until)
         if now < self.stalled_until:
             self._hold()
-
-    def _show(self, element: Element) -> None:
-        sender, receiver = self.sender, self.receiver
-        if sender is None or receiver is None:
-            return
-        kind = "record" if isinstance(element, Record) else "barrier"
-        what = "cancel-barrier-sent" if isinstance(element, CancelBarrier) else f"{kind}-sent"
-        if not isinstance(element, Record | Barrier | CancelBarrier):
-            what = "end-of-data-sent"
-        receiver.world.observer.timed(
-            what,
-            sender.name,
-            sender.attempt,
-            peer=receiver.name,
-            channel=self.name,
-            position=self.taken + len(self.queue) - 1,
-            checkpoint=getattr(element, "checkpoint", None),
-            origin=getattr(element, "origin", None),
-        )
 
     # -- faults ----------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from ..core.state import text
 from ..core.task import Task
 from ..trace import TaskLog
 from .links import DataChannel
+from .timeline import show_taken
 from .timers import Timers
 
 if TYPE_CHECKING:
@@ -152,7 +153,15 @@ class TaskRunner:
             self.feed(event)
 
     def feed(self, event: Event) -> None:
-        self.perform(self.task.step(event))
+        self.perform(self._step(event))
+
+    def _step(self, event: Event) -> list[Effect]:
+        """What the machine says; what it raises is a failure of the engine, seen like any other."""
+        try:
+            return self.task.step(event)
+        except Exception as error:
+            self.world.task_failed(self, f"the engine raised {type(error).__name__}: {error}", None)
+            return []
 
     # -- input -----------------------------------------------------------------------
 
@@ -164,7 +173,7 @@ class TaskRunner:
         assert isinstance(self.task, SourceTask)
         if self._watched and not self.world.point("record-read", self.name, "before", self):
             return
-        effects = self.task.step(POLL)
+        effects = self._step(POLL)
         self._note_read(effects)
         self.perform(effects)
         if self._watched:
@@ -223,8 +232,8 @@ class TaskRunner:
         self.applied += 1
         self.log.applies.append((number, record.origin))
         if self.world.detailed:
-            self._show_taken("record-applied", channel, record)
-        self.perform(self.task.step(Arrived(number, record)))
+            show_taken(self, "record-applied", channel, record)
+        self.perform(self._step(Arrived(number, record)))
         if self._watched:
             self.world.point("record-applied", self.name, "after", self)
 
@@ -239,24 +248,12 @@ class TaskRunner:
         if isinstance(element, EndOfData):
             self.log.input_ended()
         if self.world.detailed:
-            self._show_taken(what or "control-received", channel, element)
+            show_taken(self, what or "control-received", channel, element)
         if what and not self.world.point(what, self.name, "before", self):
             return
         self.feed(Arrived(number, element))
         if what:
             self.world.point(what, self.name, "after", self)
-
-    def _show_taken(self, what: str, channel: DataChannel, element: Element) -> None:
-        self.world.observer.timed(
-            what,
-            self.name,
-            self.attempt,
-            peer=channel.sender.name if channel.sender else "",
-            channel=channel.name,
-            position=channel.taken - 1,
-            checkpoint=getattr(element, "checkpoint", None),
-            origin=getattr(element, "origin", None),
-        )
 
     # -- effects ---------------------------------------------------------------------
 
@@ -287,6 +284,8 @@ class TaskRunner:
         if isinstance(element, Barrier):
             return self.world.point("barrier-sent", self.name, "before", self)
         if isinstance(element, EndOfData):
+            if not self.world.point("end-of-data-sent", self.name, "before", self):
+                return False
             self.log.input_ended()
             return self.world.point("end-of-data-sent", self.name, "after", self)
         return isinstance(element, CancelBarrier)
@@ -323,6 +322,8 @@ class TaskRunner:
         self.schedule(max(self.world.loop.now, self._busy_until))
 
     def _restored(self, effect: Restored) -> None:
+        if not self.world.point("state-loaded", self.name, "before", self):
+            return
         self.log.restored(effect.checkpoint, text(effect.state))
         self.world.point("state-loaded", self.name, "after", self)
 
@@ -387,7 +388,7 @@ class TaskRunner:
         if self.alive:
             self.alive = False
             self.log.ended(how)
-            self.world.stores.forget(self)
+            self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
 
 
 POLL = Poll()

@@ -19,6 +19,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """until what a task put off has its turn"""
     snapshot_write_us: int = 800
     transaction_us: int = 150
+    transaction_timeout_us: int = 2_000
+    """until a sink gives up waiting for an answer"""
     detection_us: int = 500
     """until the coordinator learns that a task is dead: its connection closes"""
     heartbeat_timeout_us: int = 12_000

@@ -21,7 +21,7 @@ from ..core.events import (
 )
 from ..core.ids import Handle
 from ..core.source import SourceTask
-from ..core.state import text
+from ..core.state import TaskState, text
 from .arms import Arms
 from .storage import JobStore, SnapshotFiles
 
@@ -32,13 +32,19 @@ if TYPE_CHECKING:
 
 
 class Write:
-    """A snapshot write in progress; it dies with its writer."""
+    """A snapshot write under way: first written, then synced; only then is it durable.
 
-    __slots__ = ("effect", "runner", "torn_by")
+    A process that dies takes along what it had not written.  What it had written the
+    operating system still syncs, without anybody to acknowledge it; a node that loses
+    power takes that along too.
+    """
+
+    __slots__ = ("effect", "is_written", "runner", "torn_by")
 
     def __init__(self, runner: TaskRunner, effect: Persist) -> None:
         self.runner = runner
         self.effect = effect
+        self.is_written = False
         self.torn_by: int | None = None
 
 
@@ -58,34 +64,49 @@ class Stores:
         write = Write(runner, effect)
         late = self.world.decisions.late(f"write {runner.name}")
         self.writing.append(write)
-        duration = self.world.settings.snapshot_write_us + late
         write.torn_by = self.arms.take("tear-write", runner.name)
-        if write.torn_by is not None:
-            duration //= 2
-        self.world.loop.after(duration, self._written, write)
+        self.world.loop.after(self.world.settings.snapshot_write_us // 2 + late, self._written, write)
 
     def _written(self, write: Write, _: None) -> None:
-        runner, effect = write.runner, write.effect
+        """Half the way: the bytes are out of the process, and not yet synced."""
+        runner, effect, duration = write.runner, write.effect, self.world.settings.snapshot_write_us
         if write not in self.writing:
             return
         if runner.paused:  # a process that stands still does not go on writing either
-            self.world.loop.after(self.world.settings.snapshot_write_us, self._written, write)
+            self.world.loop.after(duration, self._written, write)
             return
-        self.writing.remove(write)
         if write.torn_by is not None:
+            self.writing.remove(write)
             self.files.tear(effect.handle, effect.snapshot.materialise())
             self.world.fired(write.torn_by, f"half of {effect.handle} is written", runner.attempt)
             self.world.kill(runner, "it died while it wrote a snapshot", write.torn_by)
             return
-        failing = self.arms.take("fail-write", runner.name)
+        write.is_written = True
+        self.world.loop.after(duration - duration // 2, self._synced, write, effect.snapshot.materialise())
+
+    def _synced(self, write: Write, state: TaskState) -> None:
+        runner, effect = write.runner, write.effect
+        if write not in self.writing:
+            return
+        self.writing.remove(write)
+        failing = self.arms.take("fail-write", runner.name) if runner.alive else None
         if failing is not None:
             self.world.fired(failing, f"{effect.handle} is not written", runner.attempt)
             self._answer(runner, effect.synchronous, PersistFailed(effect.checkpoint, "the store reported an error"))
             return
-        if not self.world.point("snapshot-persisted", runner.name, "before", runner):
+        if runner.alive and not self.world.point("snapshot-persisted", runner.name, "before", runner):
             return
-        stored = self.files.write(effect.handle, effect.snapshot.materialise())
+        stored = self.files.write(effect.handle, state)
         self.world.observer.snapshot_stored(effect.checkpoint, runner.name, runner.attempt, effect.handle, stored)
+        self._persisted(runner, effect)
+
+    def _persisted(self, runner: TaskRunner, effect: Persist) -> None:
+        """The writer hears of it, if it lives, and when it does not stand still."""
+        if not runner.alive:
+            return
+        if runner.paused:
+            self.world.loop.after(self.world.settings.snapshot_write_us, self._persisted, runner, effect)
+            return
         if effect.synchronous:
             runner.thaw()
         runner.perform(effect.then)
@@ -111,11 +132,16 @@ class Stores:
             self.world.control.to_coordinator(runner.name, ack)
             self.world.point("ack-sent", runner.name, "after", runner)
 
-    def forget(self, runner: TaskRunner) -> int:
-        """The writer is gone: what it was writing is too; how many writes that were."""
-        lost = sum(write.runner is runner for write in self.writing)
-        self.writing = [write for write in self.writing if write.runner is not runner]
-        return lost
+    def forget(self, runner: TaskRunner, orderly: bool) -> None:
+        """A writer is gone, and with it what was not written; one that is told to go takes
+        back what it had written."""
+        self.writing = [one for one in self.writing if one.runner is not runner or (one.is_written and not orderly)]
+
+    def lose_power(self, node: int) -> int:
+        """What a node had not synced is gone, of dead writers too; how many writes that were."""
+        before = len(self.writing)
+        self.writing = [write for write in self.writing if self.world.node_of(write.runner) != node]
+        return before - len(self.writing)
 
     def load(self, runner: TaskRunner, handle: Handle) -> None:
         late = self.world.decisions.late(f"read {runner.name}")
@@ -156,8 +182,10 @@ class Stores:
         snapshot = effect.snapshot
         torn = self.arms.take("tear-write", None)
         if torn is not None:
-            self.world.fired(torn, f"half of the record of checkpoint {snapshot.checkpoint} is written", None)
-            self.world.kill_coordinator(torn, self.world.settings.takeover_us)
+            self.world.fired(
+                torn, f"the record of checkpoint {snapshot.checkpoint} is torn off before its rename", None
+            )
+            self.world.lose_coordinator(torn, self.world.settings.takeover_us)
             return
         failing = self.arms.take("fail-write", None)
         if failing is not None:

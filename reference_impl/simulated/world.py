@@ -68,7 +68,6 @@ class World:
         self.quiet = False
         self.newest: CompletedSnapshot | None = None
         """the newest complete checkpoint"""
-        self.last_savepoint: CompletedSnapshot | None = None
         self.busy_until = 0
         """faults undo themselves, and commands are due, until then"""
         self.retained: list[CompletedSnapshot] = []
@@ -177,6 +176,9 @@ class World:
         """The newest attempt of each task that is alive."""
         return [runner for runner in self._latest.values() if runner.alive]
 
+    def node_of(self, runner: TaskRunner) -> int:
+        return self._nodes[runner.name]
+
     def on_node(self, node: int) -> list[TaskRunner]:
         """Every live attempt on a node, zombies included."""
         return [runner for runner in self._runners.values() if runner.alive and self._nodes[runner.name] == node]
@@ -232,17 +234,17 @@ class World:
         if self.coordinator is not None:
             self.coordinator.feed(TaskLost(runner.name, runner.attempt, reason))
 
-    def kill_coordinator(self, fault: int, down_us: int) -> bool:
+    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
+        """The coordinator is gone, by a fault or by itself; another takes over after a while."""
         coordinator = self.coordinator
-        if coordinator is None or not coordinator.alive or self.job_over:
-            return False
+        if coordinator is None or not coordinator.alive:
+            return
         coordinator.alive = False
         self.observer.coordinator(False, fault)
         for command in list(self._commands):
             del self._commands[command]
             self.observer.command_returned(command, None, "the coordinator died")
         self.loop.after(down_us, lambda *_: self.take_over())
-        return True
 
     def poison(self, task: TaskId, poisoner: Callable[[Task], None]) -> None:
         """Do something to this task's machine now and whenever it comes up again."""
@@ -290,8 +292,6 @@ class World:
     def complete(self, snapshot: CompletedSnapshot) -> None:
         """The store made a checkpoint complete."""
         self.newest = snapshot
-        if snapshot.savepoint:
-            self.last_savepoint = snapshot
         self.observer.checkpoint_completed(
             snapshot.checkpoint, snapshot.job, snapshot.attempt, snapshot.handles, snapshot.savepoint
         )
