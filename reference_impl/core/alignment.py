@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from .errors import require
+from .errors import ProtocolViolated, expect
 from .ids import CheckpointId
 
 Channels = tuple[int, ...]
@@ -116,8 +116,8 @@ class Alignment:
     def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         """The state after the signal, and what is to be done, in order."""
         move = TABLE.get((type(state), type(signal), self.relation(state, signal.checkpoint)))
-        require(move is not None, f"no transition for {state} at {signal}")
-        assert move is not None
+        if move is None:
+            raise ProtocolViolated(f"no transition for {state} at {signal}")
         return move(self, state, signal, inputs)
 
     def relation(self, state: State, checkpoint: CheckpointId) -> str:
@@ -145,7 +145,7 @@ class Alignment:
         return state, []
 
     def first_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        assert isinstance(signal, BarrierCame)
+        signal = expect(signal, BarrierCame)
         checkpoint = signal.checkpoint
         if inputs == 1:
             return Flowing(checkpoint, _after(state.aborted, checkpoint)), [Begin(checkpoint)]
@@ -153,8 +153,8 @@ class Alignment:
         return aligning, [SetAside(signal.channel)]
 
     def next_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        assert isinstance(state, Aligning)
-        assert isinstance(signal, BarrierCame)
+        state = expect(state, Aligning)
+        signal = expect(signal, BarrierCame)
         arrived = (*state.arrived, signal.channel)
         if len(arrived) < inputs:
             return msgspec.structs.replace(state, arrived=arrived), [SetAside(signal.channel)]
@@ -163,13 +163,13 @@ class Alignment:
 
     def newer_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         """A channel that never delivered the current barrier is past it: it cannot complete."""
-        assert isinstance(state, Aligning)
+        state = expect(state, Aligning)
         flowing, actions = self.give_up(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
 
     def give_up(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        assert isinstance(state, Aligning)
+        state = expect(state, Aligning)
         known = isinstance(signal, AbortCame)
         flowing = Flowing(state.checkpoint, _after(state.aborted, state.checkpoint))
         return flowing, [GiveUp(state.checkpoint, declined=not known), TakeAgain(state.arrived)]
@@ -178,7 +178,7 @@ class Alignment:
         return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=True)]
 
     def newer_cancel(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        assert isinstance(state, Aligning)
+        state = expect(state, Aligning)
         flowing, actions = self.give_up(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
@@ -197,7 +197,7 @@ class Alignment:
         return self._past(state, signal.checkpoint), self.skip(signal.checkpoint)
 
     def count(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        assert isinstance(state, Counting)
+        state = expect(state, Counting)
         counts = dict(state.pending)
         counts[signal.checkpoint] = counts.get(signal.checkpoint, 0) + 1
         if counts[signal.checkpoint] < inputs:
@@ -206,7 +206,7 @@ class Alignment:
 
     def drop_count(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         """Give one checkpoint up; older ones are counted on."""
-        assert isinstance(state, Counting)
+        state = expect(state, Counting)
         known = isinstance(signal, AbortCame)
         if known and signal.checkpoint not in dict(state.pending):
             return self.remember(state, signal, inputs)

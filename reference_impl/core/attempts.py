@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from .checkpoints import Checkpoints
 from .config import Config
 from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
+from .errors import expect
 from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved, TaskLost
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Cancel, Deploy, Running
@@ -115,11 +116,11 @@ class Attempts(ABC):
         return [*effects, *sweep, SetTimer("restart", self.config.restart_delay_us)]
 
     def _restart(self) -> list[Effect]:
-        assert isinstance(self.stage, Restarting)
-        self.stage = Restarting(self.stage.cause, delayed=False)
+        stage = expect(self.stage, Restarting)
+        self.stage = Restarting(stage.cause, delayed=False)
         if self.checkpoints.storing and self.parts.failover.awaits_store():
             return []
-        return self._start_attempt(self.stage.cause)
+        return self._start_attempt(stage.cause)
 
     def _resume_restart(self) -> list[Effect]:
         """A restart that waited for a record to be stored goes on."""

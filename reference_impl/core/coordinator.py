@@ -7,8 +7,7 @@ each a type, so that what cannot be asked in a stage cannot be forgotten either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
@@ -25,6 +24,7 @@ from .effects import (
     Sweep,
     Tell,
 )
+from .errors import Handlers, expect
 from .events import (
     Answered,
     Commanded,
@@ -73,22 +73,25 @@ class Coordinator(Attempts):
         self._paused = False
         self._took_over = False
         self._closing = ("", "")
-        self._handlers: dict[type, Callable[[Any], list[Effect]]] = {
-            CoordinatorStarted: self._on_started,
-            SnapshotsListed: self._on_listed,
-            JobSaved: self._on_saved,
-            Received: self._on_received,
-            TaskLost: self._on_lost,
-            SnapshotStored: self._on_stored,
-            StoreFailed: self._on_store_failed,
-            TimerFired: self._on_timer,
-            Commanded: self._on_command,
-            Answered: self._on_answered,
-        }
+        self._handlers = Handlers(
+            {
+                CoordinatorStarted: self._on_started,
+                SnapshotsListed: self._on_listed,
+                JobSaved: self._on_saved,
+                Received: self._on_received,
+                TaskLost: self._on_lost,
+                SnapshotStored: self._on_stored,
+                StoreFailed: self._on_store_failed,
+                TimerFired: self._on_timer,
+                Commanded: self._on_command,
+                Answered: self._on_answered,
+            }
+        )
 
     def step(self, event: Event) -> list[Effect]:
         """What is to be done about an event, in this order."""
-        return self._handlers[type(event)](event)
+        effects: list[Effect] = self._handlers[type(event)](event)
+        return effects
 
     @property
     def is_ending(self) -> bool:
@@ -113,12 +116,12 @@ class Coordinator(Attempts):
         return [*cancels, *early, ListSnapshots()]
 
     def _on_listed(self, event: SnapshotsListed) -> list[Effect]:
-        assert isinstance(self.stage, Listing)
+        stage = expect(self.stage, Listing)
         if event.unreadable and not self.parts.restore_choice.despite_unreadable(event.unreadable):
-            if self.stage.tries == LISTING_TRIES:
+            if stage.tries == LISTING_TRIES:
                 names = ", ".join(str(checkpoint) for checkpoint in event.unreadable)
                 return self._close("failed", f"the record of checkpoint {names} cannot be read")
-            self.stage = Listing(self.stage.tries + 1)
+            self.stage = Listing(stage.tries + 1)
             return [SetTimer("list", self.config.retry_us)]
         self.checkpoints.take_over(event.retained)
         if self._closing[0]:
@@ -236,9 +239,9 @@ class Coordinator(Attempts):
 
     def _tell_terminate(self) -> list[Effect]:
         """Until each task has finished it is told again: the last news must not be lost."""
-        assert isinstance(self.stage, Terminating)
-        order = Terminate(attempt=self.attempt, checkpoint=self.stage.checkpoint)
-        return [*(Tell(task, order) for task in self.stage.waiting), SetTimer("terminate", self.config.retry_us)]
+        stage = expect(self.stage, Terminating)
+        order = Terminate(attempt=self.attempt, checkpoint=stage.checkpoint)
+        return [*(Tell(task, order) for task in stage.waiting), SetTimer("terminate", self.config.retry_us)]
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         if not isinstance(self.stage, Terminating):
@@ -270,12 +273,13 @@ class Coordinator(Attempts):
 
     def _go_on_closing(self) -> list[Effect]:
         """The decision is durable, and so is every record that was being stored before it."""
-        assert isinstance(self.stage, Closing)
+        stage = expect(self.stage, Closing)
         newest = self.checkpoints.newest()
         covered = newest.checkpoint if newest else EVERY_CHECKPOINT if self._had_snapshot else CheckpointId(0)
         sinks = self.sinks if self.config.sink == "transactional" else ()
-        self.stage = msgspec.structs.replace(self.stage, covered=covered, waiting=sinks)
-        return self.stage.requests() or self._end(self.stage.status, self.stage.reason)
+        stage = msgspec.structs.replace(stage, covered=covered, waiting=sinks)
+        self.stage = stage
+        return stage.requests() or self._end(stage.status, stage.reason)
 
     def _on_answered(self, event: Answered) -> list[Effect]:
         if not isinstance(self.stage, Closing):

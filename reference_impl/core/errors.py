@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Kind = TypeVar("Kind")
+
 
 class EngineError(Exception):
     """Base of what the engine refuses or gives up on."""
@@ -19,10 +24,6 @@ class CorruptSnapshot(EngineError):
     """A snapshot whose bytes are torn or altered."""
 
 
-class UserFunctionRaised(EngineError):
-    """A user's function raised while it worked on a record (OPS-5)."""
-
-
 class ProtocolViolated(EngineError):
     """An event that the protocol does not allow in this state: a bug, here or in a driver."""
 
@@ -31,3 +32,17 @@ def require(condition: bool, message: str) -> None:
     """Raise ProtocolViolated unless `condition`; unlike assert it survives `python -O`."""
     if not condition:
         raise ProtocolViolated(message)
+
+
+def expect(value: object, kind: type[Kind]) -> Kind:
+    """The value, which the protocol says is of this kind; raise ProtocolViolated when it is not."""
+    if not isinstance(value, kind):
+        raise ProtocolViolated(f"{value!r} where a {kind.__name__} was to be")
+    return value
+
+
+class Handlers(dict[type, Callable[[Any], Any]]):
+    """What to do by the type of an event; an event that is not listed violates the protocol."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+        raise ProtocolViolated(f"nothing is to be done about a {kind.__name__} here")

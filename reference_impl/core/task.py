@@ -8,14 +8,13 @@ coordinator says that everything rests on a complete checkpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
 from .alignment import AbortCame, Action, BarrierCame, Begin, CancelCame, GiveUp, SetAside, Signal
 from .config import Config
 from .effects import Block, Effect, Fail, Load, Mail, Persist, Report, Restored, Send, SetTimer, Ship, Taken, Unblock
-from .errors import ProtocolViolated, require
+from .errors import Handlers, ProtocolViolated, require
 from .events import Answered, Arrived, Event, LoadFailed, Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import (
@@ -76,33 +75,39 @@ class Task:
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
         self._routes = [self._router(number, output) for number, output in enumerate(spec.outputs)]
-        self._handlers: dict[type, Callable[[Any], list[Effect]]] = {
-            Arrived: self.on_arrived,
-            Received: self._on_received,
-            SnapshotLoaded: self._on_loaded,
-            LoadFailed: self._on_load_failed,
-            PersistFailed: self._on_persist_failed,
-            Answered: self.on_answered,
-            Mailed: self.on_mail,
-            TimerFired: self.on_timer,
-        }
-        self._messages: dict[type, Callable[[Any], list[Effect]]] = {
-            Deploy: self._on_deploy,
-            Trigger: self.on_trigger,
-            Complete: self.on_complete,
-            Abort: self.on_abort,
-            Terminate: self.on_terminate,
-        }
+        self._handlers = Handlers(
+            {
+                Arrived: self.on_arrived,
+                Received: self._on_received,
+                SnapshotLoaded: self._on_loaded,
+                LoadFailed: self._on_load_failed,
+                PersistFailed: self._on_persist_failed,
+                Answered: self.on_answered,
+                Mailed: self.on_mail,
+                TimerFired: self.on_timer,
+            }
+        )
+        self._messages = Handlers(
+            {
+                Deploy: self._on_deploy,
+                Trigger: self.on_trigger,
+                Complete: self.on_complete,
+                Abort: self.on_abort,
+                Terminate: self.on_terminate,
+            }
+        )
 
     def step(self, event: Event) -> list[Effect]:
         """What is to be done about an event, in this order."""
-        return self._handlers[type(event)](event)
+        effects: list[Effect] = self._handlers[type(event)](event)
+        return effects
 
     # -- coming up -----------------------------------------------------------------
 
     def _on_received(self, event: Received) -> list[Effect]:
         require(event.message.attempt == self.spec.attempt, "a message of another attempt reached a task")
-        return self._messages[type(event.message)](event.message)
+        effects: list[Effect] = self._messages[type(event.message)](event.message)
+        return effects
 
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         if self.deployed:

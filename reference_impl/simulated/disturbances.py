@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..core.errors import UserFunctionRaised
 from ..core.ids import TaskId
 from ..core.messages import Record
 from ..core.operators import Operator
@@ -17,6 +16,10 @@ from .control import Meddling
 from .links import DataChannel
 from .runner import TaskRunner
 from .world import World
+
+
+class Injected(Exception):
+    """What a user function is made to raise."""
 
 
 class Raising(Operator):
@@ -39,7 +42,7 @@ class Raising(Operator):
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         if self._raises(record):
-            raise UserFunctionRaised(f"injected on the record with tag {record.tag}")
+            raise Injected(f"injected on the record with tag {record.tag}")
         return self._inner.apply(record, gate)
 
     def describe(self, heap: dict[object, object]) -> list[tuple[int, int | None, int | None, int]]:

@@ -186,7 +186,7 @@ def test_a_failure_names_the_fault_that_explains_it() -> None:
 
 def test_a_raising_function_fails_its_task_once() -> None:
     ((said, fault),) = failures(run(job(faults=(FAULTS["raise-in-operator"],))))
-    assert said.startswith("the user function of op0-0 raised UserFunctionRaised: injected on the record with tag ")
+    assert said.startswith("the user function of op0-0 raised Injected: injected on the record with tag ")
     assert fault == 0
 
 
