@@ -65,7 +65,8 @@ def unreadable(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
 
 def second_failure(choices: Choices, target: Forecast) -> AnyFault:
     """A failure while the job recovers from another."""
-    kind = choices.pick(("kill-task", "kill-node", "kill-coordinator", "fail-read"))
+    kinds = ("kill-task", "kill-node", "kill-coordinator", "fail-read")
+    kind = choices.pick([kind for kind in kinds if possible(kind, target)])
     # a failing read lies in wait for the first one, so it is set off long before
     trigger = early(choices, target) if kind == "fail-read" else during_recovery(choices, target)
     return draw_fault(choices, target, kind, trigger)

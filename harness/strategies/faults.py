@@ -230,7 +230,8 @@ def _fail_write(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyF
 
 
 def _fail_read(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
-    return plan.FailRead(trigger=trigger, task=choices.pick((None, *target.layout.tasks)))
+    """Of a task's snapshot; the coordinator's records are read by a new coordinator only (`extras.unreadable`)."""
+    return plan.FailRead(trigger=trigger, task=some_task(choices, target))
 
 
 def _tear_write(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
@@ -283,6 +284,6 @@ def possible(kind: str, target: Forecast) -> bool:
         return bool(target.layout.operators)
     if kind == "fail-commit":
         return target.engine.sink == "transactional"
-    if kind in ("lose-unsynced", "tear-write"):
+    if kind in ("lose-unsynced", "tear-write", "fail-read"):
         return target.engine.snapshot_store == "files"
     return True

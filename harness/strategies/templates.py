@@ -151,7 +151,7 @@ def _ack_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
         return (plan.RepeatMessage(trigger=when, message="ack", task=task, after_us=after_us),)
     if wrong == 2:
         return (extras.second_failure(choices, target),)
-    if wrong == 3:
+    if wrong == 3 and possible("fail-read", target):
         return extras.unreadable(choices, target)
     return extras.rare_message(choices, target)
 

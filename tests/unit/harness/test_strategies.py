@@ -25,7 +25,9 @@ from cutproof.harness.strategies import (
 from cutproof.harness.strategies.records import tag
 from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Capabilities
+from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.classes import class_of, last_row_is_fixed
+from cutproof.properties.history import FaultFired
 from cutproof.properties.workload import problems
 
 SCENARIOS = 400
@@ -108,6 +110,20 @@ def test_each_template_draws_valid_scenarios(template: str) -> None:
         assert list(problems_of(one)) == []
         assert len(one.faults) <= 2
         assert one.workload.records() <= 30
+
+
+@pytest.mark.parametrize(("kind", "per_cent"), [("lose-unsynced", 35), ("fail-read", 45), ("kill-task", 80)])
+def test_faults_that_need_a_moment_mostly_meet_it(drawn: list[Scenario], kind: str, per_cent: int) -> None:
+    planned = fired = 0
+    for scenario in drawn[:300] if kind == "kill-task" else drawn:
+        aimed = {number for number, fault in enumerate(scenario.faults) if kind_of(fault) == kind}
+        if not aimed:
+            continue
+        journal = SimulatedSubject().run(scenario).journal
+        planned += len(aimed)
+        fired += len(aimed & {entry.fault for entry in journal if isinstance(entry, FaultFired)})
+    assert planned >= 15
+    assert fired * 100 >= per_cent * planned
 
 
 def test_the_fault_free_template_has_no_fault_and_empty_splits() -> None:
