@@ -40,6 +40,15 @@ POINTS: dict[str, str] = {
     "savepoint-requested": "a user asks for a savepoint or a stop",
 }
 
+COORDINATOR_POINTS: tuple[str, ...] = (
+    "checkpoint-triggered",
+    "checkpoint-acknowledged",
+    "checkpoint-completed",
+    "checkpoint-aborted",
+    "savepoint-requested",
+)
+"""Points of no task: a trigger at one of them names none."""
+
 PHASES: dict[str, str] = {
     "deploying": "the first attempt is coming up",
     "running": "no checkpoint is under way",

@@ -14,10 +14,10 @@ import msgspec
 
 from ..faults import plan
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
-from ..faults.points import CONTROL_MESSAGES, PHASES, POINTS
+from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
 from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
 from .layout import Layout, layout_of
-from .scenario import Deviation, Engine, Scenario, kind_of
+from .scenario import Deviation, Engine, Resume, Scenario, kind_of
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
@@ -49,6 +49,8 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
     for index, command in enumerate(scenario.commands):
         where = f"command {index} ({kind_of(command)})"
         yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
+        if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
+            yield f"{where}: a resume is set off by a time, which counts from the end of the job"
     for index, deviation in enumerate(scenario.deviations):
         yield from (f"deviation {index}: {problem}" for problem in _deviation(deviation, layout))
 
@@ -125,6 +127,14 @@ def _engine(scenario: Scenario) -> Iterator[str]:
     for field, (value, allowed) in choices.items():
         if value not in allowed:
             yield f"engine.{field} is {value!r}; it can be {', '.join(allowed)}"
+    forgetful = [source.name for source in scenario.workload.inputs if not source.rewindable]
+    if forgetful and engine.guarantee != "at-most-once":
+        yield (
+            f"{', '.join(forgetful)} cannot rewind, so {engine.guarantee} cannot be kept: "
+            "use a source that can, or lower engine.guarantee to at-most-once"
+        )
+    if engine.guarantee == "at-most-once" and engine.sink != "plain":
+        yield "engine.guarantee at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink"
     for field in Engine.__struct_fields__:
         value = getattr(engine, field)
         if not isinstance(value, int):
@@ -157,6 +167,8 @@ def _trigger(trigger: AnyTrigger, layout: Layout) -> Iterator[str]:
                 yield f"it is {side!r} the point; it can be before or after"
             yield from _occurrence(occurrence)
             yield from _task(task, layout)
+            if point in COORDINATOR_POINTS and task is not None:
+                yield f"{point} is a point of the coordinator, and {task} never reaches it"
         case InPhase(phase=phase, occurrence=occurrence, after_us=after_us):
             if phase not in PHASES:
                 yield f"an unknown phase {phase!r}"
