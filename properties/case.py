@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
-from itertools import pairwise
 
 import msgspec
 
 from .classes import classes, promised
+from .commands import Commands
 from .expected import Expected
-from .history import Channel, History, JobEnded, StoredState, TaskRun, Transaction
+from .history import Channel, CheckpointTriggered, Completed, History, JobEnded, StoredState, TaskRun, Transaction
 from .line import INFINITE, Line, Lines
 from .replay import is_determined
 from .workload import Row, Topology, Workload
@@ -86,17 +86,46 @@ class Case:
         )
 
     @cached_property
+    def commands(self) -> Commands:
+        """What users asked for, and were answered."""
+        return Commands(self.history)
+
+    @cached_property
+    def _triggered(self) -> dict[tuple[int, int], int]:
+        return {
+            (entry.job, entry.checkpoint): entry.order
+            for entry in self.history.journal
+            if isinstance(entry, CheckpointTriggered)
+        }
+
+    def newest_before(self, order: int, job: int | None = None) -> Completed | None:
+        """Of the snapshots that were complete by then (of one job, or of all), the one whose cut is
+        newest: that which was triggered last.
+
+        Checkpoints may complete out of turn, a savepoint after a checkpoint that was
+        triggered behind it; going back to the savepoint would undo committed rows.
+        """
+        before = [entry for entry in self.history.completed if entry.order < order and job in (None, entry.job)]
+        begun = self._triggered
+        return max(
+            before,
+            key=lambda entry: (begun.get((entry.job, entry.checkpoint), entry.order), entry.order),
+            default=None,
+        )
+
+    @cached_property
     def rewound(self) -> bool:
-        """Whether a job was resumed from another snapshot than the newest completed one.
+        """Whether a job was resumed from another snapshot than the newest completed one, as the answer
+        to the command names it.
 
         What was committed behind that snapshot is then committed again, by the
         user's wish: of the output only that nothing is missing can be asked.
         """
-        starts = [self.lines.starts[attempt] for attempt in sorted(self.lines.starts)]
-        for previous, start in pairwise(starts):
-            completed = [entry.checkpoint for entry in self.history.completed if entry.order < start.order]
-            if start.job != previous.job and completed and start.restores != max(completed):
-                return True
+        for one in self.commands.asked:
+            if one.issued.kind == "resume" and one.answer is not None and not one.answer.error:
+                newest = self.newest_before(one.issued.order)
+                if newest is not None and one.answer.checkpoint != newest.checkpoint:
+                    return True
         return False
 
     @cached_property

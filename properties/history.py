@@ -260,13 +260,18 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
+    """`kind`: savepoint, stop-with-savepoint, cancel or resume; `checkpoint` is the snapshot that a
+    user who resumes names, None for the newest."""
+
     command: int
     kind: str
     drain: bool = False
+    checkpoint: int | None = None
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):
-    """`checkpoint` is the snapshot it made; `error` is empty when it succeeded."""
+    """`checkpoint` is the snapshot it made, or for a resume the one that the job begins with;
+    `error` is empty when it succeeded."""
 
     command: int
     checkpoint: int | None = None
@@ -359,6 +364,10 @@ class History(Entry, kw_only=True, omit_defaults=False):
     reads: list[Read] = []
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)
+    restart_attempts: int = -1
+    """how many restarts the job may use up before it may fail; -1 where nobody knows"""
+    snapshots: str = "files"
+    """where they are kept: files, or memory: the coordinator's, lost with it"""
     healed: int | None = None
     """order at which the last fault had undone itself"""
     quiet: bool = True

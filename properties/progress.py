@@ -5,7 +5,9 @@ given, the job comes to rest: it ended well, or a new checkpoint completed and
 covers all input that was offered; transactions of completed snapshots are
 committed and other sealed ones aborted; every command has returned; no restart
 comes out of nothing.  And at any time, no attempt of anything fails without an
-injected fault to explain it: an exception inside the engine is a violation.
+injected fault to explain it: an exception inside the engine is a violation; no
+job ends as only a command ends one, and no command is answered with what is not
+so (see `commands`).
 
 A job may fail when faults exhausted its restarts or destroyed what it needed,
 if it says so; then nobody can know (assumption broken).  Exercised by what was
@@ -14,11 +16,12 @@ achieved after healing: checkpoints, commits, commands, the end itself.
 
 from __future__ import annotations
 
+import re
+
 from .case import Case
 from .history import (
     AttemptStarted,
     CheckpointAborted,
-    CommandIssued,
     CommandReturned,
     CoordinatorDown,
     FaultFired,
@@ -35,15 +38,16 @@ WELL = ("finished", "drained", "stopped")
 
 
 def check(case: Case) -> Verdict:
-    unexplained = _unexplained_failure(case) or _restart_from_nothing(case)
+    unexplained = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
+    unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
     if unexplained is not None:
         return unexplained
     ended = case.ended
     if ended is not None and ended.status == "failed":
-        return _failed(case, ended)
+        return Unknown(reason="assumption broken", detail=f"the job failed and said so: {ended.reason}")
     if ended is None and not case.history.quiet:
         return _restless(case)
-    unmet = _command_outstanding(case) or _transaction_outstanding(case) or _input_outstanding(case)
+    unmet = case.commands.outstanding() or _transaction_outstanding(case) or _input_outstanding(case)
     if unmet is not None:
         return unmet
     return _achieved(case)
@@ -88,13 +92,34 @@ def _restart_from_nothing(case: Case) -> Violated | None:
     return None
 
 
-def _failed(case: Case, ended: JobEnded) -> Verdict:
-    """Every failure before it is explained, so faults may have exhausted what the job could bear."""
-    if _fired(case) and ended.reason:
-        return Unknown(reason="assumption broken", detail=f"the job failed and said so: {ended.reason}")
-    if _fired(case):
+def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
+    """A job that failed and had no right to: neither were its restarts used up nor did it name what is lost."""
+    if ended.status != "failed":
+        return None
+    if not _fired(case):
+        return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)
+    if not ended.reason:
         return _violated(case, "job failed silently", "the job failed and gave no reason", ended)
-    return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)
+    if _restarts_used_up(case, ended) or _state_destroyed(case, ended):
+        return None
+    message = f"the job failed with restarts left and nothing destroyed: {ended.reason}"
+    return _violated(case, "job failed", message, ended)
+
+
+def _restarts_used_up(case: Case, ended: JobEnded) -> bool:
+    allowed = case.history.restart_attempts
+    started = sum(isinstance(entry, AttemptStarted) and entry.job == ended.job for entry in case.history.journal)
+    return started > allowed
+
+
+def _state_destroyed(case: Case, ended: JobEnded) -> bool:
+    """Whether snapshots died with the memory they were in, or the reason names one that a fault made unreadable."""
+    before = max((end.order for end in case.commands.ends if end.order < ended.order), default=0)
+    lived = [entry for entry in case.history.journal if before < entry.order < ended.order]
+    if case.history.snapshots == "memory" and any(isinstance(entry, CoordinatorDown) for entry in lived):
+        return True
+    unreadable = any(isinstance(entry, FaultFired) and entry.kind == "fail-read" for entry in lived)
+    return unreadable and any(int(number) in case.lines.completed for number in re.findall(r"\d+", ended.reason))
 
 
 def _restless(case: Case) -> Verdict:
@@ -109,16 +134,8 @@ def _restless(case: Case) -> Verdict:
     if any(isinstance(entry, TaskFailed) and entry.order > healed for entry in case.history.journal):
         return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
     if not all(source.bounded for source in case.workload.inputs):
-        return _command_outstanding(case) or _input_outstanding(case) or _achieved(case)
+        return case.commands.outstanding() or _input_outstanding(case) or _achieved(case)
     return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
-
-
-def _command_outstanding(case: Case) -> Violated | None:
-    returned = {entry.command for entry in case.history.journal if isinstance(entry, CommandReturned)}
-    for entry in case.history.journal:
-        if isinstance(entry, CommandIssued) and entry.command not in returned:
-            return _violated(case, "command never returned", f"the command {entry.kind} never returned", None)
-    return None
 
 
 def _transaction_outstanding(case: Case) -> Violated | None:

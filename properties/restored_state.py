@@ -1,12 +1,13 @@
 """restored-state: an attempt begins with exactly what the newest completed snapshot holds.
 
 Before it takes any input each task of an attempt loads the newest snapshot that
-was complete when the attempt started; all its tasks load the same one.  A
-resumed job begins with the savepoint that it was resumed from, or else with the
-newest completed checkpoint; its later attempts with its own newest.  What a
-task holds afterwards equals what the store has under the handle that the
-coordinator's record names: positions, keyed entries as a multiset, sealed
-transactions.  A source then reads on from the restored positions.
+was complete when the attempt started.  A resumed job begins with the snapshot
+that the command's answer names, which is the newest complete one unless its user
+named another; its later attempts begin with its own newest.  What a task holds
+afterwards equals what the store has under the handle that the coordinator's
+record names: positions, keyed entries as a multiset, sealed transactions.  A
+source then reads on from the restored positions.  And what is retained could be
+restored: all its files are in the store.
 
 The snapshot is the store's word, the loaded state the task's own, the reads its
 program order.  Exercised by each task that loaded something that was not empty.
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from .case import Case
-from .history import AttemptRunning, AttemptStarted, CheckpointTriggered, Completed, StoredState, TaskRun
+from .history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
 from .line import decode_state
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until
@@ -31,72 +32,85 @@ def check(case: Case) -> Verdict:
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
+    found = _named(case) or _file_missing(case)
+    if found is not None:
+        return found
     exercised = 0
     for start in case.lines.starts.values():
         allowed = _allowed(case, start)
-        loaded: set[int] = set()
         for run in by_attempt.get(start.attempt, ()):
             found = _choice(case, run, allowed, start.attempt in running) or _content(case, run)
             if found is not None:
                 return found
-            if _loads(run) and run.loaded is not None:
-                loaded.add(run.loaded.checkpoint)
-                exercised += _holds_something(run.loaded.state)
-        if len(loaded) > 1:
-            return _violated(
-                case,
-                start.order,
-                "tasks restored different snapshots",
-                f"the tasks of attempt {start.attempt} loaded the checkpoints {sorted(loaded)}",
-            )
+            exercised += run.loaded is not None and _holds_something(run.loaded.state)
     if exercised:
         return Holds(exercised=exercised)
     return Unknown(reason="not exercised", detail="nothing that was not empty was restored")
 
 
-def _allowed(case: Case, start: AttemptStarted) -> tuple[Completed, ...]:
-    """The snapshots that an attempt may begin with; none when it must begin empty."""
-    before = [entry for entry in case.history.completed if entry.order < start.order]
-    own = [entry for entry in before if entry.job == start.job]
-    if own:
-        return (_newest(case, own),)
-    inherited = [entry for entry in before if entry.job < start.job]
-    if not inherited:
-        return ()
-    savepoints = [entry for entry in inherited if entry.savepoint]
-    choices = [_newest(case, inherited)] + ([_newest(case, savepoints)] if savepoints else [])
-    return tuple(choices)
+def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
+    """The snapshot that an attempt begins with; none when it must begin empty."""
+    own = case.newest_before(start.order, start.job)
+    if own is not None:
+        return own
+    resume = case.commands.resume_of(start.job)
+    if resume is None or resume.answer is None or resume.answer.error:
+        return case.newest_before(start.order)
+    named = resume.answer.checkpoint
+    return case.lines.completed.get(named) if named is not None else None
 
 
-def _newest(case: Case, completed: list[Completed]) -> Completed:
-    """The one whose cut is newest: that which was triggered last.
+def _named(case: Case) -> Violated | None:
+    """A job that was resumed from another snapshot than its user asked for: the newest, where none was named."""
+    for one in case.commands.asked:
+        if one.issued.kind != "resume" or one.answer is None or one.answer.error:
+            continue
+        newest = case.newest_before(one.issued.order)
+        wanted = one.issued.checkpoint
+        if wanted is None and newest is not None:
+            wanted = newest.checkpoint
+        if one.answer.checkpoint != wanted:
+            message = f"the job was resumed from checkpoint {one.answer.checkpoint}, and {wanted} was asked for"
+            return _violated(case, one.answer.order, "another snapshot named", message)
+    return None
 
-    Checkpoints may complete out of turn, a savepoint after a checkpoint that was
-    triggered behind it; going back to the savepoint would undo committed rows.
-    """
-    triggered = {
-        (entry.job, entry.checkpoint): entry.order
-        for entry in case.history.journal
-        if isinstance(entry, CheckpointTriggered)
-    }
-    return max(completed, key=lambda entry: (triggered.get((entry.job, entry.checkpoint), entry.order), entry.order))
+
+def _file_missing(case: Case) -> Violated | None:
+    """A snapshot that may still be restored, and cannot be: a file of it is not in the store."""
+    if case.history.snapshots != "files":
+        return None
+    residue = case.history.residue
+    there, kept = set(residue.files), set(residue.retained)
+    for entry in case.history.completed:
+        if not entry.savepoint and entry.checkpoint not in kept:
+            continue
+        for task, handle in entry.handles.items():
+            if handle not in there:
+                return Violated(
+                    difference="file missing",
+                    message=f"checkpoint {entry.checkpoint} is retained, and its file {handle} is gone",
+                    checkpoint=entry.checkpoint,
+                    tasks=(task,),
+                    events=journal_until(case.history, None),
+                )
+    return None
 
 
 def _loads(run: TaskRun) -> bool:
     return run.loaded is not None and run.loaded.state != ""
 
 
-def _choice(case: Case, run: TaskRun, allowed: tuple[Completed, ...], running: bool) -> Violated | None:
+def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) -> Violated | None:
     """Whether a task loaded what its attempt had to begin with, and before any input."""
-    names = " or ".join(f"checkpoint {entry.checkpoint}" for entry in allowed) or "nothing"
+    names = f"checkpoint {allowed.checkpoint}" if allowed is not None else "nothing"
     who = f"{run.task} of attempt {run.attempt}"
     if run.loaded is None or not _loads(run):
         took = running or bool(run.reads or run.applies or run.marks)
-        if allowed and took:
+        if allowed is not None and took:
             message = f"{who} began with nothing, {names} was complete"
             return _violated(case, run.started, "nothing restored", message, run)
         return None
-    if run.loaded.checkpoint not in {entry.checkpoint for entry in allowed}:
+    if allowed is None or run.loaded.checkpoint != allowed.checkpoint:
         message = f"{who} loaded checkpoint {run.loaded.checkpoint}, {names} was to be restored"
         return _violated(case, run.loaded.order, "another snapshot restored", message, run)
     if run.loaded.applies_before:

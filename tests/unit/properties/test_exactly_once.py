@@ -216,8 +216,7 @@ def test_resuming_an_older_snapshot_promises_nothing() -> None:
     toy.settle()
     toy.checkpoint_now()
     toy.end("cancelled")
-    toy.job += 1
-    toy.start(next(entry for entry in toy.seen.completed if entry.checkpoint == older), cause="resumed")
+    toy.resume(older)
     toy.finish()
     assert judged(toy) == Unknown(reason="not promised", detail="resumed from an older snapshot")
 

@@ -118,6 +118,75 @@ def test_a_job_that_failed_without_any_fault() -> None:
     assert difference(toy) == "job failed"
 
 
+def failed(reason: str, *, restarts: int = -1, snapshots: str = "files") -> Toy:
+    toy = recovered()
+    toy.seen.restart_attempts, toy.seen.snapshots = restarts, snapshots
+    toy.end("failed", reason=reason)
+    return toy
+
+
+@pytest.mark.parametrize(("restarts", "excused"), [(0, True), (1, True), (2, False), (8, False)])
+def test_restarts_are_used_up_only_once_there_were_so_many(restarts: int, excused: bool) -> None:
+    toy = failed("restarts are used up", restarts=restarts)  # two attempts were started
+    if excused:
+        assert reason(toy) == "assumption broken"
+    else:
+        assert difference(toy) == "job failed"
+
+
+def test_attempts_of_another_job_use_up_nothing() -> None:
+    toy = recovered()
+    toy.seen.restart_attempts = 1
+    toy.cancel()
+    toy.resume()
+    toy.end("failed", reason="restarts are used up")
+    assert difference(toy) == "job failed"
+
+
+def test_snapshots_that_died_with_the_memory_they_were_in() -> None:
+    assert difference(failed("its memory was lost", restarts=8, snapshots="memory")) == "job failed"
+    for snapshots, expected in (("memory", Unknown), ("files", Violated)):
+        toy = recovered()
+        toy.seen.restart_attempts, toy.seen.snapshots = 8, snapshots
+        toy.note(CoordinatorDown, fault=0)
+        toy.end("failed", reason="its memory was lost")
+        assert isinstance(judged(toy), expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "excused"),
+    [
+        ("fail-read", "the record of checkpoint 1 cannot be read", True),
+        ("fail-read", "the record of checkpoint 9 cannot be read", False),
+        ("fail-read", "something cannot be read", False),
+        ("fail-write", "the record of checkpoint 1 cannot be read", False),
+    ],
+)
+def test_a_snapshot_that_a_fault_made_unreadable_is_named(kind: str, told: str, excused: bool) -> None:
+    toy = recovered()
+    toy.seen.restart_attempts = 8
+    toy.note(FaultFired, fault=1, kind=kind, phase="recovering")
+    toy.end("failed", reason=told)
+    assert isinstance(judged(toy), Unknown if excused else Violated)
+
+
+def test_a_reason_that_an_earlier_job_had_excuses_no_later_one() -> None:
+    toy = recovered()
+    toy.seen.restart_attempts, toy.seen.snapshots = 8, "memory"
+    toy.note(CoordinatorDown, fault=0)
+    toy.cancel()
+    toy.resume()
+    toy.end("failed", reason="its memory was lost")
+    assert difference(toy) == "job failed"
+
+
+def test_a_job_that_failed_for_no_good_reason_is_not_forgiven_when_it_is_resumed() -> None:
+    toy = failed("no idea", restarts=8)
+    toy.resume()
+    toy.finish()
+    assert difference(toy) == "job failed"
+
+
 def test_a_failed_job_that_was_resumed_is_judged_by_what_followed() -> None:
     toy = recovered()
     toy.end("failed", reason="restart attempts exhausted")

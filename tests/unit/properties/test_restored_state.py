@@ -10,7 +10,15 @@ from histories import correct_runs, counting, recovered
 from toy import Toy
 
 from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptRunning, History, Loaded, StoredState, TaskRun
+from cutproof.properties.history import (
+    AttemptRunning,
+    CommandIssued,
+    CommandReturned,
+    History,
+    Loaded,
+    StoredState,
+    TaskRun,
+)
 from cutproof.properties.restored_state import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
@@ -151,19 +159,16 @@ def test_a_snapshot_that_never_completed() -> None:
     assert difference(toy) == "another snapshot restored"
 
 
-def test_tasks_that_do_not_restore_the_same() -> None:
+def test_a_task_that_restores_another_snapshot_than_the_rest() -> None:
     toy = recovered()
     toy.stop()
-    toy.job = 2
-    toy.start(toy.seen.completed[-1])
-    toy.seen.completed[-1].savepoint = False
-    toy.seen.completed[0].savepoint = True
+    toy.resume()
     held = next(run.loaded for run in toy.seen.runs if run.job == 2 and run.task == "count-0")
     assert held is not None
     held.checkpoint = toy.seen.completed[0].checkpoint
     first = next(one for one in toy.seen.stored if one.checkpoint == held.checkpoint and one.task == "count-0")
     held.state = first.state
-    assert difference(toy) == "tasks restored different snapshots"
+    assert difference(toy) == "another snapshot restored"
 
 
 def test_nothing_restored_though_something_was_complete() -> None:
@@ -188,16 +193,93 @@ def test_input_before_state() -> None:
     assert difference(toy) == "input before state"
 
 
-@pytest.mark.parametrize("savepoint", [True, False])
-def test_a_resumed_job_may_begin_with_its_savepoint_or_the_newest(savepoint: bool) -> None:
+def cancelled_behind_a_savepoint() -> tuple[Toy, int, int]:
+    """A cancelled job, its savepoint, and the newer checkpoint."""
     toy = recovered()
-    wanted = toy.checkpoint_now(savepoint=True)
+    savepoint = toy.checkpoint_now(savepoint=True)
+    toy.read("numbers-0")
     newest = toy.checkpoint_now()
     toy.cancel()
-    toy.job += 1
-    chosen = wanted if savepoint else newest
-    toy.start(next(entry for entry in toy.seen.completed if entry.checkpoint == chosen))
+    return toy, savepoint, newest
+
+
+def test_a_resumed_job_may_begin_with_the_snapshot_that_its_user_named() -> None:
+    toy, savepoint, _ = cancelled_behind_a_savepoint()
+    toy.resume(savepoint)
     assert isinstance(judged(toy), Holds)
+
+
+def test_a_resumed_job_does_not_choose_an_older_savepoint_by_itself() -> None:
+    toy, savepoint, newest = cancelled_behind_a_savepoint()
+    toy.resume(savepoint)
+    issued = next(one for one in toy.seen.journal if isinstance(one, CommandIssued) and one.kind == "resume")
+    returned = next(one for one in toy.seen.journal[::-1] if isinstance(one, CommandReturned))
+    issued.checkpoint = None
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "another snapshot named"
+    assert verdict.message == f"the job was resumed from checkpoint {savepoint}, and {newest} was asked for"
+    returned.checkpoint = newest
+    assert difference(toy) == "another snapshot restored"
+
+
+def test_a_resumed_job_that_nobody_answered_for_begins_with_the_newest() -> None:
+    toy, savepoint, newest = cancelled_behind_a_savepoint()
+    toy.job += 1
+    toy.start(next(entry for entry in toy.seen.completed if entry.checkpoint == savepoint))
+    assert difference(toy) == "another snapshot restored"
+    toy.kill("count-0")
+    toy.start(next(entry for entry in toy.seen.completed if entry.checkpoint == newest))
+    assert difference(toy) == "another snapshot restored"
+
+
+def test_a_resumed_job_that_begins_afresh() -> None:
+    toy, _, _ = cancelled_behind_a_savepoint()
+    toy.resume()
+    next(entry for entry in toy.seen.journal[::-1] if isinstance(entry, CommandReturned)).checkpoint = None
+    assert difference(toy) == "another snapshot named"
+
+
+def test_a_resume_that_was_refused_names_nothing() -> None:
+    toy, _, _ = cancelled_behind_a_savepoint()
+    toy.note(CommandIssued, command=7, kind="resume")
+    toy.note(CommandReturned, command=7, error="no coordinator answers")
+    toy.resume()
+    assert isinstance(judged(toy), Holds)
+
+
+@pytest.mark.parametrize("savepoint", [True, False])
+def test_a_file_of_a_retained_snapshot_is_missing(savepoint: bool) -> None:
+    toy = recovered()
+    number = toy.checkpoint_now(savepoint=savepoint)
+    if savepoint:
+        toy.checkpoint_now()
+    history = toy.history()
+    if savepoint:  # a user's, whatever the job says of it
+        history.residue.retained.remove(number)
+    handle = toy.seen.completed[1].handles["count-0"]
+    history.residue.files.remove(handle)
+    verdict = check(Case(toy.workload, toy.topology, history))
+    assert isinstance(verdict, Violated)
+    assert (verdict.difference, verdict.checkpoint, verdict.tasks) == ("file missing", number, ("count-0",))
+    assert handle in verdict.message
+
+
+def test_snapshots_in_memory_have_no_files() -> None:
+    toy = recovered()
+    history = toy.history()
+    history.residue.files.clear()
+    assert isinstance(check(Case(toy.workload, toy.topology, history)), Violated)
+    history.snapshots = "memory"
+    assert isinstance(check(Case(toy.workload, toy.topology, history)), Holds)
+
+
+def test_files_of_a_subsumed_snapshot_are_not_missed() -> None:
+    toy = recovered()
+    toy.checkpoint_now()
+    history = toy.history()
+    assert not set(toy.seen.completed[0].handles.values()) & set(history.residue.files)
+    assert isinstance(check(Case(toy.workload, toy.topology, history)), Holds)
 
 
 def test_a_savepoint_that_completed_out_of_turn_is_not_the_newest() -> None:

@@ -187,8 +187,7 @@ def test_a_read_off_the_line_is_not_judged() -> None:
     toy.checkpoint_now()
     toy.look()
     toy.cancel()
-    toy.job += 1
-    toy.start(toy.seen.completed[0])
+    toy.resume(toy.seen.completed[0].checkpoint)
     toy.checkpoint_now()
     assert not isinstance(judged(toy), Violated)
 

@@ -259,10 +259,13 @@ class Toy(Dataflow):
         self.end("cancelled", checkpoint=self.seen.completed[-1].checkpoint if self.seen.completed else None)
         self.note(CommandReturned, command=1)
 
-    def resume(self) -> None:
-        """A new job from the newest completed snapshot."""
+    def resume(self, checkpoint: int | None = None) -> None:
+        """A new job from the newest completed snapshot, or from the one that its user names."""
+        named = next((entry for entry in self.seen.completed if entry.checkpoint == checkpoint), self.newest)
         self.job += 1
-        self.start(self.newest, cause="resumed")
+        self.note(CommandIssued, command=2, kind="resume", checkpoint=checkpoint)
+        self.note(CommandReturned, command=2, checkpoint=named.checkpoint if named else None)
+        self.start(named, cause="resumed")
 
     def wander(self, steps: int, kills: int = 1) -> None:
         """Random but correct happenings; running when it returns."""
