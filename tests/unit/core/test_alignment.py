@@ -104,18 +104,67 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         C(2, ((3, 1),)),
         [Begin(2)],
     ),
-    "counted: of an aborted one": (C(0, (), (1, 2)), BarrierCame(1, 0), TWO, C(1, (), (2,)), [GiveUp(1, False)]),
+    "… and forgets what was given up below it": (
+        C(0, ((3, 1),), (2, 5), (1, 4)),
+        BarrierCame(3, 1),
+        TWO,
+        C(3, (), (5,), (4,)),
+        [Begin(3)],
+    ),
+    "counted: the older beside a newer one that was given up": (
+        C(0, ((1, 1),), (), (2,)),
+        BarrierCame(1, 1),
+        TWO,
+        C(1, (), (), (2,)),
+        [Begin(1)],
+    ),
+    "counted: of an aborted one": (
+        C(0, ((1, 1),), (2, 3)),
+        BarrierCame(2, 0),
+        TWO,
+        C(0, ((1, 1),), (3,), (2,)),
+        [GiveUp(2, False)],
+    ),
+    "counted: of one that was given up": (C(0, (), (), (1,)), BarrierCame(1, 1), TWO, C(0, (), (), (1,)), []),
     "counted: of an older one": (C(2), BarrierCame(2, 0), TWO, C(2), []),
     "counted: cancelled amid counting": (
         C(0, ((1, 1), (2, 1))),
         CancelCame(1, 1),
         TWO,
-        C(1, ((2, 1),)),
+        C(0, ((2, 1),), (), (1,)),
         [GiveUp(1, True)],
     ),
-    "counted: cancelled after the abort": (C(0, (), (1,)), CancelCame(1, 0), TWO, C(1), [GiveUp(1, False)]),
+    "counted: cancelled amid an older one": (
+        C(0, ((1, 1), (2, 1))),
+        CancelCame(2, 1),
+        TWO,
+        C(0, ((1, 1),), (), (2,)),
+        [GiveUp(2, True)],
+    ),
+    "counted: cancelled before any barrier": (
+        C(0, ((1, 1),), (3,)),
+        CancelCame(2, 0),
+        TWO,
+        C(0, ((1, 1),), (3,), (2,)),
+        [GiveUp(2, True)],
+    ),
+    "counted: cancelled after the abort": (
+        C(0, ((1, 1),), (2,)),
+        CancelCame(2, 0),
+        TWO,
+        C(0, ((1, 1),), (), (2,)),
+        [GiveUp(2, False)],
+    ),
+    "counted: cancelled on every channel": (C(0, (), (), (1,)), CancelCame(1, 1), TWO, C(0, (), (), (1,)), []),
     "counted: cancelled when over": (C(2), CancelCame(1, 0), TWO, C(2), []),
-    "counted: aborted amid counting": (C(0, ((1, 1), (2, 1))), AbortCame(1), TWO, C(1, ((2, 1),)), [GiveUp(1, False)]),
+    "counted: aborted amid counting": (
+        C(0, ((1, 1), (2, 1)), (3,)),
+        AbortCame(2),
+        TWO,
+        C(0, ((1, 1),), (3,), (2,)),
+        [GiveUp(2, False)],
+    ),
+    "counted: aborted when given up": (C(0, (), (), (1,)), AbortCame(1), TWO, C(0, (), (), (1,)), []),
     "counted: aborted before any barrier": (C(0, (), (3,)), AbortCame(2), TWO, C(0, (), (2, 3)), []),
     "counted: aborted twice": (C(0, (), (2,)), AbortCame(2), TWO, C(0, (), (2,)), []),
     "counted: aborted when over": (C(2), AbortCame(2), TWO, C(2), []),
@@ -162,7 +211,7 @@ class AlignmentModel(RuleBasedStateMachine):
     """Channels that deliver barriers or cancel barriers in order, and a coordinator that aborts.
 
     The model knows only what was delivered and when.  A checkpoint must begin
-    exactly when the barrier of the last channel comes in and nobody aborted it
+    exactly when the barrier of the last channel comes in and nobody gave it up
     before.
     """
 
@@ -211,21 +260,34 @@ class AlignmentModel(RuleBasedStateMachine):
         checkpoint = CheckpointId(self.latest[channel] + 1 + skips)
         self.latest[channel] = checkpoint
         if not is_barrier:
-            self.feed(CancelCame(checkpoint, channel))
+            self.judge_cancel(checkpoint, checkpoint in self.given_up, self.feed(CancelCame(checkpoint, channel)))
             return
         arrived = self.barriers.setdefault(checkpoint, set())
         arrived.add(channel)
-        complete = len(arrived) == self.inputs and checkpoint not in self.aborted
+        is_given_up = checkpoint in self.given_up
+        complete = len(arrived) == self.inputs and not is_given_up and checkpoint not in self.aborted
         actions = self.feed(BarrierCame(checkpoint, channel))
-        if self.blocking:
-            assert (Begin(checkpoint) in actions) == complete
+        assert (Begin(checkpoint) in actions) == complete
+        if not complete:
+            self.judge_barrier(checkpoint, is_given_up, actions)
 
     @rule(ahead=st.integers(-1, 2))
     def abort(self, ahead: int) -> None:
         checkpoint = CheckpointId(max(1, max(self.latest) + ahead))
         if checkpoint not in self.begun:
             self.aborted.add(checkpoint)
-        self.feed(AbortCame(checkpoint))
+        self.judge_abort(checkpoint, checkpoint in self.given_up, self.feed(AbortCame(checkpoint)))
+
+    def judge_barrier(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        """What a barrier that does not complete its checkpoint may set off."""
+
+    def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        """What a cancel barrier may set off."""
+        assert Begin(checkpoint) not in actions
+
+    def judge_abort(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        """What an abort may set off."""
+        assert Begin(checkpoint) not in actions
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()
@@ -248,9 +310,26 @@ class AlignmentModel(RuleBasedStateMachine):
 
 
 class CountingModel(AlignmentModel):
-    """At-least-once: the same promises about what is begun, and no channel is ever set aside."""
+    """At-least-once: no channel is ever set aside, and a checkpoint's fate touches no other one.
+
+    Whoever hears first that a checkpoint is given up says so once to those
+    downstream: at its first barrier or cancel barrier when it was aborted before,
+    and at the abort when some of its barriers have come in.
+    """
 
     blocking = False
+
+    def judge_barrier(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        told = checkpoint in self.aborted and not is_given_up
+        assert actions == ([GiveUp(checkpoint, declined=False)] if told else [])
+
+    def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        declined = checkpoint not in self.aborted
+        assert actions == ([] if is_given_up else [GiveUp(checkpoint, declined)])
+
+    def judge_abort(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        counted = checkpoint in self.barriers and checkpoint > max(self.begun, default=0)
+        assert actions == ([GiveUp(checkpoint, declined=False)] if counted and not is_given_up else [])
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()

@@ -37,13 +37,13 @@ from sinks import (
 
 from cutproof.reference_impl.core.effects import Persist, SetTimer, Taken
 from cutproof.reference_impl.core.events import TimerFired
+from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.state import Sealed, TaskState
 from cutproof.reference_impl.core.transactions import (
     Begin,
     Commit,
     Denied,
     Fence,
-    Flush,
     PreCommit,
     Write,
 )
@@ -115,23 +115,35 @@ def test_an_empty_epoch_waits_for_the_seal_before_it() -> None:
     sink = up(transactional())
     give(sink, 1)
     seal = number(take(sink, barrier(5)), PreCommit)
-    effects = take(sink, barrier(6))
-    assert asked(effects) == [Flush(**BY)]
-    assert len(effects) == 2
-    assert only(Persist, answered(sink, seal)).checkpoint == 5
-    persist = only(Persist, answered(sink, number(effects, Flush)))
-    assert (persist.checkpoint, persist.snapshot.materialise().transactions) == (6, [Sealed(FIRST, 5)])
+    assert take(sink, barrier(6)) == [Taken(6)]
+    first, second = answered(sink, seal)
+    assert (first.checkpoint, second.checkpoint) == (5, 6)
+    assert second.snapshot.materialise().transactions == [Sealed(FIRST, 5)]
 
 
-def test_two_seals_under_way_each_hold_back_their_own_snapshot() -> None:
+def two_seals() -> tuple[TransactionalSink, int, int]:
+    """A sink with two pre-commits on their way, and their numbers."""
     sink = up(transactional())
     give(sink, 1)
     first = number(take(sink, barrier(5)), PreCommit)
     give(sink, 2)
-    second = number(take(sink, barrier(6)), PreCommit)
+    return sink, first, number(take(sink, barrier(6)), PreCommit)
+
+
+def test_two_seals_under_way_each_hold_back_their_own_snapshot() -> None:
+    sink, first, second = two_seals()
     assert only(Persist, answered(sink, first)).checkpoint == 5
     state = only(Persist, answered(sink, second)).snapshot.materialise()
     assert state.transactions == [Sealed(FIRST, 5), Sealed(SECOND, 6)]
+
+
+def test_a_snapshot_waits_for_every_seal_that_it_names() -> None:
+    """The newer seal is answered first, and the older one only when it is asked again."""
+    sink, first, second = two_seals()
+    assert answered(sink, first, SILENCE) == [SetTimer(f"retry {first}", RETRY_US)]
+    assert answered(sink, second) == [], "the first transaction may be lost yet"
+    older, newer = answered(sink, first)
+    assert (older.checkpoint, newer.checkpoint) == (5, 6)
 
 
 def test_an_unanswered_seal_is_asked_again() -> None:

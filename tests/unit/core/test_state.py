@@ -22,7 +22,6 @@ states = st.builds(
     rotations=st.lists(st.integers(0, 9)),
     turn=st.integers(0, 9),
     serial=st.integers(0, 99),
-    ended=st.booleans(),
 )
 STATE = TaskState(positions={0: 7}, entries=[(0, None, 3, 4)], transactions=[Sealed("t", 5)])
 
