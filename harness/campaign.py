@@ -162,11 +162,11 @@ def promised_by(defect: str | None) -> str:
 
 
 def exit_code_of(summary: Summary, profile: Profile, *, confirmed: bool) -> ExitCode:
-    """`confirmed`: an unexpected violation that both judges saw; it outweighs what failed besides."""
-    if summary.interrupted:
-        return ExitCode.INTERRUPTED
+    """`confirmed`: an unexpected violation that both judges saw; it outweighs whatever came later."""
     if confirmed:
         return ExitCode.VIOLATED
+    if summary.interrupted:
+        return ExitCode.INTERRUPTED
     if summary.failures:
         return ExitCode.HARNESS_FAILED
     return ExitCode.FELL_SHORT if falls_short(profile, summary) else ExitCode.HELD

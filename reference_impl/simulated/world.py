@@ -326,7 +326,8 @@ class World:
         """A job that nothing ends is frozen once a complete checkpoint covers all there was."""
         if self.job_over:
             return
-        idle = self._so_far() == self._at_trigger.get(checkpoint) and not any(one.polling for one in self.live())
+        whole = all(one.alive and not one.polling for one in self._latest.values())
+        idle = whole and self._so_far() == self._at_trigger.get(checkpoint)
         if idle and not self.is_busy and not self.freezing:
             self.freezing = True
             self._freeze()
@@ -335,7 +336,9 @@ class World:
         """No checkpoint is triggered any more; stop when the last one is done with."""
         if self.job_over or not self.freezing:
             return
-        if self.phase == "running":
+        if not all(one.alive for one in self._latest.values()):
+            self.freezing = False
+        elif self.phase == "running":
             self.loop.stopped = True
         elif self.is_busy or self.phase == "recovering":
             self.freezing = False

@@ -181,7 +181,7 @@ def test_a_correct_engine_holds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("summary", "confirmed", "code"),
     [
-        (Summary(failures=["x"], interrupted=True), True, ExitCode.INTERRUPTED),
+        (Summary(failures=["x"], interrupted=True), True, ExitCode.VIOLATED),
         (Summary(failures=["x"]), True, ExitCode.VIOLATED),
         (Summary(failures=["x"], interrupted=True), False, ExitCode.INTERRUPTED),
         (Summary(failures=["x"], shortfalls=["y"]), False, ExitCode.HARNESS_FAILED),
