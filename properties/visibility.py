@@ -17,13 +17,15 @@ died with rows not yet committed.
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from .case import Case
-from .history import Completed, Mark, TaskRun, Transaction
+from .history import Completed, Read, Transaction
+from .line import INFINITE
 from .replay import is_determined
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
@@ -43,58 +45,82 @@ def check(case: Case) -> Verdict:
     if seen is not None:
         return seen
     exercised = sum(_died_with_rows(case, one) for one in case.history.transactions)
-    exercised += sum(_reads_while_waiting(case, bounds, one) for one in case.history.transactions)
+    exercised += _reads_while_waiting(bounds, case.history.reads, case.history.transactions)
     if exercised:
         return Holds(exercised=exercised)
     return Unknown(reason="not exercised", detail="no read came before a completion, no attempt died with rows")
 
 
+class _Writer:
+    """Where the completed snapshots of one attempt of a sink subtask lie among the records it took."""
+
+    def __init__(self, marked: Iterable[tuple[int, Completed]]) -> None:
+        """`marked`: (records taken before it, snapshot), in any order."""
+        pairs = sorted(marked, key=lambda pair: pair[0])
+        self.applies = [applies for applies, _ in pairs]
+        self.completed = [entry for _, entry in pairs]
+        self.at = {entry.checkpoint: applies for applies, entry in pairs}
+        self._first = list(accumulate(reversed(self.completed), _earlier))[::-1]
+
+    def within(self, first: int, last: int) -> Completed | None:
+        """A snapshot that lies behind the `first` record taken and before the `last`."""
+        at = bisect_left(self.applies, first)
+        return self.completed[at] if at < len(self.applies) and self.applies[at] < last else None
+
+    def covering(self, last: int) -> Completed | None:
+        """The first completed snapshot at or behind a record."""
+        at = bisect_left(self.applies, last)
+        return self._first[at] if at < len(self._first) else None
+
+
+def _earlier(one: Completed, other: Completed) -> Completed:
+    return min(one, other, key=lambda entry: entry.order)
+
+
 class _Bounds:
-    """Where the completed snapshots of a writer lie among the records it took."""
+    """Where the completed snapshots of every writer lie."""
 
     def __init__(self, case: Case) -> None:
-        self.runs = case.runs
-        self.mark = case.lines.mark
-        self.completed: dict[int, list[Completed]] = {}
+        self._lines = case.lines
+        self._completed: dict[int, list[Completed]] = {}
         for entry in case.history.completed:
-            self.completed.setdefault(entry.attempt, []).append(entry)
+            self._completed.setdefault(entry.attempt, []).append(entry)
+        self._writers: dict[tuple[str, int], _Writer] = {}
 
-    def run(self, transaction: Transaction) -> TaskRun | None:
-        return self.runs.get((transaction.task, transaction.attempt))
+    def observed(self, transaction: Transaction) -> bool:
+        return (transaction.task, transaction.attempt) in self._lines.runs
 
-    def marks(self, transaction: Transaction) -> list[tuple[Mark, Completed]]:
-        """The marks of completed snapshots that the transaction's writer took."""
+    def writer(self, transaction: Transaction) -> _Writer:
         task, attempt = transaction.task, transaction.attempt
-        pairs = ((self.mark(task, attempt, entry.checkpoint), entry) for entry in self.completed.get(attempt, ()))
-        return [(mark, entry) for mark, entry in pairs if mark is not None]
+        if (task, attempt) not in self._writers:
+            marks = ((self._lines.mark(task, attempt, one.checkpoint), one) for one in self._completed.get(attempt, ()))
+            self._writers[task, attempt] = _Writer((mark.applies, one) for mark, one in marks if mark is not None)
+        return self._writers[task, attempt]
 
     def covering(self, transaction: Transaction) -> Completed | None:
         """The first completed snapshot at or behind all rows of the transaction."""
-        last = max(transaction.applied)
-        return min(
-            (entry for mark, entry in self.marks(transaction) if mark.applies >= last),
-            key=lambda entry: entry.order,
-            default=None,
-        )
+        return self.writer(transaction).covering(max(transaction.applied))
 
 
 def _one_epoch(case: Case, bounds: _Bounds, transaction: Transaction) -> Violated | None:
     if not transaction.rows:
         return None
     first, last = min(transaction.applied), max(transaction.applied)
-    for mark, entry in bounds.marks(transaction):
-        if first <= mark.applies < last:
-            message = f"transaction {transaction.name} holds rows from both sides of checkpoint {entry.checkpoint}"
-            return _violated(case, "rows of two epochs", message, transaction, entry.checkpoint)
-        if entry.checkpoint == transaction.checkpoint and first > mark.applies:
-            message = f"transaction {transaction.name}, sealed for checkpoint {entry.checkpoint}, holds rows after it"
-            return _violated(case, "rows of two epochs", message, transaction, entry.checkpoint)
+    writer = bounds.writer(transaction)
+    between = writer.within(first, last)
+    if between is not None:
+        message = f"transaction {transaction.name} holds rows from both sides of checkpoint {between.checkpoint}"
+        return _violated(case, "rows of two epochs", message, transaction, between.checkpoint)
+    sealed = transaction.checkpoint
+    if sealed is not None and first > writer.at.get(sealed, first):
+        message = f"transaction {transaction.name}, sealed for checkpoint {sealed}, holds rows after it"
+        return _violated(case, "rows of two epochs", message, transaction, sealed)
     return None
 
 
 def _commit_covered(case: Case, bounds: _Bounds, transaction: Transaction) -> Violated | None:
     asked = [order for order in (transaction.commit_requested, transaction.committed) if order is not None]
-    if not asked or not transaction.rows or bounds.run(transaction) is None:
+    if not asked or not transaction.rows or not bounds.observed(transaction):
         return None
     if transaction.prepared is None and transaction.committed is not None:
         message = f"transaction {transaction.name} was committed without having been sealed"
@@ -119,27 +145,61 @@ def _reads_within(case: Case) -> Violated | None:
     if case.expected.follows_applies and not is_determined(case.workload, case.topology):
         return None
     orders, newest_after = _newest(case)
-    owed: dict[int, Counter[Row]] = {}
-    judged: set[tuple[int, int]] = set()
+    early = _Early(case)
     for read in case.history.reads:
         before = bisect_left(orders, read.ended)
         newest = newest_after[before - 1] if before else -1
-        if newest is None or (newest, read.rows) in judged:
+        if newest is None or not early.move(newest, read.rows):
             continue
-        judged.add((newest, read.rows))
-        if newest not in owed:
-            owed[newest] = case.expected.rows_up_to(newest)
-        early = Counter(case.history.committed[: read.rows]) - owed[newest]
-        if early:
-            what = f"checkpoint {newest} was the newest complete" if newest >= 0 else "no checkpoint was complete"
-            return Violated(
-                difference="rows seen too early",
-                message=f"a reader saw {early.total()} rows that no snapshot covered: {what}",
-                records=_rows(list(early.elements())),
-                checkpoint=newest if newest >= 0 else None,
-                events=journal_until(case.history, read.ended),
-            )
+        what = f"checkpoint {newest} was the newest complete" if newest >= 0 else "no checkpoint was complete"
+        rows = early.rows()
+        return Violated(
+            difference="rows seen too early",
+            message=f"a reader saw {len(rows)} rows that no snapshot covered: {what}",
+            records=_rows(rows),
+            checkpoint=newest if newest >= 0 else None,
+            events=journal_until(case.history, read.ended),
+        )
     return None
+
+
+class _Early:
+    """The rows that a reader saw and that are not owed yet.
+
+    What was seen and what is owed both grow from read to read, so that each
+    read costs what is new in it and no more.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._committed = case.history.committed
+        self._owed = sorted((at, rows) for at, rows in case.expected.rows().items() if rows)
+        self._seen = 0
+        self._epochs = 0
+        self._balance: Counter[Row] = Counter()
+        self._excess = 0
+
+    def move(self, epoch: int, seen: int) -> int:
+        """How many of the first `seen` committed rows are not owed up to an epoch."""
+        seen = min(seen, len(self._committed))
+        self._shift(self._committed[self._seen : seen], 1)
+        self._shift(self._committed[seen : self._seen], -1)
+        self._seen = seen
+        while self._epochs < len(self._owed) and self._owed[self._epochs][0] <= epoch:
+            self._shift(self._owed[self._epochs][1], -1)
+            self._epochs += 1
+        while self._epochs and self._owed[self._epochs - 1][0] > epoch:
+            self._epochs -= 1
+            self._shift(self._owed[self._epochs][1], 1)
+        return self._excess
+
+    def _shift(self, rows: Iterable[Row], by: int) -> None:
+        for row in rows:
+            before = self._balance[row]
+            self._balance[row] = before + by
+            self._excess += max(before + by, 0) - max(before, 0)
+
+    def rows(self) -> list[Row]:
+        return list((+self._balance).elements())
 
 
 def _newest(case: Case) -> tuple[list[int], list[int | None]]:
@@ -159,14 +219,31 @@ def _died_with_rows(case: Case, transaction: Transaction) -> bool:
     return transaction.committed is None or transaction.committed > run.ended
 
 
-def _reads_while_waiting(case: Case, bounds: _Bounds, transaction: Transaction) -> int:
-    """How many reads fell between the seal of a transaction's rows and the completion that covers them."""
-    if not transaction.rows or transaction.prepared is None:
-        return 0
-    sealed, covering = transaction.prepared, bounds.covering(transaction)
-    return sum(
-        read.began >= sealed and (covering is None or read.ended < covering.order) for read in case.history.reads
+def _reads_while_waiting(bounds: _Bounds, reads: Iterable[Read], transactions: Iterable[Transaction]) -> int:
+    """How many reads fell between the seal of a transaction's rows and the completion that covers
+    them, for all transactions together."""
+    sealed = sorted(
+        ((one.prepared, _covered_at(bounds, one)) for one in transactions if one.rows and one.prepared is not None),
+        reverse=True,
     )
+    waiting: list[int] = []
+    uncovered = found = 0
+    for read in sorted(reads, key=lambda read: read.began):
+        while sealed and sealed[-1][0] <= read.began:
+            covered = sealed.pop()[1]
+            if covered == INFINITE:
+                uncovered += 1
+            else:
+                heapq.heappush(waiting, covered)
+        while waiting and waiting[0] <= read.began:
+            heapq.heappop(waiting)
+        found += uncovered + sum(covered > read.ended for covered in waiting)
+    return found
+
+
+def _covered_at(bounds: _Bounds, transaction: Transaction) -> int:
+    covering = bounds.covering(transaction)
+    return INFINITE if covering is None else covering.order
 
 
 def _rows(rows: Sequence[Row]) -> tuple[str, ...]:

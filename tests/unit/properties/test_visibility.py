@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from histories import correct_runs, counting, joining, recovered
 from toy import Toy
 
 from cutproof.properties.case import Case
-from cutproof.properties.history import Read, Transaction
+from cutproof.properties.history import (
+    AttemptStarted,
+    Completed,
+    History,
+    Mark,
+    Read,
+    Stored,
+    TaskRun,
+    Transaction,
+)
 from cutproof.properties.verdict import Holds, Unknown, Violated
 from cutproof.properties.visibility import check
+from cutproof.properties.workload import SINK, Edge, Input, Topology, Workload, origin_of
 
 
 def judged(toy: Toy) -> Holds | Violated | Unknown:
@@ -196,3 +208,69 @@ def test_a_writer_that_nobody_observed_is_not_judged() -> None:
     toy = finished()
     toy.history().runs = [run for run in toy.seen.runs if run.operator != "sink"]
     assert not isinstance(judged(toy), Violated)
+
+
+def long_run(checkpoints: int) -> Case:
+    """One source and one sink, a record and a read between every two checkpoints."""
+    source = Input(name="numbers", splits=(tuple((1, at, at + 1) for at in range(checkpoints)),))
+    topology = Topology(
+        parallelism={"numbers": 1, SINK: 1},
+        edges=(Edge(sender="numbers", receiver=SINK, partitioning="forward"),),
+    )
+    history = History(subject="toy", guarantee="exactly-once", sink="transactional")
+    history.journal = [AttemptStarted(order=0, at_us=0, attempt=1, job=1)]
+    common = {"subtask": 0, "attempt": 1, "job": 1, "started": 0}
+    reader = TaskRun(task="numbers-0", operator="numbers", inputs=[], outputs=["numbers-0>sink-0"], **common)
+    writer = TaskRun(task="sink-0", operator=SINK, inputs=["numbers-0>sink-0"], outputs=[], **common)
+    history.runs = [reader, writer]
+    for at in range(checkpoints):
+        order, number = at * 10, at + 1
+        reader.reads.append((0, at))
+        writer.applies.append((0, origin_of(0, at)))
+        marked = {"checkpoint": number, "order": order, "at_us": order}
+        reader.marks.append(Mark(**marked, reads=number, applies=0, received=[], sent=[number]))
+        writer.marks.append(Mark(**marked, reads=0, applies=number, received=[number], sent=[]))
+        state = f'{{"positions": {{"0": {number}}}}}'
+        handles = {}
+        for task, text in (("numbers-0", state), ("sink-0", "")):
+            handles[task] = f"{number}/{task}"
+            history.stored.append(
+                Stored(checkpoint=number, task=task, attempt=1, order=order, at_us=0, handle=handles[task], state=text)
+            )
+        history.reads.append(Read(began=order + 2, ended=order + 3, rows=at))
+        history.completed.append(
+            Completed(checkpoint=number, job=1, attempt=1, order=order + 4, at_us=0, handles=handles)
+        )
+        sealed = Transaction(name=str(number), task="sink-0", attempt=1, begun=order, rows=[(1, at, at + 1, 0)])
+        sealed.applied, sealed.checkpoint, sealed.prepared = [number], number, order + 1
+        sealed.commit_requested, sealed.committed, sealed.status = order + 5, order + 6, "committed"
+        history.transactions.append(sealed)
+        history.committed += sealed.rows
+    return Case(Workload(name="long", inputs=(source,)), topology, history)
+
+
+def test_thousands_of_checkpoints_are_judged_in_moments() -> None:
+    case = long_run(4_000)
+    began = time.process_time()
+    assert check(case) == Holds(exercised=4_000)
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("at", [0, 1_500, 3_998])
+def test_one_early_row_in_a_long_run(at: int) -> None:
+    case = long_run(4_000)
+    case.history.reads[at].rows += 1
+    verdict = check(case)
+    assert isinstance(verdict, Violated)
+    assert verdict.records == (f"key 1, value {at}, tag {at + 1}",)
+
+
+def test_a_reader_that_goes_back_sees_no_more_than_before() -> None:
+    case = long_run(10)
+    case.history.reads.append(Read(began=5, ended=6, rows=1))
+    case.history.reads.append(Read(began=95, ended=96, rows=10))
+    assert isinstance(check(case), Holds)
+    case.history.reads.append(Read(began=5, ended=6, rows=2))
+    verdict = check(case)
+    assert isinstance(verdict, Violated)
+    assert verdict.message == "a reader saw 1 rows that no snapshot covered: checkpoint 1 was the newest complete"
