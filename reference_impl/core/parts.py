@@ -128,6 +128,10 @@ class SinkRecovery(Part):
         """Shut out older attempts before anything is listed."""
         return Fence(writer=writer, attempt=attempt)
 
+    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
+        """What of the restored snapshot's transactions is this sink's now: all of them."""
+        return list(restored)
+
     def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
         """Everything in the restored snapshot: its checkpoint is complete."""
         return list(restored)

@@ -242,7 +242,7 @@ class TransactionalSink(SinkTask):
     # -- recovery and the end ------------------------------------------------------
 
     def take_over(self, state: TaskState) -> None:
-        self.sealed = list(state.transactions)
+        self.sealed = self.parts.sink_recovery.taken_over(state.transactions)
         self._serial = state.serial
 
     def _recover(self, outcome: Done) -> list[Effect]:

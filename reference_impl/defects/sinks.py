@@ -65,23 +65,17 @@ class ForgetsFailed(Committing):
 class KeepsOneOfMany(SinkRecovery):
     """I12: restored transactions are kept by subtask alone, so that one displaces the others."""
 
-    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
         self.reached = self.reached or len(restored) > 1
         return list(restored[-1:])
-
-    def to_abort(self, restored: Sequence[Sealed], unfinished: Unfinished) -> list[str]:
-        return super().to_abort(restored[-1:], unfinished)
 
 
 class AbortsRestored(SinkRecovery):
     """I19: what the restored snapshot holds is rolled back, though its positions are past it."""
 
-    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
         self.reached = self.reached or bool(restored)
         return []
-
-    def to_abort(self, restored: Sequence[Sealed], unfinished: Unfinished) -> list[str]:
-        return super().to_abort((), unfinished)
 
 
 class Rotation:
@@ -223,7 +217,7 @@ DEFECTS = (
         id="I12",
         upstream="FLINK-29627 / 29509 / 29512 (DELTA#467)",
         title="restored transactions displace each other",
-        invariant="progress",
+        invariant="exactly-once",
         replacements=lambda: {"sink_recovery": KeepsOneOfMany()},
     ),
     Defect(
