@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from .case import Case
+from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file
 from .history import History, Read, SnapshotDeleted, TaskFailed, Transaction
 from .lies import (
     Alteration,
@@ -279,5 +280,9 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "leave a transaction open": _leave_transaction,
     "leave a file": _leave_file,
     "fail without a fault": _fail_unexplained,
+    "drop the command that ended a job": drop_command,
+    "answer a command with a savepoint that is not there": answer_with_nothing,
+    "begin with another snapshot": begin_with_another,
+    "lose a retained file": lose_file,
 }
 """Every lie by its name."""
