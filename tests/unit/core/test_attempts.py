@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conductor import (
     OP,
     SINK,
@@ -27,6 +28,7 @@ from cutproof.reference_impl.core.effects import (
     Tell,
 )
 from cutproof.reference_impl.core.events import JobRecord
+from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.messages import Cancel, Deploy, Running
 from cutproof.reference_impl.core.state import TaskState
 
@@ -198,3 +200,19 @@ def test_restarts_are_used_up_in_the_end() -> None:
     assert end(job.saved()) == ("failed", None, wanted)
     assert job.lose() == []
     assert job.timer("restart") == []
+
+
+@pytest.mark.parametrize(
+    ("held", "missing"), [((SOURCE, SINK), "op-0"), ((OP,), "source-0, sink-0")], ids=["one", "several"]
+)
+def test_a_snapshot_that_lacks_a_state_ends_the_job_by_name(held: tuple[TaskId, ...], missing: str) -> None:
+    """No task starts from nothing where the others have a past."""
+    partial = complete_snapshot(3, handles={task: handle(3, task) for task in held})
+    job = Conductor(sink="plain", coordinator={"initial": (partial,)})
+    effects = job.start()
+    assert deployed(effects) == {}
+    (save,) = of(SaveJob, effects)
+    assert (save.record.closing, save.record.reason) == ("failed", f"checkpoint 3 holds no state of {missing}")
+    effects = job.saved()
+    assert deployed(effects) == {}
+    assert end(effects) == ("failed", 3, f"checkpoint 3 holds no state of {missing}")

@@ -312,6 +312,16 @@ def test_a_complete_one_in_between_starts_the_count_again() -> None:
         job.checkpoint(checkpoint + 1)
 
 
+def test_a_new_attempt_starts_the_count_again() -> None:
+    job = Conductor(tolerated_failures=1).up()
+    for checkpoint in (1, 2, 3):
+        job.trigger()
+        assert not addressed(Cancel, job.decline(checkpoint))
+        job.lose()
+        job.again()
+        job.running()
+
+
 def test_failed_stores_count_too() -> None:
     job = Conductor(tolerated_failures=0).up()
     job.trigger()

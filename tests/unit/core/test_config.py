@@ -6,7 +6,10 @@ import pytest
 from conductor import Conductor
 
 from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.coordinator import Coordinator
 from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,36 @@ def test_at_most_once_into_a_plain_sink_is_accepted_and_neither_blocks_nor_rewin
     config.check()
     assert not config.rewinds
     assert not config.blocking
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_sources_that_cannot_rewind_are_refused_by_name(guarantee: str) -> None:
+    with pytest.raises(Refused) as refused:
+        Config(guarantee=guarantee).check(["socket", "radio"])
+    assert str(refused.value) == (
+        f"socket, radio cannot rewind, so {guarantee} cannot be kept: "
+        "use a source that can, or lower the guarantee to at-most-once"
+    )
+
+
+@pytest.mark.parametrize(("guarantee", "accepted"), [("exactly-once", False), ("at-most-once", True)])
+def test_a_job_with_such_a_source_runs_at_most_once_or_not_at_all(guarantee: str, accepted: bool) -> None:
+    graph = JobGraph(
+        (
+            OperatorSpec(name="log", parallelism=1, splits=(0,), role="source"),
+            OperatorSpec(name="socket", parallelism=1, splits=(1,), role="source", rewindable=False),
+            OperatorSpec(
+                name="sink",
+                parallelism=1,
+                inputs=tuple(EdgeSpec(sender=name, partitioning="hash") for name in ("log", "socket")),
+                role="sink",
+            ),
+        ),
+        16,
+    )
+    config = Config(guarantee=guarantee, sink="plain")
+    if accepted:
+        assert Coordinator(1, graph, config, Parts()).attempt == 0
+    else:
+        with pytest.raises(Refused, match="^socket cannot rewind"):
+            Coordinator(1, graph, config, Parts())

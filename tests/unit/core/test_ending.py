@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conductor import (
     OP,
     SINK,
@@ -130,6 +131,42 @@ def test_at_most_once_does_not_rewind() -> None:
     job = Conductor(guarantee="at-most-once", sink="plain", coordinator={"initial": (complete_snapshot(3),)})
     job.start()
     assert deployed(job.saved())[OP] == Deploy(attempt=1)
+
+
+@pytest.mark.parametrize(
+    ("is_stored", "returned"), [(True, (9, 1, "")), (False, (9, None, "disk full"))], ids=["stored", "not stored"]
+)
+def test_a_job_does_not_end_while_a_record_is_being_stored(
+    is_stored: bool, returned: tuple[int, int | None, str]
+) -> None:
+    """A savepoint that was asked for just before the end is answered by the store, and then the job ends."""
+    job = Conductor().up()
+    job.command("savepoint")
+    job.saved()
+    job.ended()
+    job.saved()
+    job.ack(2)
+    job.stored(2)
+    assert len(stored(job.ack(1))) == 1
+    assert of(EndJob, job.finished()) == []
+    effects = job.stored(1) if is_stored else job.store_fails(1)
+    assert answer(effects) == returned
+    assert isinstance(effects[-1], EndJob)
+    assert end(effects) == ("finished", 2, "")
+
+
+def test_a_late_record_does_not_end_a_job_whose_tasks_have_not_finished() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    job.saved()
+    job.ended()
+    job.saved()
+    job.ack(2)
+    job.stored(2)
+    job.ack(1)
+    job.finished(SOURCE, OP)
+    assert of(EndJob, job.stored(1)) == []
+    assert end(job.finished(SINK)) == ("finished", 2, "")
 
 
 # -- closing down ------------------------------------------------------------------------------------------------
