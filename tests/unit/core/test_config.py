@@ -78,5 +78,5 @@ def test_a_job_with_such_a_source_runs_at_most_once_or_not_at_all(guarantee: str
     if accepted:
         assert Coordinator(1, graph, config, Parts()).attempt == 0
     else:
-        with pytest.raises(Refused, match="^socket cannot rewind"):
+        with pytest.raises(Refused, match=r"^socket cannot rewind"):
             Coordinator(1, graph, config, Parts())
