@@ -21,6 +21,7 @@ from .history import (
     AttemptRunning,
     CheckpointAborted,
     CheckpointTriggered,
+    FaultFired,
     SnapshotDeleted,
     TaskFailed,
     Transaction,
@@ -63,6 +64,13 @@ class _Leftovers:
     def running(self) -> list[int]:
         """The attempts that came up."""
         return [entry.attempt for entry in self.case.history.journal if isinstance(entry, AttemptRunning)]
+
+    @cached_property
+    def unreadable(self) -> bool:
+        """Whether the job failed for want of a record that it could not read: then it knows of no
+        snapshot any more, and may delete none."""
+        reads = (entry for entry in self.case.history.journal if isinstance(entry, FaultFired))
+        return self.status == "failed" and any(entry.kind == "fail-read" for entry in reads)
 
     def transactions(self) -> Violated | None:
         """An open or sealed transaction that nobody will end."""
@@ -137,7 +145,7 @@ class _Leftovers:
 
     def _reached(self) -> Iterator[str]:
         for entry in self.case.history.completed:
-            if entry.checkpoint in self.residue.retained or entry.savepoint:
+            if entry.checkpoint in self.residue.retained or entry.savepoint or self.unreadable:
                 yield from entry.handles.values()
 
     def _under_way(self, checkpoint: int, attempt: int) -> bool:

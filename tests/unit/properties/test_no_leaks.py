@@ -7,7 +7,7 @@ from histories import correct_runs, counting, recovered
 from toy import Toy
 
 from cutproof.properties.case import Case
-from cutproof.properties.history import History, SnapshotDeleted
+from cutproof.properties.history import FaultFired, History, SnapshotDeleted
 from cutproof.properties.no_leaks import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
@@ -230,3 +230,15 @@ def test_a_later_attempt_cleans_even_when_its_job_was_cancelled() -> None:
     dead = next(one for one in history.transactions if one.attempt == 1 and one.prepared is None)
     history.residue.open_transactions.append(dead.name)
     assert accused(toy, history).tasks == (dead.task,)
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("fail-read", True), ("fail-write", False)])
+def test_a_job_that_cannot_read_its_records_deletes_no_snapshot(kind: str, kept: bool) -> None:
+    toy = recovered()
+    toy.note(FaultFired, fault=1, kind=kind, phase="recovering")
+    toy.end("failed", reason="the record of checkpoint 1 cannot be read")
+    history = toy.history()
+    history.residue.retained.clear()
+    assert isinstance(judged(toy, history), Holds if kept else Violated)
+    history.residue.files.append("7/count-0/1.part")
+    assert accused(toy, history).difference == "file left"
