@@ -1,0 +1,30 @@
+"""Scenarios that once showed a fault of the engine or of the judge: the correct engine keeps all that it promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.files import read_scenario
+from cutproof.harness.run import Result, run
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.verdict import Holds
+
+HERE = Path(__file__).parent
+
+
+def result_of(name: str) -> Result:
+    return run(SimulatedSubject(), read_scenario(HERE / f"{name}.json"))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in HERE.glob("*.json")))
+def test_it_holds(name: str) -> None:
+    result = result_of(name)
+    assert result.judgement.violated == {}
+    assert isinstance(result.judgement.verdicts["progress"], Holds)
+
+
+def test_an_older_checkpoint_completes_beside_a_newer_one_that_was_given_up() -> None:
+    history = result_of("counting-beside-an-abort").history
+    assert [one.checkpoint for one in history.completed][:2] == [1, 3]
