@@ -51,7 +51,7 @@ DIFFERENCES = {
     "I06": "transaction left",
     "I10": "unexplained failure",
     "I11": "commit outstanding",
-    "I12": "unexplained failure",
+    "I12": "lost row",
     "I18": "repeated row",
     "I19": "lost row",
     "I22": "commit outstanding",
