@@ -138,7 +138,7 @@ class Run:
 
         def act() -> None:
             world = self.world
-            retained = world.retained
+            retained = world.resumable()
             snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
             if snapshot is None and status == "failed":
                 return

@@ -32,6 +32,8 @@ class Closing(msgspec.Struct, frozen=True):
     attempt: AttemptId
     covered: CheckpointId
     waiting: tuple[TaskId, ...]
+    is_saved: bool = False
+    """the decision is durable; what was being stored before it is awaited"""
 
     def requests(self) -> list[Effect]:
         """A fence for the next writer."""

@@ -72,6 +72,8 @@ class Coordinator(Attempts):
         self._initial = tuple(initial)
         self._paused = False
         self._took_over = False
+        self._knows_all = True
+        """of every complete checkpoint, whether it could be read"""
         self._closing = ("", "")
         self._handlers = Handlers(
             {
@@ -119,17 +121,23 @@ class Coordinator(Attempts):
         stage = expect(self.stage, Listing)
         if event.unreadable and not self.parts.restore_choice.despite_unreadable(event.unreadable):
             if stage.tries == LISTING_TRIES:
-                names = ", ".join(str(checkpoint) for checkpoint in event.unreadable)
-                return self._close("failed", f"the record of checkpoint {names} cannot be read")
+                return self._give_up_reading(event)
             self.stage = Listing(stage.tries + 1)
             return [SetTimer("list", self.config.retry_us)]
         self.checkpoints.take_over(event.retained)
-        if self._closing[0]:
-            return self._close(*self._closing)
         if self._had_snapshot and not event.retained:
             return self._close("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
+        if self._closing[0]:
+            return self._close(*self._closing)
         sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self.parts.cleanup.on_takeover(True) else []
         return [*sweep, *self._start_attempt("a new coordinator took over")]
+
+    def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
+        """A complete checkpoint cannot be read: the job fails, and nothing that it may hold is touched."""
+        self.checkpoints.take_over(event.retained)
+        self._knows_all = False
+        names = ", ".join(str(checkpoint) for checkpoint in event.unreadable)
+        return self._close("failed", f"the record of checkpoint {names} cannot be read")
 
     # -- checkpoints ---------------------------------------------------------------
 
@@ -254,7 +262,11 @@ class Coordinator(Attempts):
     def _end_if_settled(self) -> list[Effect]:
         """End once every task has finished and no snapshot's record is being stored."""
         stage = self.stage
-        if not isinstance(stage, Terminating) or stage.waiting or self.checkpoints.storing:
+        if self.checkpoints.storing:
+            return []
+        if isinstance(stage, Closing) and stage.is_saved and not stage.waiting:
+            return self._go_on_closing()
+        if not isinstance(stage, Terminating) or stage.waiting:
             return []
         return self._end(STATUS[stage.ending], "")
 
@@ -273,13 +285,21 @@ class Coordinator(Attempts):
 
     def _go_on_closing(self) -> list[Effect]:
         """The decision is durable, and so is every record that was being stored before it."""
-        stage = expect(self.stage, Closing)
-        newest = self.checkpoints.newest()
-        covered = newest.checkpoint if newest else EVERY_CHECKPOINT if self._had_snapshot else CheckpointId(0)
+        stage = msgspec.structs.replace(expect(self.stage, Closing), is_saved=True)
+        self.stage = stage
+        if self.checkpoints.storing:
+            return []
         sinks = self.sinks if self.config.sink == "transactional" else ()
-        stage = msgspec.structs.replace(stage, covered=covered, waiting=sinks)
+        stage = msgspec.structs.replace(stage, covered=self._covered(), waiting=sinks)
         self.stage = stage
         return stage.requests() or self._end(stage.status, stage.reason)
+
+    def _covered(self) -> CheckpointId:
+        """Up to where sealed transactions are owed: all, if the newest checkpoint is not known."""
+        newest = self.checkpoints.newest()
+        if newest is not None and self._knows_all:
+            return newest.checkpoint
+        return EVERY_CHECKPOINT if self._had_snapshot or not self._knows_all else CheckpointId(0)
 
     def _on_answered(self, event: Answered) -> list[Effect]:
         if not isinstance(self.stage, Closing):
@@ -290,7 +310,7 @@ class Coordinator(Attempts):
     def _end(self, status: str, reason: str) -> list[Effect]:
         newest = self.checkpoints.newest()
         checkpoint = newest.checkpoint if newest else None
-        sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._took_over else []
+        sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._took_over and self._knows_all else []
         waiting = [command.command for command in self._waiting_commands]
         pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         self._waiting_commands = []

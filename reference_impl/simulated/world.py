@@ -126,6 +126,10 @@ class World:
             initial=initial,
         )
 
+    def resumable(self) -> list[CompletedSnapshot]:
+        """What a job that is resumed can begin with: every complete snapshot that there still is."""
+        return list(self.retained if self.settings.memory else self.stores.files.listed())
+
     def take_over(self) -> None:
         """Another coordinator comes up and learns what is durable."""
         if self.job_over or (self.coordinator is not None and self.coordinator.alive):
