@@ -31,6 +31,7 @@ from cutproof.reference_impl.core.effects import (
     Transact,
 )
 from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Terminate, Trigger
+from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 
 SILENCE = NoAnswer(reason="silence")
@@ -207,6 +208,21 @@ def test_a_record_that_was_being_stored_counts_as_cover() -> None:
     job.stored(1)
     job.saved()
     assert end(job.store_answers(1, Done(unfinished=(("sealed", 1),)))) == ("cancelled", 1, "by its user")
+
+
+def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
+    """In memory the record is stored only once it is durable that there is one: after the cancel."""
+    job = Conductor(memory=True).up()
+    job.trigger()
+    job.ack(1, state=TaskState())
+    job.command("cancel")
+    assert len(stored(job.saved())) == 1
+    assert job.saved() == [Return(9)], "nothing is fenced or dropped yet"
+    assert of(Transact, job.stored(1)) == [Transact(1, Fence(writer=SINK, attempt=2))]
+    unfinished = (("sealed", 1), ("open", None))
+    effects = job.store_answers(1, Done(unfinished=unfinished))
+    assert of(Transact, effects) == [Transact(0, AbortTransaction(writer=SINK, attempt=2, name="open"))]
+    assert end(effects) == ("cancelled", 1, "by its user")
 
 
 def test_answers_of_the_store_mean_nothing_before_a_job_closes() -> None:

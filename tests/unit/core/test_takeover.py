@@ -9,12 +9,14 @@ from conductor import (
     cancels,
     complete_snapshot,
     deployed,
+    discarded,
     end,
     handles,
     notes,
     of,
 )
 
+from cutproof.reference_impl.core.coordinator import LISTING_TRIES
 from cutproof.reference_impl.core.effects import (
     Discard,
     Effect,
@@ -28,7 +30,7 @@ from cutproof.reference_impl.core.effects import (
 )
 from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.messages import Terminate
-from cutproof.reference_impl.core.transactions import Done, Fence
+from cutproof.reference_impl.core.transactions import AbortTransaction, Done, Fence
 
 RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True)
 
@@ -124,3 +126,20 @@ def test_an_acknowledgement_while_it_reads_is_left_to_the_sweep() -> None:
     job = Conductor()
     job.start(RECORD)
     assert job.ack(6, attempt=4) == []
+
+
+def test_a_job_that_cannot_read_what_is_durable_deletes_nothing_of_it() -> None:
+    """What an unreadable record holds is not known: no file and no sealed transaction is touched."""
+    job = Conductor()
+    effects = job.start(RECORD)
+    for _ in range(LISTING_TRIES - 1):
+        effects += job.listed(complete_snapshot(3), unreadable=(6,))
+        effects += job.timer("list")
+    effects += job.listed(complete_snapshot(3), unreadable=(6,))
+    while job.unsaved:
+        effects += job.saved()
+    effects += job.store_answers(1, Done(unfinished=(("covered", 3), ("sealed", 6), ("open", None))))
+    assert [one.request.name for one in of(Transact, effects) if isinstance(one.request, AbortTransaction)] == ["open"]
+    assert of(Sweep, effects) == []
+    assert discarded(effects) == []
+    assert end(effects)[::2] == ("failed", "the record of checkpoint 6 cannot be read")
