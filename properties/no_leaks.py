@@ -120,7 +120,10 @@ class _Leftovers:
         return None
 
     def files(self) -> Violated | None:
-        """A file that no retained snapshot reaches."""
+        """A file that no retained snapshot reaches; not after a job that could not read: it
+        cannot tell what is garbage, and leaves everything to whoever comes after it."""
+        if self.unreadable:
+            return None
         reached = set(self._reached())
         stored = self.case.lines.handles
         for handle in self.residue.files:
@@ -145,7 +148,7 @@ class _Leftovers:
 
     def _reached(self) -> Iterator[str]:
         for entry in self.case.history.completed:
-            if entry.checkpoint in self.residue.retained or entry.savepoint or self.unreadable:
+            if entry.checkpoint in self.residue.retained or entry.savepoint:
                 yield from entry.handles.values()
 
     def _under_way(self, checkpoint: int, attempt: int) -> bool:

@@ -107,7 +107,8 @@ class Coordinator(Attempts):
         record = event.record
         if record is None:
             self.checkpoints.take_over(self._initial)
-            return self._start_attempt("the job was submitted")
+            sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._initial else []
+            return [*sweep, *self._start_attempt("the job was submitted")]
         self._took_over = True
         self.attempt, self._version = record.attempt, record.version
         self.checkpoints.next_id = record.next_checkpoint

@@ -176,7 +176,8 @@ class Discard(Effect):
 
 
 class Sweep(Effect):
-    """Delete every snapshot of this job in the store but the ones named."""
+    """Delete every snapshot in the store, of this job and those it was resumed from, but
+    the ones named."""
 
     keep: tuple[Handle, ...]
 

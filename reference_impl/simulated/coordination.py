@@ -49,7 +49,7 @@ class CoordinatorRunner:
             SaveJob: lambda effect: world.stores.save_job(self, effect),
             Store: lambda effect: world.stores.store(self, effect),
             Discard: world.stores.discard,
-            Sweep: lambda effect: world.stores.sweep(machine.job, effect),
+            Sweep: world.stores.sweep,
             ListSnapshots: lambda effect: world.stores.list_snapshots(self),
             SetTimer: self._timers.set,
             Note: self._note,

@@ -59,10 +59,10 @@ class SnapshotFiles:
             del self.files[handle]
         return gone
 
-    def sweep(self, job: int, keep: tuple[Handle, ...]) -> list[Handle]:
-        """Delete a job's files but the ones named; the handles that went."""
+    def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
+        """Delete every file but the ones named; the handles that went."""
         kept = dict.fromkeys(keep)
-        return self.discard(tuple(h for h in self.files if h.startswith(f"job-{job}/") and h not in kept), None)
+        return self.discard(tuple(handle for handle in self.files if handle not in kept), None)
 
 
 class JobStore:

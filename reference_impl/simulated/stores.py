@@ -223,7 +223,7 @@ class Stores:
         if gone or effect.checkpoint is not None:
             self.world.observer.deleted(effect.checkpoint, gone)
 
-    def sweep(self, job: int, effect: Sweep) -> None:
-        gone = self.files.sweep(job, effect.keep)
+    def sweep(self, effect: Sweep) -> None:
+        gone = self.files.sweep(effect.keep)
         if gone:
             self.world.observer.deleted(None, gone)

@@ -233,12 +233,11 @@ def test_a_later_attempt_cleans_even_when_its_job_was_cancelled() -> None:
 
 
 @pytest.mark.parametrize(("kind", "kept"), [("fail-read", True), ("fail-write", False)])
-def test_a_job_that_cannot_read_its_records_deletes_no_snapshot(kind: str, kept: bool) -> None:
+def test_a_job_that_cannot_read_its_records_deletes_nothing(kind: str, kept: bool) -> None:
     toy = recovered()
     toy.note(FaultFired, fault=1, kind=kind, phase="recovering")
     toy.end("failed", reason="the record of checkpoint 1 cannot be read")
     history = toy.history()
     history.residue.retained.clear()
-    assert isinstance(judged(toy, history), Holds if kept else Violated)
     history.residue.files.append("7/count-0/1.part")
-    assert accused(toy, history).difference == "file left"
+    assert isinstance(judged(toy, history), Holds if kept else Violated)
