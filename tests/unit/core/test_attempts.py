@@ -16,6 +16,7 @@ from conductor import (
     discarded,
     end,
     handle,
+    handles,
     notes,
     of,
 )
@@ -25,6 +26,7 @@ from cutproof.reference_impl.core.effects import (
     Note,
     SaveJob,
     SetTimer,
+    Sweep,
     Tell,
 )
 from cutproof.reference_impl.core.events import JobRecord
@@ -76,7 +78,10 @@ def test_a_resumed_job_starts_from_what_it_is_given() -> None:
     """The newest of it, whatever its kind; only this job's own endings suspend its sources."""
     initial = (complete_snapshot(3, savepoint=True, ending="stop", job=1), complete_snapshot(2))
     job = Conductor(job=2, coordinator={"first_attempt": 5, "first_checkpoint": 12, "initial": initial})
-    assert job.start() == [SaveJob(JobRecord(job=2, attempt=5, next_checkpoint=12, version=1, had_snapshot=True))]
+    sweep, save = job.start()
+    assert isinstance(sweep, Sweep)
+    assert sorted(sweep.keep) == sorted([*handles(2), *handles(3)]), "what the job before left behind is nobody's now"
+    assert save == SaveJob(JobRecord(job=2, attempt=5, next_checkpoint=12, version=1, had_snapshot=True))
     orders = deployed(job.saved())
     assert orders[OP] == Deploy(attempt=5, checkpoint=3, handle=handle(3, OP))
     job.running()
