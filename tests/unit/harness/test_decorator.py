@@ -11,19 +11,23 @@ import cutproof
 from cutproof.harness.files import decode_scenario
 from cutproof.harness.scenario import Scenario
 
-SEEN: list[Scenario] = []
-
 
 @cutproof.scenario(max_faults=2, max_records=20, max_examples=15, database=None)
 def test_a_test_is_handed_scenarios(scenario: Scenario, tmp_path: Path) -> None:
-    SEEN.append(scenario)
     assert len(scenario.faults) <= 2
     assert scenario.workload.records() <= 20
     assert tmp_path.is_dir()
 
 
-def test_it_was_handed_more_than_one() -> None:
-    assert len(SEEN) >= 15
+def test_it_is_handed_many() -> None:
+    seen: list[Scenario] = []
+
+    @cutproof.scenario(max_faults=2, max_records=20, max_examples=15, database=None)
+    def handed(scenario: Scenario) -> None:
+        seen.append(scenario)
+
+    handed()
+    assert len(seen) >= 15
 
 
 def test_a_failure_is_shrunk_and_prints_its_scenario_file() -> None:
