@@ -64,7 +64,7 @@ class CoordinatorRunner:
             return
         try:
             effects = self.machine.step(event)
-        except Exception:
+        except Exception:  # whatever it is, this coordinator is dead of it, and the history says so
             self.world.lose_coordinator(None, self.world.settings.takeover_us)
             return
         self.perform(effects)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 from scenarios import chain
@@ -70,7 +71,6 @@ def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
 
 
 def test_the_schema_accepts_what_is_written_and_refuses_what_is_not_known() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     schema = files.scenario_schema()
     jsonschema.validate(json.loads(encode_scenario(chain())), schema)
     with pytest.raises(jsonschema.ValidationError):

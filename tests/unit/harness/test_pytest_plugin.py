@@ -112,7 +112,6 @@ def test_scenario_files_are_collected(pytester: pytest.Pytester) -> None:
 
 
 def test_it_works_under_xdist(pytester: pytest.Pytester) -> None:
-    pytest.importorskip("xdist")
     pytester.makeconftest(STUB)
     pytester.makepyfile(broken=BROKEN)
     body = "import broken\n" + "".join(
