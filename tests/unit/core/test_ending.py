@@ -227,3 +227,16 @@ def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
 
 def test_answers_of_the_store_mean_nothing_before_a_job_closes() -> None:
     assert Conductor().up().store_answers(1, Done()) == []
+
+
+def test_a_savepoint_that_is_under_way_when_the_job_ends_is_answered() -> None:
+    job = Conductor().up()
+    job.command("savepoint")
+    job.saved()
+    job.ended()
+    job.saved()
+    job.ack(2)
+    job.stored(2)
+    effects = job.finished()
+    assert of(Return, effects) == [Return(9, error="the job is finished")]
+    assert end(effects) == ("finished", 2, "")
