@@ -40,7 +40,7 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     amid = course.span_us > engine.checkpoint_interval_us + 2 * engine.control_latency_us and not _is_poisoned(scenario)
     could = {
         "exactly-once": bool(strikes) or troubled,
-        "no-data-loss": True,
+        "no-data-loss": bool(strikes) or troubled or any(not source.bounded for source in scenario.workload.inputs),
         "consistent-cut": amid,
         "at-least-once": bool(strikes),
         "at-most-once": bool(strikes),
