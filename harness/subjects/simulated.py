@@ -12,7 +12,7 @@ from ...properties.history import History, Residue
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.core.parts import Parts
 from ...reference_impl.defects import parts_for
-from ...reference_impl.simulated.decisions import Decisions
+from ...reference_impl.driver.decisions import Decisions
 from ...reference_impl.simulated.disturbances import Disturbances
 from ...reference_impl.simulated.world import World
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
@@ -153,7 +153,7 @@ class Run:
         self.world.run()
         history, world = self._history, self.world
         history.quiet = world.quiet
-        history.committed = list(world.sessions.store.rows())
+        history.committed = list(world.external.rows())
         history.residue = self._residue()
         history.unapplied = [*self._unapplied, *self.decisions.unapplied(), *(kind_of(one) for one in self._resumes)]
         history.defect_reached = self.parts.reached
@@ -163,14 +163,14 @@ class Run:
 
     def _residue(self) -> Residue:
         world = self.world
-        accounts = world.sessions.store.accounts.values()
+        accounts = world.external.accounts.values()
         retained = world.retained
         if not world.job_over and world.coordinator is not None:
             retained = world.coordinator.machine.checkpoints.retained
         return Residue(
             open_transactions=[account.name for account in accounts if account.status == "open"],
             prepared_transactions=[account.name for account in accounts if account.status == "prepared"],
-            files=[str(handle) for handle in world.stores.files.files],
+            files=[str(handle) for handle in world.files.files],
             retained=[int(snapshot.checkpoint) for snapshot in retained],
             live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
         )

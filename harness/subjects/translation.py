@@ -14,7 +14,7 @@ from ...reference_impl.core import operators as engine
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from ...reference_impl.simulated.settings import Settings
+from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Scenario
 
 

@@ -6,50 +6,15 @@ something live, and returns whether it could be applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ..core.ids import TaskId
-from ..core.messages import Record
-from ..core.operators import Operator
-from ..core.task import OperatorTask, Task
-from .control import Meddling
+from ..core.task import OperatorTask
+from ..driver.control import Meddling
+from ..driver.poison import Poison
+from ..driver.runner import TaskRunner
 from .links import DataChannel
-from .runner import TaskRunner
 from .world import World
-
-
-class Injected(Exception):
-    """What a user function is made to raise."""
-
-
-class Raising(Operator):
-    """Stands in front of a user function and raises: once, or on one record for ever."""
-
-    def __init__(self, inner: Operator, raises: Callable[[Record], bool]) -> None:
-        self._inner = inner
-        self._raises = raises
-        self.holds_back = inner.holds_back
-        super().__init__()
-
-    @property
-    def heap(self) -> dict[object, object]:
-        """Its state is the inner operator's."""
-        return self._inner.heap
-
-    @heap.setter
-    def heap(self, heap: dict[object, object]) -> None:
-        """An operator begins with an empty heap; the inner one keeps what it has."""
-
-    def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        if self._raises(record):
-            raise Injected(f"injected on the record with tag {record.tag}")
-        return self._inner.apply(record, gate)
-
-    def describe(self, heap: dict[object, object]) -> list[tuple[int, int | None, int | None, int]]:
-        return self._inner.describe(heap)
-
-    def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
-        self._inner.restore(entries)
 
 
 class Disturbances:
@@ -87,7 +52,7 @@ class Disturbances:
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
         """Power is lost: counts only if some write was not yet durable, be its writer alive or not."""
-        unsynced = self.world.stores.lose_power(node)
+        unsynced = self.world.stores.lose(lambda write: self.world.node_of(write.runner) == node)
         if not unsynced:
             return False
         victims = self.world.on_node(node)
@@ -128,10 +93,16 @@ class Disturbances:
         runner = self.world.latest(task)
         if runner is None or not isinstance(runner.task, OperatorTask):
             return False
-        poison = Poison(self.world, fault, TaskId(task), always)
+        poison = Poison(self._blame, fault, TaskId(task), always)
         self.world.poison(TaskId(task), poison.into)
         poison.into(runner.task)
         return True
+
+    def _blame(self, task: TaskId, fault: int) -> None:
+        runner = self.world.latest(task)
+        if runner is not None:
+            runner.blame = fault
+            self.world.fired(fault, f"the user function of {task} raises", runner.attempt)
 
     # -- channels --------------------------------------------------------------------
 
@@ -168,14 +139,13 @@ class Disturbances:
         runner = self.world.latest(receiver)
         if runner is None or not runner.alive:
             return None
-        name = f"{sender}>{receiver}"
-        return next((channel for channel in runner.inputs if channel.name == name), None)
+        return self.world.channel(f"{sender}>{receiver}", runner.attempt)
 
     # -- messages and stores -----------------------------------------------------------
 
     def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
         target = TaskId(task) if task is not None else None
-        self.world.control.meddlings.append(Meddling(how, message, target, fault, by_us))
+        self.world.control.meddlings.waiting.append(Meddling(how, message, target, fault, by_us))
         return True
 
     def fail_write(self, fault: int, task: str | None) -> bool:
@@ -196,33 +166,6 @@ class Disturbances:
 
     def _heal(self, fault: int, time: int) -> None:
         self.at(time, lambda: self.world.observer.fault_healed(fault))
-
-
-class Poison:
-    """Makes a task's user function raise on its next record, or on that record always."""
-
-    def __init__(self, world: World, fault: int, task: TaskId, always: bool) -> None:
-        self._world = world
-        self._fault = fault
-        self._task = task
-        self._always = always
-        self._origin: int | None = None
-        self._done = False
-
-    def into(self, task: Task) -> None:
-        if isinstance(task, OperatorTask) and not self._done:
-            task.operator = Raising(task.operator, self._raises)
-
-    def _raises(self, record: Record) -> bool:
-        if self._done or (self._origin is not None and record.origin != self._origin):
-            return False
-        self._origin = record.origin
-        self._done = not self._always
-        runner = self._world.latest(self._task)
-        if runner is not None:
-            runner.blame = self._fault
-            self._world.fired(self._fault, f"the user function of {self._task} raises", runner.attempt)
-        return True
 
 
 def _names(runners: list[TaskRunner]) -> str:

@@ -6,13 +6,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ..core.messages import Barrier, Element, Record
+from ..driver.decisions import Lateness
+from ..driver.timeline import show_sent
 from ..trace import ChannelLog
-from .decisions import Lateness
 from .loop import Loop
-from .timeline import show_sent
 
 if TYPE_CHECKING:
-    from .runner import TaskRunner
+    from ..driver.runner import TaskRunner
 
 
 class DataChannel:
@@ -87,8 +87,8 @@ class DataChannel:
         queue.append((arrival, element))
         receiver = self.receiver
         if receiver is not None:
-            if receiver.world.detailed:
-                show_sent(self, element)
+            if self.sender is not None and receiver.world.detailed:
+                show_sent(self.sender, receiver.name, self.name, self.taken + len(queue) - 1, element)
             receiver.schedule(arrival if arrival > self.stalled_until else self.stalled_until)
         if now < self.stalled_until:
             self._hold()

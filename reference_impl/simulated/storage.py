@@ -21,12 +21,19 @@ class SnapshotFiles:
     def __init__(self) -> None:
         self.files: dict[Handle, bytes] = {}
         self.records: dict[CheckpointId, bytes] = {}
+        self._begun: dict[Handle, bytes] = {}
 
-    def write(self, handle: Handle, state: TaskState) -> str:
-        """Make a snapshot durable; the text that its bytes hold."""
-        data = encode(state)
+    def begin(self, handle: Handle, state: TaskState) -> None:
+        self._begun[handle] = encode(state)
+
+    def finish(self, handle: Handle) -> str:
+        """Make what was begun durable; the text that its bytes hold."""
+        data = self._begun.pop(handle)
         self.files[handle] = data
         return data[9:].decode()
+
+    def drop(self, handle: Handle) -> None:
+        self._begun.pop(handle, None)
 
     def tear(self, handle: Handle, state: TaskState) -> None:
         data = encode(state)
@@ -59,6 +66,9 @@ class SnapshotFiles:
             del self.files[handle]
         return gone
 
+    def handles(self) -> list[Handle]:
+        return list(self.files)
+
     def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
         """Delete every file but the ones named; the handles that went."""
         kept = dict.fromkeys(keep)
@@ -72,6 +82,12 @@ class JobStore:
         self.records: dict[int, JobRecord] = {}
         self.positions: dict[int, int] = {}
         self.fences: dict[int, int] = {}
+
+    def save(self, record: JobRecord) -> None:
+        self.records[record.job] = record
+
+    def load(self, job: int) -> JobRecord | None:
+        return self.records.get(job)
 
     def save_position(self, split: int, position: int, attempt: int) -> bool:
         """Save a split's next position, unless a newer attempt has read it: then refuse."""

@@ -19,18 +19,24 @@ from ..core.parts import Parts
 from ..core.source import SplitLog
 from ..core.task import Task
 from ..core.topology import JobGraph
+from ..driver.arms import Arms
+from ..driver.coordination import CoordinatorRunner
+from ..driver.decisions import Decisions
+from ..driver.machines import Job
+from ..driver.records import Records
+from ..driver.runner import TaskRunner
+from ..driver.sessions import Sessions
+from ..driver.settings import Settings
+from ..driver.stores import Stores
 from ..trace import Observer
 from .assembly import Assembly
 from .control import ControlPlane
-from .coordination import CoordinatorRunner
-from .decisions import Decisions
 from .director import Director
+from .external import TransactionStore
+from .links import DataChannel
 from .loop import Loop
 from .phases import phase_of
-from .runner import TaskRunner
-from .sessions import Sessions
-from .settings import Settings
-from .stores import Stores
+from .storage import JobStore, SnapshotFiles
 
 FIRST: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = (AttemptId(1), CheckpointId(1), ())
 """How the first job is submitted: its first attempt, its first checkpoint, nothing to take over."""
@@ -60,8 +66,13 @@ class World:
         self.detailed = observer.detailed
         self.loop = Loop()
         self.control = ControlPlane(self)
-        self.stores = Stores(self)
-        self.sessions = Sessions(self)
+        self.files = SnapshotFiles()
+        self.jobs = JobStore()
+        self.external = TransactionStore()
+        arms = Arms()
+        self.stores = Stores(self, self.files, self.jobs, arms)
+        self.records = Records(self, self.files, self.jobs, arms)
+        self.sessions = Sessions(self, self.external)
         self.coordinator: CoordinatorRunner | None = None
         self.job = 0
         self.job_over = True
@@ -76,7 +87,7 @@ class World:
         self._at_trigger: dict[int, tuple[int, int]] = {}
         """what had happened when each checkpoint was triggered"""
         self._endless = not all(spec.bounded for spec in graph.operators)
-        self._assembly = Assembly(self, logs, identity)
+        self._assembly = Assembly(self, Job(graph=graph, config=config, parts=parts, logs=logs, identity=identity))
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
         self._latest: dict[TaskId, TaskRunner] = {}
         self._nodes = {task: number % settings.nodes for number, (task, _, _) in enumerate(graph.tasks())}
@@ -102,7 +113,7 @@ class World:
 
     def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
         """Start a job: from nothing, or from the snapshots of the one before."""
-        previous = self.stores.jobs.records.get(self.job)
+        previous = self.jobs.load(self.job)
         self.job += 1
         self.job_over = False
         self._submission = (
@@ -128,7 +139,7 @@ class World:
 
     def resumable(self) -> list[CompletedSnapshot]:
         """What a job that is resumed can begin with: every complete snapshot that there still is."""
-        return list(self.retained if self.settings.memory else self.stores.files.listed())
+        return list(self.retained if self.settings.memory else self.files.listed())
 
     def take_over(self) -> None:
         """Another coordinator comes up and learns what is durable."""
@@ -136,7 +147,7 @@ class World:
             return
         self.coordinator = CoordinatorRunner(self, self._coordinator())
         self.observer.coordinator(True, None)
-        record = self.stores.jobs.records.get(self.job)
+        record = self.jobs.load(self.job)
         self.coordinator.feed(CoordinatorStarted(record))
 
     def command(self, command: int, kind: str, drain: bool) -> None:
@@ -175,6 +186,10 @@ class World:
     def latest(self, task: str) -> TaskRunner | None:
         """The newest attempt of a task, alive or not."""
         return self._latest.get(TaskId(task))
+
+    def channel(self, name: str, attempt: AttemptId) -> DataChannel | None:
+        """A channel of an attempt, if it has been opened."""
+        return self._assembly.channel(name, attempt)
 
     def live(self) -> list[TaskRunner]:
         """The newest attempt of each task that is alive."""
@@ -304,7 +319,7 @@ class World:
 
     def look(self) -> None:
         """A read-committed reader looks at the sink."""
-        self.observer.looked(self.observer.order(), len(self.sessions.store.visible))
+        self.observer.looked(self.observer.order(), len(self.external.visible))
 
     def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
         self.observer.timed(

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from scenarios import chain, join
 
+import cutproof.reference_impl.driver as driver
 import cutproof.reference_impl.simulated as simulated
 from cutproof.faults.plan import AtTime, DelayChannel, KillCoordinator
 from cutproof.faults.points import CONTROL_MESSAGES, PHASES, POINTS
@@ -196,8 +197,8 @@ def test_what_an_idempotent_sink_replaces_rows_by(operator: described.AnyOperato
 
 def test_the_world_knows_every_point_that_faults_can_aim_at() -> None:
     """Every point stands in the world's sources as it stands in the plan's."""
-    folder = Path(inspect.getfile(simulated)).parent
-    source = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
+    folders = [Path(inspect.getfile(world)).parent for world in (driver, simulated)]
+    source = "".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.glob("*.py")))
     literals = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', source))
     assert set(POINTS) <= literals
 

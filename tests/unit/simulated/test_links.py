@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cutproof.reference_impl.core.messages import Barrier, EndOfData, Record
-from cutproof.reference_impl.simulated.decisions import Lateness
+from cutproof.reference_impl.driver.decisions import Lateness
 from cutproof.reference_impl.simulated.links import DataChannel
 from cutproof.reference_impl.simulated.loop import Loop
 

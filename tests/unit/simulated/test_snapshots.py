@@ -80,8 +80,8 @@ def test_a_pointer_to_nothing_is_found_and_named() -> None:
     """The files behind a complete checkpoint vanish; the next restore says which one, and starts nothing instead."""
     world = started(job(restart_attempts=1), 5_000)
     assert world.newest is not None
-    handle, committed = world.newest.handles["op1-0"], world.sessions.store.rows()
-    del world.stores.files.files[handle]
+    handle, committed = world.newest.handles["op1-0"], world.external.rows()
+    del world.files.files[handle]
     runner = world.latest("source-0")
     assert runner is not None
     world.kill(runner, "it was killed", 0)
@@ -90,7 +90,7 @@ def test_a_pointer_to_nothing_is_found_and_named() -> None:
     (end,) = [entry for entry in world.observer.history.journal if entry.__struct_config__.tag == "job-ended"]  # type: ignore[attr-defined]
     assert end.status == "failed"
     assert f"could not be read: {handle} is not in the store" in end.reason
-    assert world.sessions.store.rows() == committed, "nothing was started from the beginning instead"
+    assert world.external.rows() == committed, "nothing was started from the beginning instead"
 
 
 def test_half_a_file_is_never_restored() -> None:

@@ -18,9 +18,24 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
     )
 
 
+def write(files: SnapshotFiles, handle: str) -> str:
+    files.begin(handle, STATE)
+    return files.finish(handle)
+
+
+def test_what_is_begun_is_not_there_until_it_is_finished() -> None:
+    files = SnapshotFiles()
+    files.begin("job-1/h", STATE)
+    assert files.handles() == []
+    files.drop("job-1/h")
+    files.begin("job-1/i", STATE)
+    files.finish("job-1/i")
+    assert files.handles() == ["job-1/i"]
+
+
 def test_what_is_written_is_read() -> None:
     files = SnapshotFiles()
-    assert files.write("job-1/h", STATE) == '{"positions":{"0":7}}'
+    assert write(files, "job-1/h") == '{"positions":{"0":7}}'
     assert files.read("job-1/h") == STATE
 
 
@@ -46,8 +61,8 @@ def test_complete_checkpoints_are_listed_oldest_first() -> None:
 
 def test_deleting_tells_what_was_there() -> None:
     files = SnapshotFiles()
-    files.write("job-1/a", STATE)
-    files.write("job-1/b", STATE)
+    write(files, "job-1/a")
+    write(files, "job-1/b")
     files.store(snapshot(2))
     assert files.discard(("job-1/a", "job-1/never"), None) == ["job-1/a"]
     assert files.listed() == (snapshot(2),)

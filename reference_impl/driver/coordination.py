@@ -25,7 +25,7 @@ from ..core.ids import AttemptId, TaskId
 from .timers import Timers
 
 if TYPE_CHECKING:
-    from .world import World
+    from .ports import World
 
 NOTED = ("checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-aborted")
 """Notes that are protocol points too."""
@@ -46,11 +46,11 @@ class CoordinatorRunner:
         self._timers = Timers(world.loop, self._due)
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Tell: lambda effect: world.control.to_task(effect.task, effect.message),
-            SaveJob: lambda effect: world.stores.save_job(self, effect),
-            Store: lambda effect: world.stores.store(self, effect),
-            Discard: world.stores.discard,
-            Sweep: world.stores.sweep,
-            ListSnapshots: lambda effect: world.stores.list_snapshots(self),
+            SaveJob: lambda effect: world.records.save_job(self, effect),
+            Store: lambda effect: world.records.store(self, effect),
+            Discard: world.records.discard,
+            Sweep: world.records.sweep,
+            ListSnapshots: lambda effect: world.records.list_snapshots(self),
             SetTimer: self._timers.set,
             Note: self._note,
             Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),

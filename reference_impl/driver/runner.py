@@ -9,7 +9,7 @@ nothing is taken, which is all there is to backpressure.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.effects import (
@@ -38,12 +38,11 @@ from ..core.source import SourceTask, place_of
 from ..core.state import text
 from ..core.task import Task
 from ..trace import TaskLog
-from .links import DataChannel
 from .timeline import show_taken
 from .timers import Timers
 
 if TYPE_CHECKING:
-    from .world import World
+    from .ports import Inbound, Outbound, World
 
 NEVER = 1 << 60
 
@@ -56,8 +55,8 @@ class TaskRunner:
         world: World,
         task: Task,
         log: TaskLog,
-        inputs: list[DataChannel],
-        outputs: list[DataChannel],
+        inputs: Sequence[Inbound],
+        outputs: Sequence[Outbound],
     ) -> None:
         self.world = world
         self.task = task
@@ -77,7 +76,7 @@ class TaskRunner:
         self.applied = 0
         self.blame: int | None = None
         """the fault that explains its next failure"""
-        self._outbox: deque[tuple[DataChannel, Element]] = deque()
+        self._outbox: deque[tuple[Outbound, Element]] = deque()
         self._inbox: deque[Event] = deque()
         self._mail: deque[Event] = deque()
         self._wake_at = NEVER
@@ -227,7 +226,7 @@ class TaskRunner:
                     first, chosen = arrival, number
         return first, chosen
 
-    def _take_record(self, number: int, channel: DataChannel, record: Record) -> None:
+    def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
         self.received[number] += 1
         self.applied += 1
         self.log.applies.append((number, record.origin))
@@ -237,13 +236,13 @@ class TaskRunner:
         if self._watched:
             self.world.point("record-applied", self.name, "after", self)
 
-    def _may_take(self, channel: DataChannel, element: Element) -> bool:
+    def _may_take(self, channel: Inbound, element: Element) -> bool:
         """Whether the task, and the channel's content, outlive what waits for this point."""
         if type(element) is not Record:
             return True
         return self.world.point("record-applied", self.name, "before", self) and bool(channel.queue)
 
-    def _take_other(self, number: int, channel: DataChannel, element: Element) -> None:
+    def _take_other(self, number: int, channel: Inbound, element: Element) -> None:
         what = "barrier-received" if isinstance(element, Barrier) else ""
         if isinstance(element, EndOfData):
             self.log.input_ended()
@@ -273,7 +272,7 @@ class TaskRunner:
             self.sent[number] += 1
         elif not self._announce(element):
             return
-        if self._outbox or len(channel.queue) >= channel.capacity:
+        if self._outbox or channel.is_full:
             self._outbox.append((channel, element))
         else:
             channel.push(element)

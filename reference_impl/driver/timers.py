@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..core.effects import SetTimer
 from ..core.events import TimerFired
-from .loop import Loop
+from .ports import Loop
 
 
 class Timers:

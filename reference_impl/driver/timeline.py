@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, Record
 
 if TYPE_CHECKING:
-    from .links import DataChannel
+    from .ports import Inbound
     from .runner import TaskRunner
 
 SENT: dict[type, str] = {
@@ -18,24 +18,21 @@ SENT: dict[type, str] = {
 }
 
 
-def show_sent(channel: DataChannel, element: Element) -> None:
-    """An element has entered a channel, as the last one in it."""
-    sender, receiver = channel.sender, channel.receiver
-    if sender is None or receiver is None:
-        return
-    receiver.world.observer.timed(
+def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, element: Element) -> None:
+    """An element has entered a channel, at this position (from 0)."""
+    sender.world.observer.timed(
         SENT[type(element)],
         sender.name,
         sender.attempt,
-        peer=receiver.name,
-        channel=channel.name,
-        position=channel.taken + len(channel.queue) - 1,
+        peer=receiver,
+        channel=channel,
+        position=position,
         checkpoint=getattr(element, "checkpoint", None),
         origin=getattr(element, "origin", None),
     )
 
 
-def show_taken(runner: TaskRunner, what: str, channel: DataChannel, element: Element) -> None:
+def show_taken(runner: TaskRunner, what: str, channel: Inbound, element: Element) -> None:
     """A task has taken the first element of a channel."""
     runner.world.observer.timed(
         what,

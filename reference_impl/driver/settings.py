@@ -1,4 +1,4 @@
-"""How the simulated world is set up; times in µs of virtual time."""
+"""How a world is set up; times in µs of its clock (virtual, or scaled)."""
 
 from __future__ import annotations
 

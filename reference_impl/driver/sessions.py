@@ -18,12 +18,11 @@ from ..core.transactions import (
     Write,
 )
 from .arms import Arms
-from .external import TransactionStore
 
 if TYPE_CHECKING:
     from .coordination import CoordinatorRunner
+    from .ports import External, World
     from .runner import TaskRunner
-    from .world import World
 
 POINTS: dict[type, str] = {
     Begin: "transaction-begun",
@@ -40,9 +39,9 @@ QUIET = (Append, Upsert, Write, Begin)
 class Sessions:
     """Carries requests to the store and answers back; what one asker sends stays in order."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, store: External) -> None:
         self.world = world
-        self.store = TransactionStore()
+        self.store = store
         self.arms = Arms()
         self._clear_at: dict[str, int] = {}
 

@@ -1,0 +1,79 @@
+"""Control messages where they arrive, and what faults do to them on their way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..core.events import Received
+from ..core.ids import TaskId
+from ..core.messages import Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
+
+if TYPE_CHECKING:
+    from .coordination import CoordinatorRunner
+    from .ports import World
+
+
+class Meddling(msgspec.Struct):
+    """What a fault does to the next message of a kind: lose, late or repeat, by how much."""
+
+    how: str
+    message: str
+    task: str | None
+    fault: int
+    by_us: int = 0
+
+
+class Meddlings:
+    """Meddlings that wait for their message, each used up by it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Meddling] = []
+
+    def take(self, kind: str, task: TaskId) -> Meddling | None:
+        for meddling in self.waiting:
+            if meddling.message == kind and meddling.task in (None, task):
+                self.waiting.remove(meddling)
+                return meddling
+        return None
+
+
+def reach_task(world: World, task: TaskId, message: ToTask) -> None:
+    """A control message arrives where a task lives."""
+    if isinstance(message, Deploy):
+        world.point("task-deployed", task, "before", None)
+        world.come_up(task, message.attempt)
+    runner = world.runner(task, message.attempt)
+    if runner is None or not runner.alive:
+        return
+    if isinstance(message, Cancel):
+        if not runner.paused:
+            runner.end("finished" if runner.task.finished else "cancelled")
+        return
+    point = "completion-notified" if isinstance(message, Complete) else ""
+    if point and not world.point(point, task, "before", runner):
+        return
+    if world.detailed:
+        world.show_control(task, message, to_task=True)
+    runner.deliver(Received(message))
+    if isinstance(message, Deploy):
+        world.point("task-deployed", task, "after", runner)
+    if point:
+        world.point(point, task, "after", runner)
+
+
+def reach_coordinator(
+    world: World, coordinator: CoordinatorRunner | None, task: TaskId, message: ToCoordinator
+) -> None:
+    """A control message of a task arrives at the coordinator, if there is one."""
+    if coordinator is None or not coordinator.alive:
+        return
+    acknowledges = kind_of(message) == "ack"
+    if acknowledges and not world.point("ack-received", task, "before", coordinator):
+        return
+    if world.detailed:
+        world.show_control(task, message, to_task=False)
+    coordinator.feed(Received(message))
+    if acknowledges:
+        world.point("ack-received", task, "after", coordinator)

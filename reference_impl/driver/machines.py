@@ -1,0 +1,78 @@
+"""From a job graph to the machines of its tasks, and how they are wired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..core.config import Config
+from ..core.ids import AttemptId, ChannelId, TaskId, channel_id
+from ..core.parts import Parts
+from ..core.sink import DirectSink, TransactionalSink
+from ..core.source import SourceTask, SplitLog
+from ..core.task import OperatorTask, Output, Task, TaskSpec
+from ..core.topology import JobGraph, OperatorSpec, Wire
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What is run: the graph, its settings and decisions, the splits that its sources
+    read, and how an idempotent sink's rows replace each other ("" for a plain sink)."""
+
+    graph: JobGraph
+    config: Config
+    parts: Parts
+    logs: Sequence[SplitLog]
+    identity: str = ""
+
+
+class Machines:
+    """Makes the machine of any attempt of any task of a job."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._logs = {log.split: log for log in job.logs}
+        self._specs = {task: (spec, subtask) for task, spec, subtask in job.graph.tasks()}
+        self._into: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}
+        self._out: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}
+        for wire in job.graph.wires():
+            self._into[wire.receiver].append(wire)
+            self._out[wire.sender].append(wire)
+
+    def inputs(self, task: TaskId) -> list[ChannelId]:
+        """Its input channels, in the task's numbering."""
+        return [channel_id(wire.sender, wire.receiver) for wire in self._into[task]]
+
+    def outputs(self, task: TaskId) -> list[ChannelId]:
+        """Its output channels, in the task's numbering."""
+        return [channel_id(wire.sender, wire.receiver) for wire in self._out[task]]
+
+    def place(self, task: TaskId) -> tuple[str, int]:
+        """Its operator and its subtask number."""
+        spec, subtask = self._specs[task]
+        return spec.name, subtask
+
+    def machine(self, task: TaskId, attempt: AttemptId, job: int) -> Task:
+        """One attempt of a task, not yet told anything."""
+        out = self._out[task]
+        spec, subtask = self._specs[task]
+        described = TaskSpec(
+            task=task,
+            job=job,
+            attempt=attempt,
+            gates=tuple(wire.gate for wire in self._into[task]),
+            outputs=(Output(partitioning=out[0].partitioning, channels=tuple(range(len(out)))),) if out else (),
+            key_groups=self._job.graph.key_groups,
+        )
+        return self._of_role(spec, subtask, described)
+
+    def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec) -> Task:
+        config, parts = self._job.config, self._job.parts
+        if spec.role == "source":
+            logs = [self._logs[split] for split in self._job.graph.splits_of(spec, subtask)]
+            return SourceTask(described, config, parts, logs, spec.bounded)
+        if spec.role == "operator" and spec.build is not None:
+            return OperatorTask(described, config, parts, spec.build())
+        if config.sink == "transactional":
+            return TransactionalSink(described, config, parts)
+        return DirectSink(described, config, parts, self._job.identity)

@@ -1,0 +1,69 @@
+"""User functions that are made to raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..core.ids import TaskId
+from ..core.messages import Record
+from ..core.operators import Operator
+from ..core.task import OperatorTask, Task
+
+
+class Injected(Exception):
+    """What a user function is made to raise."""
+
+
+class Raising(Operator):
+    """Stands in front of a user function and raises: once, or on one record for ever."""
+
+    def __init__(self, inner: Operator, raises: Callable[[Record], bool]) -> None:
+        self._inner = inner
+        self._raises = raises
+        self.holds_back = inner.holds_back
+        super().__init__()
+
+    @property
+    def heap(self) -> dict[object, object]:
+        """Its state is the inner operator's."""
+        return self._inner.heap
+
+    @heap.setter
+    def heap(self, heap: dict[object, object]) -> None:
+        """An operator begins with an empty heap; the inner one keeps what it has."""
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        if self._raises(record):
+            raise Injected(f"injected on the record with tag {record.tag}")
+        return self._inner.apply(record, gate)
+
+    def describe(self, heap: dict[object, object]) -> list[tuple[int, int | None, int | None, int]]:
+        return self._inner.describe(heap)
+
+    def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
+        self._inner.restore(entries)
+
+
+class Poison:
+    """Makes a task's user function raise on its next record, or on that record always."""
+
+    def __init__(self, blame: Callable[[TaskId, int], None], fault: int, task: TaskId, always: bool) -> None:
+        """`blame(task, fault)` is told when it raises."""
+        self._blame = blame
+        self._fault = fault
+        self._task = task
+        self._always = always
+        self._origin: int | None = None
+        self._done = False
+
+    def into(self, task: Task) -> None:
+        if isinstance(task, OperatorTask) and not self._done:
+            task.operator = Raising(task.operator, self._raises)
+
+    def _raises(self, record: Record) -> bool:
+        if self._done or (self._origin is not None and record.origin != self._origin):
+            return False
+        self._origin = record.origin
+        self._done = not self._always
+        self._blame(self._task, self._fault)
+        return True

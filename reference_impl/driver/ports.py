@@ -1,0 +1,202 @@
+"""What a driver needs of the world around it.
+
+A world has the clock, the channels, the stores and the news for the observer.
+The simulated world holds a whole job; of the worlds of processes one holds a
+node's tasks, another the coordinator.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..core.config import Config
+from ..core.effects import EndJob, Return
+from ..core.events import CompletedSnapshot, JobRecord
+from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.messages import AnyControl, Element, ToCoordinator, ToTask
+from ..core.parts import Parts
+from ..core.state import TaskState
+from ..core.transactions import AnyRequest, Outcome
+from ..trace import Observer
+from .decisions import Decisions
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from .coordination import CoordinatorRunner
+    from .records import Records
+    from .runner import TaskRunner
+    from .sessions import Sessions
+    from .stores import Stores
+
+
+class Loop(Protocol):
+    """A clock in µs, and what is to be done at its times."""
+
+    @property
+    def now(self) -> int: ...
+
+    def at(self, time: int, action: Callable[[Any, Any], None], first: Any = None, second: Any = None) -> None: ...
+
+    def after(self, delay: int, action: Callable[[Any, Any], None], first: Any = None, second: Any = None) -> None: ...
+
+
+class Upstream(Protocol):
+    """The sending end of a channel, as its receiver sees it."""
+
+    @property
+    def name(self) -> TaskId: ...
+
+    def drain(self) -> None:
+        """The receiver has taken an element: there is room for one more."""
+
+
+class Inbound(Protocol):
+    """The receiving end of a channel; `queue` holds (arrival time, element)."""
+
+    name: str
+    queue: deque[tuple[int, Element]]
+    stalled_until: int
+    taken: int
+
+    @property
+    def sender(self) -> Upstream | None: ...
+
+
+class Outbound(Protocol):
+    """The sending end of a channel."""
+
+    name: str
+
+    @property
+    def is_full(self) -> bool: ...
+
+    def push(self, element: Element) -> None: ...
+
+
+class Files(Protocol):
+    """The store of snapshots: bytes by handle, and the records that make checkpoints complete."""
+
+    def begin(self, handle: Handle, state: TaskState) -> None:
+        """Let the bytes out of the process; they are not synced, and not under their name."""
+
+    def finish(self, handle: Handle) -> str:
+        """Make what was begun durable under its name; the text that its bytes hold."""
+
+    def drop(self, handle: Handle) -> None:
+        """Take back what was begun."""
+
+    def tear(self, handle: Handle, state: TaskState) -> None:
+        """Leave half a file under the final name, as a store without atomic rename would."""
+
+    def read(self, handle: Handle) -> TaskState:
+        """The state under a handle; raises CorruptSnapshot, also when there is none."""
+
+    def store(self, snapshot: CompletedSnapshot) -> None:
+        """Make the record of a complete checkpoint durable."""
+
+    def listed(self) -> tuple[CompletedSnapshot, ...]:
+        """Every complete checkpoint, oldest first; raises CorruptSnapshot for a torn record."""
+
+    def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
+        """Delete files and a checkpoint's record; the handles that were there."""
+
+    def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
+        """Delete every file but the ones named; the handles that went."""
+
+    def handles(self) -> list[Handle]:
+        """Every snapshot that is there."""
+
+
+class Jobs(Protocol):
+    """The durable record of each job, and positions that at-most-once sources saved."""
+
+    def save(self, record: JobRecord) -> None: ...
+
+    def load(self, job: int) -> JobRecord | None: ...
+
+    def save_position(self, split: int, position: int, attempt: int) -> bool:
+        """Save a split's next position, unless a newer attempt has read it: then refuse."""
+
+    def load_positions(self, splits: tuple[int, ...], attempt: int) -> dict[int, int]:
+        """The saved positions; from now on older attempts are refused."""
+
+
+class External(Protocol):
+    """The external store of transactions and rows."""
+
+    def handle(self, request: AnyRequest) -> Outcome: ...
+
+
+class World(Protocol):
+    """What the drivers of tasks and of the coordinator both need."""
+
+    config: Config
+    settings: Settings
+    parts: Parts
+    decisions: Decisions
+    observer: Observer
+    detailed: bool
+    stores: Stores
+    records: Records
+    sessions: Sessions
+
+    @property
+    def loop(self) -> Loop: ...
+
+    @property
+    def control(self) -> Control: ...
+
+    def watches(self, point: str) -> bool:
+        """Whether anything waits for a protocol point."""
+
+    def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
+        """A protocol point is reached; whether the one who reached it still lives."""
+
+    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+        """A fault that waited here has changed something live."""
+
+    def look(self) -> None:
+        """A read-committed reader looks at the sink."""
+
+    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None: ...
+
+    # -- of tasks
+
+    def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
+
+    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
+        """Make room for an attempt; an older one of the task that answers is cancelled."""
+
+    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+        """A task's attempt ended badly by itself."""
+
+    def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
+        """A task's attempt dies of a fault; whether it was alive."""
+
+    # -- of the coordinator
+
+    @property
+    def freezing(self) -> bool:
+        """The run is about to end: no checkpoint is triggered any more."""
+
+    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
+        """The coordinator is gone, by a fault or by itself."""
+
+    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None: ...
+
+    def complete(self, snapshot: CompletedSnapshot) -> None:
+        """The store made a checkpoint complete."""
+
+    def command_returned(self, effect: Return) -> None: ...
+
+    def job_ended(self, effect: EndJob) -> None: ...
+
+
+class Control(Protocol):
+    """The control plane: messages between the coordinator and the tasks, each on its own."""
+
+    def to_task(self, task: TaskId, message: ToTask) -> None: ...
+
+    def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None: ...

@@ -1,0 +1,86 @@
+"""The coordinator's durable records: of its job, and of each complete checkpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.effects import Discard, SaveJob, Store, Sweep
+from ..core.events import JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
+from ..core.state import text
+from .arms import Arms
+
+if TYPE_CHECKING:
+    from .coordination import CoordinatorRunner
+    from .ports import Files, Jobs, World
+
+
+class Records:
+    """Written one after the other; deleting is at once."""
+
+    def __init__(self, world: World, files: Files, jobs: Jobs, arms: Arms) -> None:
+        self.world = world
+        self.files = files
+        self.jobs = jobs
+        self.arms = arms
+
+    def save_job(self, runner: CoordinatorRunner, effect: SaveJob) -> None:
+        runner.later(self.world.settings.control_latency_us // 2, self._job_saved, effect)
+
+    def _job_saved(self, runner: CoordinatorRunner, effect: SaveJob) -> None:
+        self.jobs.save(effect.record)
+        runner.feed(JobSaved(effect.record.version))
+
+    def store(self, runner: CoordinatorRunner, effect: Store) -> None:
+        settings = self.world.settings
+        cost = 1 if settings.memory else settings.snapshot_write_us // 2
+        runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, effect)
+
+    def _stored(self, runner: CoordinatorRunner, effect: Store) -> None:
+        snapshot = effect.snapshot
+        torn = self.arms.take("tear-write", None)
+        if torn is not None:
+            self.world.fired(
+                torn, f"the record of checkpoint {snapshot.checkpoint} is torn off before its rename", None
+            )
+            self.world.lose_coordinator(torn, self.world.settings.takeover_us)
+            return
+        failing = self.arms.take("fail-write", None)
+        if failing is not None:
+            self.world.fired(failing, f"the record of checkpoint {snapshot.checkpoint} is not written", None)
+            runner.feed(StoreFailed(snapshot.checkpoint, "the store reported an error"))
+            return
+        self.world.look()  # sealed, not complete: a reader must not see it yet
+        if not self.world.point("checkpoint-completed", None, "before", runner):
+            return
+        if self.world.settings.memory:
+            for task, handle in snapshot.handles.items():
+                state = text(snapshot.states[task])
+                self.world.observer.snapshot_stored(snapshot.checkpoint, task, snapshot.attempt, handle, state)
+        else:
+            self.files.store(snapshot)
+        self.world.complete(snapshot)
+        if self.world.point("checkpoint-completed", None, "after", runner):
+            runner.feed(SnapshotStored(snapshot.checkpoint))
+
+    def list_snapshots(self, runner: CoordinatorRunner) -> None:
+        runner.later(self.world.settings.snapshot_write_us // 2, self._listed, None)
+
+    def _listed(self, runner: CoordinatorRunner, _: None) -> None:
+        listed = self.files.listed()
+        failing = self.arms.take("fail-read", None) if listed else None
+        if failing is not None:
+            newest = listed[-1].checkpoint
+            self.world.fired(failing, f"the record of checkpoint {newest} is not read", None)
+            runner.feed(SnapshotsListed(listed[:-1], (newest,)))
+        else:
+            runner.feed(SnapshotsListed(listed))
+
+    def discard(self, effect: Discard) -> None:
+        gone = self.files.discard(effect.handles, effect.checkpoint)
+        if gone or effect.checkpoint is not None:
+            self.world.observer.deleted(effect.checkpoint, gone)
+
+    def sweep(self, effect: Sweep) -> None:
+        gone = self.files.sweep(effect.keep)
+        if gone:
+            self.world.observer.deleted(None, gone)
