@@ -75,17 +75,24 @@ class Outbound(Protocol):
     def push(self, element: Element) -> None: ...
 
 
+class Draft(Protocol):
+    """Bytes on their way to the name that they will have."""
+
+    @property
+    def handle(self) -> Handle: ...
+
+
 class Files(Protocol):
     """The store of snapshots: bytes by handle, and the records that make checkpoints complete."""
 
-    def begin(self, handle: Handle, state: TaskState) -> None:
+    def begin(self, handle: Handle, state: TaskState) -> Draft:
         """Let the bytes out of the process; they are not synced, and not under their name."""
 
-    def finish(self, handle: Handle) -> str:
-        """Make what was begun durable under its name; the text that its bytes hold."""
+    def finish(self, draft: Draft) -> str:
+        """Make a draft durable under its name; the text that its bytes hold."""
 
-    def drop(self, handle: Handle) -> None:
-        """Take back what was begun."""
+    def drop(self, draft: Draft) -> None:
+        """Take a draft back."""
 
     def tear(self, handle: Handle, state: TaskState) -> None:
         """Leave half a file under the final name, as a store without atomic rename would."""

@@ -15,7 +15,7 @@ from ..core.source import SourceTask
 from .arms import Arms
 
 if TYPE_CHECKING:
-    from .ports import Files, Jobs, World
+    from .ports import Draft, Files, Jobs, World
     from .runner import TaskRunner
 
 
@@ -27,12 +27,13 @@ class Write:
     power takes that along too.
     """
 
-    __slots__ = ("effect", "is_written", "runner", "torn_by")
+    __slots__ = ("draft", "effect", "runner", "torn_by")
 
     def __init__(self, runner: TaskRunner, effect: Persist) -> None:
         self.runner = runner
         self.effect = effect
-        self.is_written = False
+        self.draft: Draft | None = None
+        """its bytes once they are written"""
         self.torn_by: int | None = None
 
 
@@ -67,25 +68,25 @@ class Stores:
             self.world.fired(write.torn_by, f"half of {effect.handle} is written", runner.attempt)
             self.world.kill(runner, "it died while it wrote a snapshot", write.torn_by)
             return
-        write.is_written = True
-        self.files.begin(effect.handle, effect.snapshot.materialise())
+        write.draft = self.files.begin(effect.handle, effect.snapshot.materialise())
         self.world.loop.after(duration - duration // 2, self._synced, write)
 
     def _synced(self, write: Write, _: None) -> None:
         runner, effect = write.runner, write.effect
-        if write not in self.writing:
+        draft = write.draft
+        if write not in self.writing or draft is None:
             return
         self.writing.remove(write)
         failing = self.arms.take("fail-write", runner.name) if runner.alive else None
         if failing is not None:
-            self.files.drop(effect.handle)
+            self.files.drop(draft)
             self.world.fired(failing, f"{effect.handle} is not written", runner.attempt)
             self._answer(runner, effect.synchronous, PersistFailed(effect.checkpoint, "the store reported an error"))
             return
         if runner.alive and not self.world.point("snapshot-persisted", runner.name, "before", runner):
-            self.files.drop(effect.handle)
+            self.files.drop(draft)
             return
-        stored = self.files.finish(effect.handle)
+        stored = self.files.finish(draft)
         self.world.observer.snapshot_stored(effect.checkpoint, runner.name, runner.attempt, effect.handle, stored)
         self._persisted(runner, effect)
 
@@ -124,15 +125,15 @@ class Stores:
     def forget(self, runner: TaskRunner, orderly: bool) -> None:
         """A writer is gone, and with it what was not written; one that is told to go takes
         back what it had written."""
-        self.lose(lambda one: one.runner is runner and (orderly or not one.is_written))
+        self.lose(lambda one: one.runner is runner and (orderly or one.draft is None))
 
     def lose(self, lost: Callable[[Write], bool]) -> int:
         """Writes under way come to nothing; how many did."""
         gone = [write for write in self.writing if lost(write)]
         self.writing = [write for write in self.writing if write not in gone]
         for write in gone:
-            if write.is_written:
-                self.files.drop(write.effect.handle)
+            if write.draft is not None:
+                self.files.drop(write.draft)
         return len(gone)
 
     def load(self, runner: TaskRunner, handle: Handle) -> None:

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import msgspec
 
-from ..core.errors import CorruptSnapshot
+from ..core.errors import CorruptSnapshot, expect
 from ..core.events import CompletedSnapshot, JobRecord
 from ..core.ids import CheckpointId, Handle
 from ..core.state import TaskState, decode, encode
+from ..driver import ports
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """Bytes that are not durable yet."""
+
+    handle: Handle
+    data: bytes
 
 
 class SnapshotFiles:
@@ -21,19 +29,18 @@ class SnapshotFiles:
     def __init__(self) -> None:
         self.files: dict[Handle, bytes] = {}
         self.records: dict[CheckpointId, bytes] = {}
-        self._begun: dict[Handle, bytes] = {}
 
-    def begin(self, handle: Handle, state: TaskState) -> None:
-        self._begun[handle] = encode(state)
+    def begin(self, handle: Handle, state: TaskState) -> Draft:
+        return Draft(handle, encode(state))
 
-    def finish(self, handle: Handle) -> str:
-        """Make what was begun durable; the text that its bytes hold."""
-        data = self._begun.pop(handle)
-        self.files[handle] = data
+    def finish(self, draft: ports.Draft) -> str:
+        """Make a draft durable; the text that its bytes hold."""
+        data = expect(draft, Draft).data
+        self.files[draft.handle] = data
         return data[9:].decode()
 
-    def drop(self, handle: Handle) -> None:
-        self._begun.pop(handle, None)
+    def drop(self, draft: ports.Draft) -> None:
+        """It was in memory only: nothing is left of it."""
 
     def tear(self, handle: Handle, state: TaskState) -> None:
         data = encode(state)

@@ -19,17 +19,15 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
 
 
 def write(files: SnapshotFiles, handle: str) -> str:
-    files.begin(handle, STATE)
-    return files.finish(handle)
+    return files.finish(files.begin(handle, STATE))
 
 
 def test_what_is_begun_is_not_there_until_it_is_finished() -> None:
     files = SnapshotFiles()
-    files.begin("job-1/h", STATE)
+    files.drop(files.begin("job-1/h", STATE))
+    draft = files.begin("job-1/i", STATE)
     assert files.handles() == []
-    files.drop("job-1/h")
-    files.begin("job-1/i", STATE)
-    files.finish("job-1/i")
+    files.finish(draft)
     assert files.handles() == ["job-1/i"]
 
 
@@ -74,7 +72,7 @@ def test_deleting_tells_what_was_there() -> None:
 def test_a_sweep_keeps_what_is_named_and_nothing_else() -> None:
     files = SnapshotFiles()
     for handle in ("job-1/a", "job-1/b", "job-2/a"):
-        files.write(handle, STATE)
+        write(files, handle)
     assert files.sweep(("job-1/b", "job-1/gone")) == ["job-1/a", "job-2/a"]
     assert list(files.files) == ["job-1/b"]
 
