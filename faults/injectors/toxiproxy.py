@@ -1,0 +1,396 @@
+"""Real connections disturbed by a real Toxiproxy server, through toxiproxy-python.
+
+That package is the client, and this the layer that makes it safe to lean on: it
+keeps a server's address in class attributes, waits without end, listens to proxy
+settings of the environment even for the loopback, and calls a refusal `False` or
+nothing.  So each server gets a copy of the package of its own, whose requests are
+bounded in time and whose refusals are errors; what is sent is checked before, and
+what was set is read back.
+
+What each toxic does, as measured on the server's version 2.12, is said at its
+value.  All are certain (toxicity 1) and steady (no jitter): the plan decides who is
+hit and when, the server draws nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import requests
+
+HOST = "127.0.0.1"
+STREAMS = {"receiver": "upstream", "sender": "downstream"}
+"""Towards whom bytes are disturbed: the one connected to, or the one who connected; and the server's word for it."""
+LARGEST = 2**31 - 1
+_NAME = re.compile(r"[A-Za-z0-9_.:>+@=-]+")
+_MARK = "cutproof-mark-"
+_PAUSE_S = 0.01
+_LOADING = threading.Lock()
+
+
+class ToxiproxyFailed(Exception):
+    """The server is gone, silent, another one, or did not do what it was told; one line."""
+
+
+class ToxicValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    """Base of the toxics; each whole number lies between 0 and 2^31-1, or making the value is a ValueError."""
+
+    def __post_init__(self) -> None:
+        for field in self.__struct_fields__:
+            value = getattr(self, field)
+            if type(value) is not int or not 0 <= value <= LARGEST:
+                raise ValueError(f"{type(self).__name__}.{field} is {value!r}, not a whole number from 0 to {LARGEST}")
+
+
+class Latency(ToxicValue, frozen=True, kw_only=True, tag="latency"):
+    """Each chunk comes so much later, in order; removing it delivers at once what was held."""
+
+    ms: int
+
+
+class Stall(ToxicValue, frozen=True, kw_only=True, tag="stall"):
+    """Nothing passes; removing it delivers what was held.  A partition that loses nothing."""
+
+
+class Timeout(ToxicValue, frozen=True, kw_only=True, tag="timeout"):
+    """Bytes are DROPPED, and the connection is closed after so long; with 0, when the toxic is removed."""
+
+    ms: int
+
+
+class Reset(ToxicValue, frozen=True, kw_only=True, tag="reset"):
+    """So long after the first byte the connection is reset (RST); only connections opened after it was added."""
+
+    ms: int
+
+
+class Slice(ToxicValue, frozen=True, kw_only=True, tag="slice"):
+    """Chunks are cut into pieces of about `average_size` bytes, `delay_us` apart; nothing is lost.
+
+    `average_size` is at least 1 and `size_variation` less than that: the server
+    does not check it, and dies of anything else.
+    """
+
+    average_size: int
+    size_variation: int = 0
+    delay_us: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.average_size < 1:
+            raise ValueError(f"Slice.average_size is {self.average_size}, not at least 1: it would crash the server")
+        if self.size_variation >= self.average_size:
+            raise ValueError(f"Slice.size_variation is {self.size_variation}, not less than average_size")
+
+
+class Limit(ToxicValue, frozen=True, kw_only=True, tag="limit"):
+    """So many bytes of each connection pass, then it is closed; also of one that is open, counted from now."""
+
+    bytes: int
+
+
+Toxic = Latency | Stall | Timeout | Reset | Slice | Limit
+
+_WIRE: dict[type[ToxicValue], tuple[str, dict[str, str], dict[str, int]]] = {
+    Latency: ("latency", {"ms": "latency"}, {"jitter": 0}),
+    Stall: ("bandwidth", {}, {"rate": 0}),
+    Timeout: ("timeout", {"ms": "timeout"}, {}),
+    Reset: ("reset_peer", {"ms": "timeout"}, {}),
+    Slice: ("slicer", {"average_size": "average_size", "size_variation": "size_variation", "delay_us": "delay"}, {}),
+    Limit: ("limit_data", {"bytes": "bytes"}, {}),
+}
+"""A toxic's type on the wire, the names of its fields there, and what is always the same."""
+_BY_TYPE: dict[str, type[Any]] = {wire_type: kind for kind, (wire_type, _, _) in _WIRE.items()}
+
+
+class Active(msgspec.Struct, frozen=True, kw_only=True):
+    """A toxic at work on a proxy."""
+
+    name: str
+    towards: str
+    toxic: Toxic
+
+
+class Toxiproxy:
+    """One server, by its control port.
+
+    `patience_s` bounds each request; an operation is at most three of them, and
+    the first that stays unanswered ends it.  A server started with `mark_file`'s
+    text as its configuration is told from any other that may have got the port:
+    one that finds its port taken does not exit, and the other would answer.
+    Not for several threads at once.
+    """
+
+    def __init__(self, port: int, *, patience_s: float = 2.0, mark: str = "") -> None:
+        if not 0 < port < 65536:
+            raise ValueError(f"{port} is not a port")
+        self.port = port
+        self._mark = _MARK + _checked(mark) if mark else ""
+        self._transport = _Transport(port, patience_s)
+        self._package = _own_copy()
+        self._package.api.requests = self._transport
+        self._package.api.APIConsumer.host = HOST
+        self._package.api.APIConsumer.port = port
+        self._server = self._package.Toxiproxy()
+
+    def wait_until_up(self, within_s: float) -> None:
+        """Return once the server answers; ToxiproxyFailed when it does not, or when another one does."""
+        deadline = time.monotonic() + within_s
+        while True:
+            try:
+                with self._transport.at_most(deadline - time.monotonic()):
+                    self.version()
+                break
+            except ToxiproxyFailed as error:
+                if time.monotonic() + _PAUSE_S >= deadline:
+                    raise ToxiproxyFailed(f"no Toxiproxy came up within {within_s:g} s: {error}") from error
+            time.sleep(_PAUSE_S)
+        if self._mark and self._mark not in self._theirs():
+            raise ToxiproxyFailed(f"port {self.port} belongs to another Toxiproxy server; choose another port")
+
+    def version(self) -> str:
+        """What the server says it is: "2.12.0", or "git" for one built without saying."""
+        with self._calling("say its version"):
+            text = self._package.api.APIConsumer.get("/version").text
+        found = re.search(r"(?:version\W*)?([\w.+-]+)\W*$", text)
+        if found is None or len(text) > 200:
+            raise ToxiproxyFailed(f"what listens on port {self.port} is no Toxiproxy server")
+        return found[1]
+
+    def proxy(self, name: str, upstream_port: int, listen_port: int = 0) -> Proxy:
+        """Make a proxy from a port of the loopback to another; 0 listens on any that is free."""
+        if not 0 < upstream_port < 65536 or not 0 <= listen_port < 65536:
+            raise ValueError(f"{listen_port} to {upstream_port}: a port is a number from 1 to 65535")
+        upstream = f"{HOST}:{upstream_port}"
+        with self._calling(f"make the proxy {name}"):
+            made = self._server.create(upstream, _checked(name), listen=f"{HOST}:{listen_port}", enabled=True)
+        there = self._theirs().get(name)
+        if there is None or there.upstream != upstream or there.enabled is not True or there.listen != made.listen:
+            raise ToxiproxyFailed(f"Toxiproxy did not make the proxy {name} as it was told")
+        port = _port(there.listen)
+        if not port or (listen_port and port != listen_port):
+            raise ToxiproxyFailed(f"Toxiproxy made the proxy {name} listen at {there.listen}, not on {listen_port}")
+        return Proxy(self, made, port, upstream_port)
+
+    def proxies(self) -> tuple[str, ...]:
+        """The names of the proxies there are."""
+        return tuple(sorted(name for name in self._theirs() if not name.startswith(_MARK)))
+
+    def reset(self) -> None:
+        """Enable every proxy and remove every toxic."""
+        with self._calling("reset"):
+            self._server.reset()
+            if self._mark and (mark := self._server.get_proxy(self._mark)) is not None:
+                mark.disable()
+            there = self._server.proxies()
+            left = [name for name in self.proxies() if not there[name].enabled or there[name].toxics()]
+        if left:
+            raise ToxiproxyFailed(f"Toxiproxy was told to reset, and these are still disturbed: {', '.join(left)}")
+
+    def _theirs(self) -> dict[str, Any]:
+        with self._calling("list its proxies"):
+            found: dict[str, Any] = self._server.proxies()
+        return found
+
+    @contextlib.contextmanager
+    def _calling(self, what: str) -> Iterator[None]:
+        """The package's own errors as one line; it unpacks answers without a look at them."""
+        try:
+            yield
+        except self._package.api.ProxyExists as error:
+            raise ToxiproxyFailed(
+                f"Toxiproxy on port {self.port} was told to {what}, and it is there already"
+            ) from error
+        except (requests.RequestException, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ToxiproxyFailed(
+                f"Toxiproxy on port {self.port} was told to {what}, and gave no proper answer: {error!r}"
+            ) from error
+
+
+class Proxy:
+    """One proxied port; made by `Toxiproxy.proxy`."""
+
+    def __init__(self, server: Toxiproxy, theirs: Any, port: int, upstream_port: int) -> None:
+        self.name: str = theirs.name
+        self.port = port
+        self.upstream_port = upstream_port
+        self._server = server
+        self._theirs = theirs
+
+    def add(self, toxic: Toxic, towards: str = "receiver", name: str = "") -> str:
+        """Add a toxic to what flows towards the receiver (the upstream) or the sender.
+
+        Returns its name, by default one like "latency-receiver".
+        """
+        if towards not in STREAMS:
+            raise ValueError(f"a toxic works towards {' or '.join(STREAMS)}, not {towards!r}")
+        wire_type, fields, always = _WIRE[type(toxic)]
+        name = _checked(name or f"{toxic.__struct_config__.tag}-{towards}")
+        attributes = {theirs: getattr(toxic, ours) for ours, theirs in fields.items()} | always
+        with self._server._calling(f"add {name} to {self.name}"):
+            self._theirs.add_toxic(
+                name=name, type=wire_type, stream=STREAMS[towards], toxicity=1.0, attributes=attributes
+            )
+        if Active(name=name, towards=towards, toxic=toxic) not in self.active():
+            raise ToxiproxyFailed(f"Toxiproxy was told to add {name} to {self.name}, and has something else there")
+        return name
+
+    def remove(self, name: str) -> None:
+        """Remove a toxic by its name.
+
+        While bytes wait behind it for a reader that does not read, the server can
+        hang in this: then ToxiproxyFailed comes, and the way on is to kill it and
+        start another.
+        """
+        with self._server._calling(f"remove {name} from {self.name}"):
+            self._theirs.destroy_toxic(_checked(name))
+        if any(active.name == name for active in self.active()):
+            raise ToxiproxyFailed(f"Toxiproxy was told to remove {name} from {self.name}, and still has it")
+
+    def toxics(self) -> tuple[Toxic, ...]:
+        """The toxics at work: those towards the receiver, then those towards the sender, each in the order added."""
+        return tuple(active.toxic for active in self.active())
+
+    def active(self) -> tuple[Active, ...]:
+        """The toxics at work, with their names and directions, as the server tells them."""
+        with self._server._calling(f"list the toxics of {self.name}"):
+            found = list(self._theirs.toxics().values())
+        return tuple(_read(self.name, theirs) for theirs in found)
+
+    def disable(self) -> None:
+        """Close every connection and refuse new ones, until it is enabled again."""
+        with self._server._calling(f"disable {self.name}"):
+            self._theirs.disable()
+        self._demand(enabled=False)
+
+    def enable(self) -> None:
+        """Listen again, on the same port; toxics are as they were."""
+        with self._server._calling(f"enable {self.name}"):
+            self._theirs.enable()
+        self._demand(enabled=True)
+
+    def delete(self) -> None:
+        """Close every connection, and be gone."""
+        with self._server._calling(f"delete {self.name}"):
+            self._theirs.destroy()
+        if self.name in self._server.proxies():
+            raise ToxiproxyFailed(f"Toxiproxy was told to delete {self.name}, and still has it")
+
+    def _demand(self, *, enabled: bool) -> None:
+        there = self._server._theirs().get(self.name)
+        if there is None or there.enabled is not enabled or _port(there.listen) != self.port:
+            told = "enable" if enabled else "disable"
+            raise ToxiproxyFailed(f"Toxiproxy was told to {told} {self.name} on port {self.port}, and did not")
+
+
+def mark_file(mark: str) -> str:
+    """The text of a configuration file by which a server is known again: one disabled proxy, named after the mark."""
+    marked = {"name": _MARK + _checked(mark), "listen": f"{HOST}:0", "upstream": f"{HOST}:1", "enabled": False}
+    return json.dumps([marked])
+
+
+def _checked(name: str) -> str:
+    """A name that can stand in an address as it is: a slash would lead elsewhere."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise ValueError(f"{name!r} is no name for Toxiproxy: letters, digits and _.:>+@=- only")
+    return name
+
+
+def _port(listen: str) -> int:
+    port = listen.rpartition(":")[2]
+    return int(port) if port.isdecimal() else 0
+
+
+def _read(proxy: str, theirs: Any) -> Active:
+    """A toxic as the server tells it; ToxiproxyFailed for one that this layer would not set."""
+    attributes: Mapping[str, int] = theirs.attributes
+    towards = {stream: towards for towards, stream in STREAMS.items()}.get(theirs.stream)
+    kind = _BY_TYPE.get(theirs.type)
+    if kind is not None and towards is not None and theirs.toxicity == 1:
+        _, fields, always = _WIRE[kind]
+        if sorted(attributes) == sorted([*fields.values(), *always]) and always.items() <= attributes.items():
+            with contextlib.suppress(ValueError):
+                toxic = kind(**{ours: attributes[wire] for ours, wire in fields.items()})
+                return Active(name=theirs.name, towards=towards, toxic=toxic)
+    raise ToxiproxyFailed(f"the proxy {proxy} has a toxic that was not set from here: {vars(theirs)}")
+
+
+def _own_copy() -> ModuleType:
+    """The package toxiproxy-python, loaded once more under no name: its class attributes are then one server's."""
+    found = importlib.util.find_spec("toxiproxy")
+    if found is None or found.origin is None:
+        raise ToxiproxyFailed("the package toxiproxy-python is missing: pip install toxiproxy-python")
+    name = "_cutproof_copy_of_toxiproxy"
+    spec = importlib.util.spec_from_file_location(
+        name, found.origin, submodule_search_locations=list(found.submodule_search_locations or ())
+    )
+    if spec is None or spec.loader is None:
+        raise ToxiproxyFailed(f"the package toxiproxy-python cannot be loaded from {found.origin}")
+    copy = importlib.util.module_from_spec(spec)
+    with _LOADING:
+        sys.modules[name] = copy
+        try:
+            spec.loader.exec_module(copy)
+        finally:
+            for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+                del sys.modules[each]
+    return copy
+
+
+class _Transport:
+    """What a copy of the package has for `requests`: bounded in time, deaf to the environment, strict with refusals."""
+
+    def __init__(self, port: int, patience_s: float) -> None:
+        self._port = port
+        self._patience_s = patience_s
+        self._session = requests.Session()
+        self._session.trust_env = False
+        # A kept connection would not outlive the server, whose death and restart is part of the play.
+        self._session.headers["Connection"] = "close"
+
+    @contextlib.contextmanager
+    def at_most(self, seconds: float) -> Iterator[None]:
+        """Be no more patient than this for a while."""
+        before = self._patience_s
+        self._patience_s = max(min(before, seconds), _PAUSE_S)
+        try:
+            yield
+        finally:
+            self._patience_s = before
+
+    def get(self, url: str, params: Any = None) -> requests.Response:
+        return self._send("GET", url)
+
+    def delete(self, url: str) -> requests.Response:
+        return self._send("DELETE", url)
+
+    def post(self, url: str, data: Any = None, json: Any = None) -> requests.Response:
+        return self._send("POST", url, json)
+
+    def _send(self, method: str, url: str, json: Any = None) -> requests.Response:
+        who = f"Toxiproxy on port {self._port}"
+        try:
+            answer = self._session.request(method, url, json=json, timeout=self._patience_s, allow_redirects=False)
+        except requests.Timeout as error:
+            raise ToxiproxyFailed(
+                f"{who} did not answer within {self._patience_s:g} s; kill it and start it again"
+            ) from error
+        except requests.RequestException as error:
+            raise ToxiproxyFailed(f"{who} is gone: nothing answers there") from error
+        if not 200 <= answer.status_code < 300:
+            said = re.search(r'"error":\s*"(.*?)"[,}]', answer.text)
+            told = said[1] if said else " ".join(answer.text[:200].split())
+            raise ToxiproxyFailed(
+                f"{who} refused {method} {url.partition(str(self._port))[2]}: {answer.status_code} {told}"
+            )
+        return answer

@@ -1,0 +1,34 @@
+"""The named place where runs on real processes keep their histories.
+
+Everything else that such a run makes is gone when it ends, however it ends;
+what stays is here, `cutproof doctor` lists it and `cutproof doctor --prune`
+empties it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from . import ServiceMissing
+
+
+def runs() -> Path:
+    """The folder that holds one folder a kept run, which may not exist yet: under $XDG_STATE_HOME or ~/.local/state."""
+    return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "runs"
+
+
+def cache() -> Path:
+    """The user's cache of cutproof, which may not exist yet: under $XDG_CACHE_HOME or ~/.cache."""
+    return _base("XDG_CACHE_HOME", ".cache") / "cutproof"
+
+
+def _base(variable: str, fallback: str) -> Path:
+    """A base folder of the XDG specification, which says that a relative one is to be ignored."""
+    named = Path(os.environ.get(variable, ""))
+    if named.is_absolute():
+        return named
+    try:
+        return Path.home() / fallback
+    except RuntimeError as error:
+        raise ServiceMissing(f"this user has no home folder; set {variable} to a folder that can be written") from error
