@@ -15,7 +15,7 @@ from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .state import TaskState
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """A row (key, value, tag, tag2) and its origin: which input record it stems from."""
 
     key: int | None
@@ -25,19 +25,19 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     origin: int
 
 
-class Barrier(msgspec.Struct, frozen=True, gc=False):
+class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Separates the records that belong to a checkpoint from those behind it (ABS-1)."""
 
     checkpoint: CheckpointId
 
 
-class CancelBarrier(msgspec.Struct, frozen=True, gc=False):
+class CancelBarrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Travels in a barrier's stead where a task gave the checkpoint up (ABS-4)."""
 
     checkpoint: CheckpointId
 
 
-class EndOfData(msgspec.Struct, frozen=True, gc=False):
+class EndOfData(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """No record follows in this channel; barriers still may, until the final checkpoint."""
 
 

@@ -1,0 +1,347 @@
+"""What processes say to each other: data channels, the control plane, supervision.
+
+Every frame carries the clock of its sender (`stamp`, a hybrid logical clock in
+µs, see `clock`), so that what the processes wrote down can be put in one order
+that is consistent with causality.  Each of the three conversations has a union
+of its own; nothing of one is understood in another.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..core.events import CompletedSnapshot
+from ..core.ids import AttemptId, TaskId
+from ..core.messages import Element, ToCoordinator, ToTask
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Base of the frames."""
+
+    stamp: int
+
+
+# -- a data channel: one connection from the sender's process to the receiver's --------------------
+
+
+class Open(Frame):
+    """The sender asks for a channel of an attempt."""
+
+    channel: str
+    attempt: AttemptId
+
+
+class Accepted(Frame):
+    """The receiver has such a channel, and room for this many elements."""
+
+    credits: int
+
+
+class Refused(Frame):
+    """It has not, or not yet: ask again."""
+
+    reason: str
+
+
+class Data(Frame):
+    """One element; it uses one credit."""
+
+    element: Element
+
+
+class Credit(Frame):
+    """The receiver has taken elements: there is room for as many more."""
+
+    count: int
+
+
+class Bye(Frame):
+    """This end is going in order, cancelled or finished: the end that follows is no failure."""
+
+
+DataFrame = Open | Accepted | Refused | Data | Credit | Bye
+
+
+# -- the control plane: one connection from a node to the coordinator -----------------------------
+
+
+class Hello(Frame):
+    """A node is there; `attempts` are the live attempts of its tasks (0: none)."""
+
+    process: str
+    incarnation: int
+    attempts: dict[TaskId, AttemptId]
+
+
+class ForTask(Frame):
+    task: TaskId
+    message: ToTask
+
+
+class FromTask(Frame):
+    task: TaskId
+    message: ToCoordinator
+
+
+class Heartbeat(Frame):
+    """A node lives."""
+
+
+class Failed(Frame):
+    """An attempt of a task has ended badly by itself."""
+
+    task: TaskId
+    attempt: AttemptId
+    reason: str
+
+
+class GivenUp(Frame):
+    """To a node that has been replaced: end what runs, and go."""
+
+
+class JobOver(Frame):
+    """The job has ended: end what runs of it."""
+
+    job: int
+
+
+ControlFrame = Hello | ForTask | FromTask | Heartbeat | Failed | GivenUp | JobOver
+
+
+# -- supervision: one connection from each process to the harness ----------------------------------
+
+
+class Ready(Frame):
+    """A process is up."""
+
+    process: str
+    incarnation: int
+
+
+class Reached(Frame):
+    """A watched protocol point; the process stands still until `Go`.  `side`: before or after."""
+
+    point: str
+    task: str | None
+    side: str
+
+
+class Go(Frame):
+    """Go on."""
+
+
+class Fired(Frame):
+    """A fault that waited in the process has changed something live."""
+
+    fault: int
+    detail: str
+    attempt: int | None
+
+
+class Felt(Frame):
+    """A channel's receiver felt what was done to its connection: `transit_us` is the longest that
+    an element was under way, `pieces` how many reads brought less than one whole frame."""
+
+    channel: str
+    attempt: AttemptId
+    transit_us: int
+    pieces: int
+
+
+class Broke(Frame):
+    """A connection of a channel ended without a `Bye`, as the receiver saw it."""
+
+    channel: str
+    attempt: AttemptId
+    reason: str
+
+
+class Up(Frame):
+    """An attempt of a task lives in this process."""
+
+    task: TaskId
+    attempt: AttemptId
+
+
+class Down(Frame):
+    """It has ended; `how`: finished, cancelled, failed."""
+
+    task: TaskId
+    attempt: AttemptId
+    how: str
+
+
+class TaskFacts(Frame):
+    """What the phase of the job depends on, said again when it changes: whether the task has
+    set a channel aside, and the oldest sealed transaction that it has not settled (0: none)."""
+
+    task: TaskId
+    aligning: bool
+    sealed: int
+
+
+class JobFacts(Frame):
+    """The coordinator's: `stage` is the name of its stage's type, in lower case (listing,
+    deploying, working, restarting, terminating, closing, ended)."""
+
+    job: int
+    attempt: AttemptId
+    stage: str
+    is_ending: bool
+    under_way: bool
+    """some checkpoint is pending or being stored"""
+    newest: int
+    """the newest complete checkpoint; 0: none"""
+
+
+class Completed(Frame):
+    """A checkpoint is complete."""
+
+    checkpoint: int
+
+
+class Returned(Frame):
+    """A command was answered."""
+
+    command: int
+
+
+class Ended(Frame):
+    """A job has ended."""
+
+    job: int
+    status: str
+
+
+class Lost(Frame):
+    """The coordinator has given a node up that does not answer: it wants another in its place."""
+
+    process: str
+    incarnation: int
+
+
+class Happened(Frame):
+    """Something that a deviation waits for has happened once more (see `driver.decisions`)."""
+
+    what: str
+
+
+class Count(Frame):
+    """The answer to `Ask`: what the task had done when it took its snapshot of the checkpoint
+    (records read and applied), what it has done now, and by channel what it sent and received."""
+
+    task: TaskId
+    attempt: AttemptId
+    at_mark: int
+    now: int
+    is_idle: bool
+    """it reads nothing, holds nothing back, and has nothing left to send"""
+    sent: dict[str, int]
+    received: dict[str, int]
+
+
+class Arm(Frame):
+    """A fault waits for the next happening of its kind (`driver.arms`); `target` as there."""
+
+    kind: str
+    target: str | None
+    fault: int
+    times: int
+
+
+class Disarm(Frame):
+    """Another process has met the fault."""
+
+    fault: int
+
+
+class Meddle(Frame):
+    """To the coordinator: a fault waits for the next control message of a kind."""
+
+    how: str
+    message: str
+    task: str | None
+    fault: int
+    by_us: int
+
+
+class Poisoned(Frame):
+    """A user function is to raise (`driver.poison`)."""
+
+    task: TaskId
+    fault: int
+    always: bool
+
+
+class Issue(Frame):
+    """A user asks the coordinator for something."""
+
+    command: int
+    kind: str
+    drain: bool
+
+
+class Submit(Frame):
+    """To the coordinator: begin a job, with these snapshots to take over, from these numbers on.
+    With `recall` it takes over what the coordinator itself holds (snapshots in its memory)."""
+
+    job: int
+    attempt: AttemptId
+    checkpoint: int
+    initial: tuple[CompletedSnapshot, ...]
+    recall: bool
+
+
+class TakeOver(Frame):
+    """To a new coordinator: go on with a job, from what is durable."""
+
+    job: int
+    attempt: AttemptId
+    checkpoint: int
+    initial: tuple[CompletedSnapshot, ...]
+
+
+class Ask(Frame):
+    """What has each task done since its snapshot of this checkpoint?  Answered by `Count`s."""
+
+    checkpoint: int
+
+
+class Freeze(Frame):
+    """The run is about to end: trigger no checkpoint any more (or, with `off`, do so again)."""
+
+    off: bool
+
+
+class Close(Frame):
+    """End in order: everything that was observed is written."""
+
+
+SupervisionFrame = (
+    Ready
+    | Reached
+    | Go
+    | Fired
+    | Felt
+    | Broke
+    | Up
+    | Down
+    | TaskFacts
+    | JobFacts
+    | Completed
+    | Returned
+    | Ended
+    | Lost
+    | Happened
+    | Count
+    | Arm
+    | Disarm
+    | Meddle
+    | Poisoned
+    | Issue
+    | Submit
+    | TakeOver
+    | Ask
+    | Freeze
+    | Close
+)
