@@ -172,8 +172,9 @@ class Toxiproxy:
         if not 0 < upstream_port < 65536 or not 0 <= listen_port < 65536:
             raise ValueError(f"{listen_port} to {upstream_port}: a port is a number from 1 to 65535")
         upstream = f"{HOST}:{upstream_port}"
+        _checked(name)
         with self._calling(f"make the proxy {name}"):
-            made = self._server.create(upstream, _checked(name), listen=f"{HOST}:{listen_port}", enabled=True)
+            made = self._server.create(upstream, name, listen=f"{HOST}:{listen_port}", enabled=True)
         there = self._theirs().get(name)
         if there is None or there.upstream != upstream or there.enabled is not True or there.listen != made.listen:
             raise ToxiproxyFailed(f"Toxiproxy did not make the proxy {name} as it was told")
@@ -252,8 +253,9 @@ class Proxy:
         hang in this: then ToxiproxyFailed comes, and the way on is to kill it and
         start another.
         """
+        _checked(name)
         with self._server._calling(f"remove {name} from {self.name}"):
-            self._theirs.destroy_toxic(_checked(name))
+            self._theirs.destroy_toxic(name)
         if any(active.name == name for active in self.active()):
             raise ToxiproxyFailed(f"Toxiproxy was told to remove {name} from {self.name}, and still has it")
 
