@@ -1,0 +1,143 @@
+"""The processes that a launcher has started: signalled while they are its own, reaped, and all ended at last."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+from . import offspring
+from .orders import Answer, Done, Exited, Failed, Refused, Signal, Told
+
+GENTLE_S = 3.0
+"""how long those that are asked to stop may take"""
+SWEEP_S = 2.0
+"""how long it may take to kill and reap the rest"""
+LOOK_AGAIN_S = 0.02
+"""Orphans of an orphan become ours without a signal."""
+PERMITTED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT)
+REMEMBERED = 1_000
+"""ended processes whose ends can still be told"""
+
+
+class Child:
+    """A process that was started and has not been reaped; its pid is therefore its own."""
+
+    def __init__(self, pid: int, name: str, gently: bool) -> None:
+        self.pid = pid
+        self.name = name
+        self.gently = gently
+        self.stopped = False
+        self.stop_wanted_by: list[int] = []
+        """serials of requests to answer when it has stopped"""
+        self.end_wanted_by: list[int] = []
+        """serials of requests to answer when it has been reaped"""
+
+
+class Children:
+    """All children of this process.  `say` is told of every end, and answers what had to wait for one."""
+
+    def __init__(self, say: Callable[[Told], None]) -> None:
+        self._say = say
+        self._children: dict[int, Child] = {}
+        self._ended: dict[int, str] = {}
+        self.woken, self._wake = socket.socketpair()
+        """`woken` is readable when a child may have changed; then `reap` is to be called"""
+        for each in (self.woken, self._wake):
+            each.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda number, stack: None)
+        signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
+
+    def started(self, pid: int, name: str, *, gently: bool) -> int:
+        self._children[pid] = Child(pid, name, gently)
+        self._ended.pop(pid, None)  # the number had been another's
+        return pid
+
+    def signal(self, ask: Signal) -> Answer | None:
+        """None where the answer has to wait for the child; raises Refused for a process that is not there."""
+        if ask.number not in PERMITTED:
+            raise Refused(f"signal {ask.number} is none of {', '.join(each.name for each in PERMITTED)}")
+        self.reap()
+        child = self._children.get(ask.pid)
+        if child is None:
+            whose = f" ({self._ended[ask.pid]})" if ask.pid in self._ended else ""
+            raise Refused(f"process {ask.pid}{whose} is not running", gone=True)
+        os.kill(ask.pid, ask.number)
+        if ask.number == signal.SIGKILL:
+            child.end_wanted_by.append(ask.serial)
+            return None
+        if ask.number == signal.SIGSTOP and not child.stopped:
+            child.stop_wanted_by.append(ask.serial)
+            return None
+        if ask.number == signal.SIGCONT:
+            child.stopped = False
+        return Done(serial=ask.serial)
+
+    def reap(self) -> None:
+        """Take in every change of state that the kernel has to tell."""
+        with contextlib.suppress(BlockingIOError):
+            while self.woken.recv(1 << 12):
+                pass
+        with contextlib.suppress(ChildProcessError):  # there is none
+            while (found := os.waitpid(-1, os.WNOHANG | os.WUNTRACED))[0]:
+                self._has_changed(*found)
+
+    def _has_changed(self, pid: int, status: int) -> None:
+        child = self._children.get(pid)
+        if child is None:
+            return  # an orphan that was adopted
+        if not os.WIFSTOPPED(status):
+            self._has_ended(child, os.waitstatus_to_exitcode(status))
+            return
+        child.stopped = True
+        serials, child.stop_wanted_by = child.stop_wanted_by, []
+        for serial in serials:
+            self._say(Done(serial=serial))
+
+    def _has_ended(self, child: Child, code: int) -> None:
+        del self._children[child.pid]
+        told = Exited(
+            pid=child.pid, name=child.name, code=code if code >= 0 else None, signal=-code if code < 0 else None
+        )
+        if len(self._ended) >= REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+        self._ended[child.pid] = whose = f"{child.name}, {told.how}"
+        self._say(told)  # before the answers, so that a client that killed knows of the end when its call returns
+        for serial in child.end_wanted_by:
+            self._say(Done(serial=serial))
+        for serial in child.stop_wanted_by:
+            self._say(Failed(serial=serial, reason=f"process {child.pid} ({whose}) did not stop, it ended", gone=True))
+
+    def end(self) -> None:
+        """Leave no process, within GENTLE_S + SWEEP_S: neither a child nor, where the kernel helps, what it started."""
+        for child in self._children.values():
+            # A database that is killed leaves shared memory behind; a stopped one would not hear that it is asked.
+            for number in (signal.SIGQUIT, signal.SIGCONT) if child.gently else (signal.SIGKILL,):
+                _kill(child.pid, number)
+        self._wait_while(lambda: bool(self._children), GENTLE_S)
+        self._wait_while(self._kill_all, SWEEP_S)
+
+    def _wait_while(self, unfinished: Callable[[], bool], within_s: float) -> None:
+        deadline = time.monotonic() + within_s
+        self.reap()
+        while unfinished() and (left := deadline - time.monotonic()) > 0:
+            select.select([self.woken], [], [], min(left, LOOK_AGAIN_S))
+            self.reap()
+
+    def _kill_all(self) -> bool:
+        """Kill whatever is this process's child now; True while there is any.  What those leave is found next time."""
+        found = sorted({*self._children, *offspring.children_of(os.getpid())})
+        for pid in found:
+            _kill(pid, signal.SIGKILL)
+        return bool(found)
+
+
+def _kill(pid: int, number: int) -> None:
+    """To a child that has not been reaped: it can be nobody else.  One that made itself another user's is out of
+    reach, and dies with the launcher."""
+    with contextlib.suppress(PermissionError):
+        os.kill(pid, number)

@@ -1,0 +1,290 @@
+"""The harness's side of a launcher: starts one, asks it to start, signal and watch processes, and lets it go."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+import msgspec
+
+from .children import GENTLE_S, SWEEP_S
+from .launcher import CHUNK_BYTES, LOGS, remove
+from .orders import (
+    Answer,
+    Ask,
+    BadFrame,
+    Done,
+    Execute,
+    Exited,
+    Failed,
+    Fork,
+    Frames,
+    Listen,
+    Listening,
+    Ready,
+    Signal,
+    Started,
+    Told,
+    Unlisten,
+    frame,
+    told,
+)
+
+MODULE = f"{__package__}.launcher"
+PATIENCE_S = 10.0
+"""within which a launcher answers"""
+START_S = 30.0
+END_S = GENTLE_S + SWEEP_S + 3.0
+
+A = TypeVar("A", bound=Answer)
+
+
+class LauncherFailed(Exception):
+    """A launcher could not do what it was asked for, or is no more; one line."""
+
+
+class ProcessGone(LauncherFailed):
+    """The process that was to be signalled has ended; its exit has been told."""
+
+
+class Launcher:
+    """One launcher process, from construction to `close`.  Every call blocks, for a bounded time, and raises
+    LauncherFailed.  For one thread; a forked copy of it may only be closed, which does nothing to the original.
+
+    It can sit in a selector's loop: when `fileno()` is readable, `poll()`.  Calls take in exits too, so a loop that
+    makes any should look at `poll()` after them as well, or be given `on_exit`.
+    """
+
+    def __init__(
+        self,
+        *,
+        on_exit: Callable[[Exited], None] | None = None,
+        warm: Sequence[str] = (),
+        module: str = MODULE,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """`on_exit` is called from within `poll` and all other calls; it must make none.  `warm` names entries to
+        import while nobody waits.  `module` runs as the launcher: one that calls `launcher.main` with its entries."""
+        self.exits: list[Exited] = []
+        """every exit so far, in the order of the reaping"""
+        self._told = 0
+        self._on_exit = on_exit
+        self._patience_s = patience_s
+        self._owner = os.getpid()
+        self._serial = 0
+        self._frames = Frames()
+        self._answers: dict[int, Answer] = {}
+        self._folder: Path | None = None
+        self._closed = False
+        # What it says when it cannot even start; nothing of it stays, and no pipe of the harness's is held open.
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._control, other = socket.socketpair()
+        try:
+            with other:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", module, str(other.fileno()), str(self._owner), *warm],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._complaints,
+                    stderr=self._complaints,
+                    pass_fds=(other.fileno(),),
+                    start_new_session=True,
+                    env={**os.environ, "PYTHONPATH": _path()},
+                )
+        except OSError as error:
+            self._control.close()
+            self._complaints.close()
+            raise LauncherFailed(f"the launcher cannot be started: {error}") from error
+        try:
+            self._wait_for(lambda: self._folder is not None, START_S, "is not ready")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def fileno(self) -> int:
+        return self._control.fileno()
+
+    def folder(self) -> Path:
+        """A private folder for all that the run writes; the launcher removes it in the end."""
+        if self._folder is None:
+            raise LauncherFailed("the launcher is not ready")
+        return self._folder
+
+    def log(self, name: str) -> Path:
+        """Where processes of that name write; several, one after another, share it."""
+        return self.folder() / LOGS / f"{name}.log"
+
+    def fork(self, name: str, entry: str, config: bytes, listen: Sequence[str] = ()) -> int:
+        """Start a process that runs an entry with `config` and the named listening sockets; its pid."""
+        serial = self._next()
+        return self._ask(Fork(serial=serial, name=name, entry=entry, config=config, listen=tuple(listen)), Started).pid
+
+    def execute(
+        self,
+        name: str,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        uid: int | None = None,
+        stdout: str = "",
+        gently: bool = False,
+    ) -> int:
+        """Start a program; its pid.  Its environment is `env`, or this process's.  `uid` needs root.  `stdout` is a
+        path in the folder, for both streams; without one it is `log(name)`.  `gently`: SIGQUIT comes before SIGKILL
+        when the launcher ends."""
+        ask = Execute(
+            serial=self._next(),
+            name=name,
+            argv=tuple(str(each) for each in argv),
+            env=dict(os.environ if env is None else env),
+            uid=uid,
+            stdout=stdout,
+            gently=gently,
+        )
+        return self._ask(ask, Started).pid
+
+    def listen(self, name: str) -> int:
+        """A port of 127.0.0.1 that stays the same, and open, over the deaths of whoever listens there.  Connections
+        made while nobody does wait for the next one."""
+        return self._ask(Listen(serial=self._next(), name=name), Listening).port
+
+    def unlisten(self, names: Iterable[str]) -> None:
+        """Give ports up; processes that have them keep them until they end."""
+        self._ask(Unlisten(serial=self._next(), names=tuple(names)), Done)
+
+    def signal(self, pid: int, number: int) -> None:
+        """Signal a process that this launcher started.  After SIGKILL it has been reaped, and `exits` has it; after
+        SIGSTOP it has really stopped.  Raises ProcessGone if it had ended before."""
+        self._ask(Signal(serial=self._next(), pid=pid, number=int(number)), Done)
+
+    def poll(self) -> list[Exited]:
+        """Exits that no earlier `poll` has returned; does not wait.  Raises LauncherFailed if the launcher is gone."""
+        if not self._closed:
+            while self._receive(0.0):
+                pass
+        new, self._told = self.exits[self._told :], len(self.exits)
+        return new
+
+    def close(self) -> None:
+        """End every process, remove the folder, and wait until that is done.  Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if os.getpid() == self._owner:
+                self._let_go()
+        finally:
+            self._control.close()
+            self._complaints.close()
+
+    def _let_go(self) -> None:
+        deadline = time.monotonic() + END_S
+        with contextlib.suppress(OSError):  # it is gone already
+            self._control.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(LauncherFailed):  # the stream's end, which is what is waited for
+            while self._receive(max(0.0, deadline - time.monotonic())):
+                pass
+        try:
+            self._process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._folder is not None and self._folder.exists():
+            remove(self._folder)  # the launcher did not live to do it
+
+    def _next(self) -> int:
+        self._serial += 1
+        return self._serial
+
+    def _ask(self, ask: Ask, expected: type[A]) -> A:
+        """An earlier request that was given up may be answered first; its answer is dropped."""
+        if self._closed:
+            raise LauncherFailed("the launcher has been closed")
+        self._answers.clear()
+        try:
+            self._control.settimeout(self._patience_s)
+            self._control.sendall(frame(ask))
+        except BadFrame as error:
+            raise LauncherFailed(f"the request is too long: {error}") from error
+        except OSError as error:
+            raise self._is_gone(error) from error
+        what = type(ask).__name__.lower()
+        self._wait_for(lambda: ask.serial in self._answers, self._patience_s, f"has not answered to {what}")
+        answer = self._answers.pop(ask.serial)
+        if isinstance(answer, Failed):
+            raise (ProcessGone if answer.gone else LauncherFailed)(answer.reason)
+        if not isinstance(answer, expected):
+            raise LauncherFailed(f"the launcher answered {answer!r} to {what}")
+        return answer
+
+    def _wait_for(self, done: Callable[[], bool], within_s: float, what: str) -> None:
+        deadline = time.monotonic() + within_s
+        while not done():
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._receive(left):
+                raise LauncherFailed(f"the launcher {what} within {within_s:g} s")
+
+    def _receive(self, within_s: float) -> bool:
+        """Take in what the launcher has said; False if it says nothing in time.  Raises LauncherFailed at its end."""
+        self._control.settimeout(within_s)
+        try:
+            data = self._control.recv(CHUNK_BYTES)
+        except (BlockingIOError, TimeoutError):
+            return False
+        except OSError as error:
+            raise self._is_gone(error) from error
+        if not data:
+            raise self._is_gone(None)
+        self._frames.add(data)
+        try:
+            while (body := self._frames.next()) is not None:
+                self._hear(told.decode(body))
+        except (BadFrame, msgspec.MsgspecError) as error:
+            raise LauncherFailed(f"the launcher says what cannot be read: {error}") from error
+        return True
+
+    def _hear(self, said: Told) -> None:
+        if isinstance(said, Ready):
+            self._folder = Path(said.folder)
+        elif isinstance(said, Exited):
+            self.exits.append(said)
+            if self._on_exit is not None:
+                self._on_exit(said)
+        else:
+            self._answers[said.serial] = said
+
+    def _is_gone(self, error: OSError | None) -> LauncherFailed:
+        """Says why as far as the launcher's own last line does."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        if self._process.returncode is None:
+            return LauncherFailed(f"the launcher does not listen: {error}")
+        self._complaints.seek(0)
+        lines = self._complaints.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), str(error or ""))
+        return LauncherFailed(f"the launcher has ended with {self._process.returncode}" + (f": {last}" if last else ""))
+
+
+def _path() -> str:
+    """Where this process finds its modules: the launcher finds the same ones, however they came to be importable."""
+    return os.pathsep.join(dict.fromkeys(str(each) or os.getcwd() for each in sys.path))

@@ -1,0 +1,312 @@
+"""The process that starts, watches, kills and reaps every process of a run, and leaves nothing behind.
+
+One for each harness process, which starts it and speaks to it over a socket pair
+(`cluster.Launcher` is that side).  It has imported the engine once, so a node is
+a fork away.  It lives until its client closes the socket, or is no more: the
+kernel tells it either way, also after SIGKILL, by the end of the stream and by
+the client's pidfd (a process that the client had forked may hold the stream
+open).  Then it ends every process, removes the folder and goes.
+
+Single-threaded, one selector; what has to be waited for (a child that is to be
+stopped, or reaped) is answered when SIGCHLD has told of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import importlib
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from . import offspring
+from .children import Children
+from .orders import (
+    Answer,
+    Ask,
+    BadFrame,
+    Done,
+    Execute,
+    Failed,
+    Fork,
+    Frames,
+    Listen,
+    Listening,
+    Ready,
+    Refused,
+    Signal,
+    Started,
+    Told,
+    Unlisten,
+    asked,
+    frame,
+)
+
+ENTRIES: Mapping[str, str] = {"node": f"{__package__}.node:main", "coordinator": f"{__package__}.coordinator:main"}
+"""What a forked child can be: `package.module:function`, imported when it is first wanted."""
+LOGS = "logs"
+BACKLOG = 128
+CHUNK_BYTES = 1 << 16
+UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The terminal's, and a service manager's: they are the client's business, which closes its launcher."""
+
+
+class Launcher:
+    """The state of a launcher that serves; `run` returns when the client is gone, `end` leaves nothing."""
+
+    def __init__(self, control: socket.socket, client: int, folder: Path, entries: Mapping[str, str]) -> None:
+        self._pid = os.getpid()
+        self._control = control
+        self._folder = folder
+        self._entries = entries
+        self._imported: dict[str, offspring.Entry] = {}
+        self._children = Children(self.say)
+        self._listening: dict[str, socket.socket] = {}
+        self._frames = Frames()
+        self._unsent = bytearray()
+        self._alive = True
+        self._selector = selectors.DefaultSelector()
+        control.setblocking(False)
+        self._watch(self._children.woken, self._children.reap)
+        self._watch(control, self._receive)
+        self._watch_life_of(client)
+
+    def warm(self, names: tuple[str, ...]) -> None:
+        """Import entries before they are wanted; one that cannot be is told when it is."""
+        for name in names:
+            with contextlib.suppress(Refused):
+                self._entry(name)
+
+    def say(self, told: Told) -> None:
+        # A client that does not read must not hold up the reaping, so nothing here waits for it.
+        self._unsent += frame(told)
+        self._send()
+
+    def run(self) -> None:
+        while self._alive:
+            for key, _ in self._selector.select():
+                key.data()
+
+    def end(self) -> None:
+        """Leave no process and no socket.  The client is still told of ends, and of the last by the stream's."""
+        for listener in self._listening.values():
+            listener.close()
+        self._children.end()
+
+    def _watch(self, what: socket.socket | int, then: Callable[[], None]) -> None:
+        self._selector.register(what, selectors.EVENT_READ, then)
+
+    def _watch_life_of(self, client: int) -> None:
+        try:
+            self._watch(os.pidfd_open(client), self._client_is_gone)
+        except ProcessLookupError:
+            self._alive = False
+        except (AttributeError, OSError):
+            pass  # neither macOS nor every sandbox has it: then the end of the stream alone tells
+
+    def _client_is_gone(self) -> None:
+        self._alive = False
+
+    # Talking to the client.
+
+    def _receive(self) -> None:
+        if self._unsent:
+            self._send()
+        try:
+            data = self._control.recv(CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._alive = False
+            return
+        self._frames.add(data)
+        try:
+            while (body := self._frames.next()) is not None:
+                self._answer(body)
+        except (BadFrame, msgspec.MsgspecError) as error:
+            # What follows cannot be trusted, not even to have a serial.
+            print(f"the launcher was sent what it cannot read: {error}", file=sys.stderr)
+            self._alive = False
+
+    def _send(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: self._control.send(self._unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent.clear()  # the client is gone, which its end of the stream tells too
+        if self._alive:
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
+            self._selector.modify(self._control, wanted, self._receive)
+
+    def _answer(self, body: bytes) -> None:
+        ask: Ask = asked.decode(body)
+        answer: Answer | None
+        try:
+            answer = self._do(ask)
+        except Refused as refused:
+            answer = Failed(serial=ask.serial, reason=str(refused), gone=refused.gone)
+        except (OSError, ValueError) as error:
+            answer = Failed(serial=ask.serial, reason=f"{type(error).__name__}: {error}")
+        if answer is not None:
+            self.say(answer)
+
+    def _do(self, ask: Ask) -> Answer | None:
+        match ask:
+            case Fork():
+                return Started(serial=ask.serial, pid=self._fork(ask))
+            case Execute():
+                return Started(serial=ask.serial, pid=self._execute(ask))
+            case Listen():
+                return Listening(serial=ask.serial, port=self._listen(ask.name))
+            case Unlisten():
+                for name in ask.names:
+                    self._listener(name).close()
+                    del self._listening[name]
+                return Done(serial=ask.serial)
+            case Signal():
+                return self._children.signal(ask)
+
+    # Sockets.
+
+    def _listen(self, name: str) -> int:
+        if name in self._listening:
+            raise Refused(f"{name!r} has a listening socket already")
+        listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+        self._listening[name] = listener
+        port: int = listener.getsockname()[1]
+        return port
+
+    def _listener(self, name: str) -> socket.socket:
+        if name not in self._listening:
+            raise Refused(f"no socket listens under the name {name!r}")
+        return self._listening[name]
+
+    # Starting processes.
+
+    def _entry(self, name: str) -> offspring.Entry:
+        if name in self._imported:
+            return self._imported[name]
+        if name not in self._entries:
+            raise Refused(f"unknown entry {name!r}: there are {', '.join(sorted(self._entries))}")
+        module, _, function = self._entries[name].partition(":")
+        try:
+            found: offspring.Entry = getattr(importlib.import_module(module), function)
+        except Exception as error:  # whatever a module does when it is imported
+            raise Refused(f"{self._entries[name]} cannot be imported: {type(error).__name__}: {error}") from error
+        # What is there now is there for good: collecting it in a child would only copy its pages.
+        gc.collect()
+        gc.freeze()
+        self._imported[name] = found
+        return found
+
+    def _fork(self, ask: Fork) -> int:
+        entry = self._entry(ask.entry)
+        sockets = {name: self._listener(name) for name in ask.listen}
+        return self._start(
+            ask.name,
+            self._output(ask.name),
+            lambda output, told: offspring.run_entry(entry, ask.config, sockets, self._pid, output, told),
+        )
+
+    def _execute(self, ask: Execute) -> int:
+        if not ask.argv:
+            raise Refused(f"{ask.name!r}: there is no program to start")
+        if ask.uid is not None and os.geteuid() not in (0, ask.uid):
+            raise Refused(f"{ask.argv[0]}: only root can start a program as another user")
+        return self._start(
+            ask.name,
+            self._output(ask.name, ask.stdout),
+            lambda output, told: offspring.run_program(ask.argv, ask.env, ask.uid, self._pid, output, told),
+            gently=ask.gently,
+        )
+
+    def _start(self, name: str, output: int, run: Callable[[int, int], NoReturn], *, gently: bool = False) -> int:
+        """Fork, and return when the child is on its own: only then it dies with this process, holds nothing of it,
+        and may be stopped."""
+        failure, told = os.pipe()
+        try:
+            pid = os.fork()
+            if pid == 0:
+                run(output, told)
+        finally:
+            os.close(output)
+            os.close(told)
+        with os.fdopen(failure, "rb") as pipe:  # ends when the child has closed what is not its own
+            reason = pipe.read().decode(errors="replace")
+        if reason:
+            os.waitpid(pid, 0)
+            raise Refused(f"cannot start {reason}")
+        return self._children.started(pid, name, gently=gently)
+
+    def _output(self, name: str, path: str = "") -> int:
+        if not name or "/" in name or "\0" in name:
+            raise Refused(f"{name!r} cannot name a process: a file is named after it")
+        to = self._folder / (path or f"{LOGS}/{name}.log")
+        return os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder and all in it, also what was made unwritable."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(folder)
+    if folder.exists():
+        for path, _, _ in os.walk(folder):
+            os.chmod(path, 0o700)  # before the walk goes in
+        shutil.rmtree(folder)
+
+
+def make_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="cutproof-"))
+    if os.geteuid() == 0:
+        folder.chmod(0o711)  # a program that runs as another user must get to what is its own in there
+    (folder / LOGS).mkdir(mode=0o700)
+    return folder
+
+
+def serve(control: socket.socket, client: int, entries: Mapping[str, str], warm: tuple[str, ...] = ()) -> None:
+    """Serve a client, by its pid and the socket it speaks over, until it is gone; then leave nothing."""
+    for number in UNHEARD:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        offspring.adopt_orphans()
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EPERM):
+            raise
+    folder = make_folder()
+    try:
+        launcher = Launcher(control, client, folder, entries)
+        try:
+            launcher.say(Ready(folder=str(folder)))
+            launcher.warm(warm)
+            launcher.run()
+        finally:
+            launcher.end()
+    finally:
+        remove(folder)
+
+
+def main(entries: Mapping[str, str] = ENTRIES) -> None:
+    """The command line: the control socket's descriptor, the client's pid, names of entries to import at once."""
+    descriptor, client, *warm = sys.argv[1:]
+    control = socket.socket(fileno=int(descriptor))
+    control.set_inheritable(False)
+    serve(control, int(client), entries, tuple(warm))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What the harness asks of its launcher, what it hears back, and how that becomes bytes.
+
+A frame is four bytes of length, most significant first, and one msgpack value.
+Requests carry a serial and are answered once, with the same serial, in any
+order; exits are told without being asked.
+"""
+
+from __future__ import annotations
+
+import signal
+
+import msgspec
+
+HEADER_BYTES = 4
+LONGEST_FRAME_BYTES = 64 * 1024 * 1024
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    serial: int
+
+
+class Fork(Request, frozen=True, kw_only=True):
+    name: str
+    entry: str
+    config: bytes
+    listen: tuple[str, ...] = ()
+
+
+class Execute(Request, frozen=True, kw_only=True):
+    name: str
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    """all of it; nothing is inherited"""
+    uid: int | None = None
+    stdout: str = ""
+    """a path within the folder, for both streams; empty for the log that carries the name"""
+    gently: bool = False
+    """asked to stop before it is killed, at the end"""
+
+
+class Listen(Request, frozen=True, kw_only=True):
+    name: str
+
+
+class Unlisten(Request, frozen=True, kw_only=True):
+    names: tuple[str, ...]
+
+
+class Signal(Request, frozen=True, kw_only=True):
+    pid: int
+    number: int
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The first thing a launcher says."""
+
+    folder: str
+
+
+class Started(Request, frozen=True, kw_only=True):
+    pid: int
+
+
+class Listening(Request, frozen=True, kw_only=True):
+    port: int
+
+
+class Done(Request, frozen=True, kw_only=True):
+    pass
+
+
+class Failed(Request, frozen=True, kw_only=True):
+    reason: str
+    gone: bool = False
+    """the process that was meant has ended"""
+
+
+class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The end of a process, which has been reaped; either `code` or `signal` is set."""
+
+    pid: int
+    name: str
+    code: int | None = None
+    signal: int | None = None
+
+    @property
+    def how(self) -> str:
+        if self.signal is None:
+            return f"exit code {self.code}"
+        known = {each.value: each.name for each in signal.Signals}
+        return known.get(self.signal, f"signal {self.signal}")
+
+
+Ask = Fork | Execute | Listen | Unlisten | Signal
+Answer = Started | Listening | Done | Failed
+Told = Ready | Started | Listening | Done | Failed | Exited
+
+asked: msgspec.msgpack.Decoder[Ask] = msgspec.msgpack.Decoder(Ask)
+told: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Refused(Exception):
+    """A request that cannot be done; becomes a `Failed`."""
+
+    def __init__(self, reason: str, *, gone: bool = False) -> None:
+        super().__init__(reason)
+        self.gone = gone
+
+
+class BadFrame(Exception):
+    """Bytes that are no frame of this protocol."""
+
+
+def frame(value: Ask | Told) -> bytes:
+    """Raises BadFrame for what the other side would refuse for its length."""
+    body = _encode(value)
+    if len(body) > LONGEST_FRAME_BYTES:
+        raise BadFrame(f"{len(body)} bytes are more than a frame may hold")
+    return len(body).to_bytes(HEADER_BYTES, "big") + body
+
+
+class Frames:
+    """Bytes as they come in, whole frames as they go out."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def add(self, data: bytes) -> None:
+        self._bytes += data
+
+    def next(self) -> bytes | None:
+        """The next frame's body, or None while it has not all arrived; raises BadFrame for one that is too long."""
+        length = int.from_bytes(self._bytes[:HEADER_BYTES], "big")
+        if len(self._bytes) >= HEADER_BYTES and length > LONGEST_FRAME_BYTES:
+            raise BadFrame(f"a frame of {length} bytes is announced")
+        end = HEADER_BYTES + length
+        if len(self._bytes) < max(end, HEADER_BYTES):
+            return None
+        body = bytes(self._bytes[HEADER_BYTES:end])
+        del self._bytes[:end]
+        return body

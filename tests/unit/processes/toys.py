@@ -1,0 +1,103 @@
+"""Entries for a launcher that do one small thing each, and what the tests of it share."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cutproof.reference_impl.processes.launcher import main
+
+MODULE = "unit.processes.toys"
+MARK = "CUTPROOF_TEST_MARK"
+
+
+def pauser(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    while True:
+        signal.pause()
+
+
+def echo(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    """Answers each connection with its config and its pid."""
+    (listener,) = sockets.values()
+    while True:
+        peer, _ = listener.accept()
+        with peer:
+            peer.sendall(config + b" %d" % os.getpid())
+
+
+def raiser(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    print("about to raise")
+    raise ValueError(config.decode())
+
+
+def leaver(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    sys.exit(int(config))
+
+
+def descriptors(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    """Prints what it has open above the three streams, and the sockets it was given."""
+    own = {each.fileno() for each in sockets.values()}
+    for each in sorted(int(name) for name in os.listdir("/dev/fd")):
+        if each > 2 and (each in own or os.path.exists(f"/dev/fd/{each}")):
+            print("own" if each in own else "foreign")
+    for name, each in sockets.items():
+        print(name, each.getsockname()[1])
+
+
+def parent(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    """Starts a process in a session of its own, which ignores what it can, says so and waits."""
+    grandchild = subprocess.Popen(
+        [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"],
+        start_new_session=True,
+    )
+    Path(config.decode()).write_text(str(grandchild.pid), encoding="utf-8")
+    signal.pause()
+
+
+def marked(mark: str) -> list[int]:
+    """Processes, but for zombies, that have the mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                environment = (each / "environ").read_bytes()
+            except OSError:
+                continue
+            if wanted in environment.split(b"\0"):
+                found.append(int(each.name))
+    return found
+
+
+def wait_for_end(pid: int, within_s: float) -> bool:
+    """Of a process that need not be a child."""
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([watched], [], [], within_s)[0])
+    finally:
+        os.close(watched)
+
+
+def remaining(mark: str, within_s: float) -> list[int]:
+    """The marked processes that are still there when all are gone, or the time is."""
+    deadline = time.monotonic() + within_s
+    # Twice: one that was forked during a look may have been passed over.
+    while (found := marked(mark) or marked(mark)) and (left := deadline - time.monotonic()) > 0:
+        wait_for_end(found[0], left)
+    return found
+
+
+if __name__ == "__main__":
+    main(
+        {name: f"{MODULE}:{name}" for name in ("pauser", "echo", "raiser", "leaver", "descriptors", "parent")}
+        | {"missing": "unit.processes.nowhere:main"}
+    )
