@@ -1,0 +1,88 @@
+"""What a process is told at its start, by the one who started it.
+
+The job itself is user code: `factory` names the function ("module:function") that
+makes a `driver.machines.Job` of the bytes in `job`.  The name comes from the
+parent alone, never from a peer or a scenario file.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import msgspec
+
+from ..core.errors import Refused, expect
+from ..core.ids import TaskId
+from ..driver.machines import Job
+from ..driver.settings import Settings
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """What every process of a run is told.
+
+    `scale` is how many µs of the machine's clock one µs of `settings` and of the job's
+    configuration takes; `epoch_us` the machine's monotonic clock when that time began.
+    """
+
+    process: str
+    incarnation: int
+    folder: str
+    """of the run: snapshots/, jobs/, sink/ and journal/ are in it"""
+    supervision: str
+    """the Unix socket at which the harness listens"""
+    factory: str
+    job: bytes
+    settings: Settings
+    scale: int
+    epoch_us: int
+    points: frozenset[str] = frozenset()
+    """the protocol points that are waited for: no other is announced"""
+    detailed: bool = False
+    store: str = "files"
+    """where sinks write: files, or database"""
+    dsn: str = ""
+    run: str = "run"
+    """the run's name in the database"""
+    deviations: tuple[tuple[str, int, int], ...] = ()
+    """(what, occurrence, µs late) as in `driver.decisions`, less what has happened already"""
+    heartbeat_us: int = 100_000
+    """of the machine's clock, between two signs of life of a node"""
+    heartbeat_timeout_us: int = 1_500_000
+
+
+class NodeConfiguration(Configuration, frozen=True, kw_only=True):
+    """What a node is told."""
+
+    tasks: tuple[TaskId, ...]
+    coordinator_port: int
+    routes: dict[str, int]
+    """the port, on this machine, at which each output channel of its tasks is reached"""
+    felt: frozenset[str] = frozenset()
+    """input channels that go through a proxy: what is felt there is reported"""
+
+
+class CoordinatorConfiguration(Configuration, frozen=True, kw_only=True):
+    """What the coordinator is told."""
+
+    processes: dict[TaskId, str]
+    """the process that each task lives in"""
+
+
+DATA = "data"
+"""The name of a node's listening socket."""
+CONTROL = "control"
+"""The name of the coordinator's."""
+
+
+def encode(configuration: Configuration) -> bytes:
+    return msgspec.msgpack.encode(configuration)
+
+
+def job_of(configuration: Configuration) -> Job:
+    """Make the job by the function that the configuration names."""
+    module, _, name = configuration.factory.partition(":")
+    factory: Callable[[bytes], object] = getattr(importlib.import_module(module), name, None)
+    if factory is None:
+        raise Refused(f"{module} has no {name!r} to make a job with")
+    return expect(factory(configuration.job), Job)

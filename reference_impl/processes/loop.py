@@ -1,0 +1,93 @@
+"""The loop of a process: what is due by its clock, and sockets that are ready."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+Action = Callable[[Any, Any], None]
+
+LONGEST_WAIT_S = 0.5
+LATE_US = 250_000
+"""an action that is this late (of the machine's clock) says that the machine is too slow"""
+
+
+def monotonic_us() -> int:
+    """The machine's monotonic clock, the same for all its processes."""
+    return time.monotonic_ns() // 1_000
+
+
+class Loop:
+    """Fulfils `driver.ports.Loop` in scaled real time.
+
+    `before_wait` is called once a turn, when everything due is done: what was
+    observed is written then, and after that what was sent leaves.
+    """
+
+    def __init__(self, scale: int, epoch_us: int) -> None:
+        self.stopped = False
+        self.before_wait: Callable[[], None] = lambda: None
+        self.on_late: Callable[[int], None] = lambda late_us: None
+        self._scale = scale
+        self._epoch_us = epoch_us
+        self._heap: list[tuple[int, int, Action, Any, Any]] = []
+        self._sequence = 0
+        self._selector = selectors.DefaultSelector()
+
+    @property
+    def now(self) -> int:
+        return (monotonic_us() - self._epoch_us) // self._scale
+
+    def at(self, time: int, action: Action, first: Any = None, second: Any = None) -> None:
+        self._sequence += 1
+        heappush(self._heap, (time, self._sequence, action, first, second))
+
+    def after(self, delay: int, action: Action, first: Any = None, second: Any = None) -> None:
+        self.at(self.now + delay, action, first, second)
+
+    def after_real(self, delay_us: int, action: Action, first: Any = None, second: Any = None) -> None:
+        """After a while of the machine's clock."""
+        self.after(delay_us // self._scale, action, first, second)
+
+    def watch(self, sock: socket.socket, ready: Callable[[int], None], *, writing: bool = False) -> None:
+        """Call `ready(events)` when the socket can be read (and, with `writing`, written)."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writing else 0)
+        if sock.fileno() in self._selector.get_map():
+            self._selector.modify(sock, events, ready)
+        else:
+            self._selector.register(sock, events, ready)
+
+    def unwatch(self, sock: socket.socket) -> None:
+        if sock.fileno() >= 0 and sock.fileno() in self._selector.get_map():
+            self._selector.unregister(sock)
+
+    def run(self) -> None:
+        """Go on until `stopped` is set."""
+        while not self.stopped:
+            self._do_what_is_due()
+            self.before_wait()
+            if not self.stopped:
+                for key, events in self._selector.select(self._patience()):
+                    key.data(events)
+                    if self.stopped:
+                        return
+
+    def _do_what_is_due(self) -> None:
+        heap = self._heap
+        now = self.now
+        while heap and heap[0][0] <= now and not self.stopped:
+            due, _, action, first, second = heappop(heap)
+            late_us = (now - due) * self._scale
+            if late_us > LATE_US:
+                self.on_late(late_us)
+            action(first, second)
+
+    def _patience(self) -> float:
+        if not self._heap:
+            return LONGEST_WAIT_S
+        wait_us = self._heap[0][0] * self._scale + self._epoch_us - monotonic_us()
+        return min(max(wait_us, 0) / 1e6, LONGEST_WAIT_S)
