@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import BinaryIO, TypeVar, cast
 
 import msgspec
 
+from . import offspring
 from .children import GENTLE_S, SWEEP_S
 from .launcher import CHUNK_BYTES, LOGS, remove
 from .orders import (
@@ -85,8 +86,8 @@ class Launcher:
         self._answers: dict[int, Answer] = {}
         self._folder: Path | None = None
         self._closed = False
-        # What it says when it cannot even start; nothing of it stays, and no pipe of the harness's is held open.
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        # What it says when it cannot even start; no stream of the harness's own is held open by it.
+        self._complaints = _scratch()
         self._control, other = socket.socketpair()
         try:
             with other:
@@ -283,6 +284,14 @@ class Launcher:
         lines = self._complaints.read().decode(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), str(error or ""))
         return LauncherFailed(f"the launcher has ended with {self._process.returncode}" + (f": {last}" if last else ""))
+
+
+def _scratch() -> BinaryIO:
+    """A file without a name.  Not by tempfile where it can be helped: that tries a folder out with a file that has
+    one, and stays if this process is killed just then."""
+    if offspring.LINUX:
+        return open(os.memfd_create("launcher"), "w+b")
+    return cast(BinaryIO, tempfile.TemporaryFile())
 
 
 def _path() -> str:

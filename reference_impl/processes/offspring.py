@@ -29,9 +29,9 @@ NOT_STARTED = 127
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_LINUX = sys.platform == "linux"
+LINUX = sys.platform == "linux"
 # Looked up before any fork: a child does as little as it can before it is on its own.
-_prctl = ctypes.CDLL(None, use_errno=True).prctl if _LINUX else None
+_prctl = ctypes.CDLL(None, use_errno=True).prctl if LINUX else None
 _RESET = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -57,7 +57,7 @@ def die_with(parent: int) -> None:
 def children_of(parent: int) -> list[int]:
     """Processes whose parent is `parent`, as /proc has it now; none where there is no /proc."""
     found = []
-    for each in sorted(os.listdir("/proc")) if _LINUX else []:
+    for each in sorted(os.listdir("/proc")) if LINUX else []:
         if each.isdigit():
             with contextlib.suppress(OSError):  # it ended meanwhile
                 # Past the command, which may hold blanks and parentheses: state, parent, …

@@ -13,6 +13,8 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkContext, SpawnContext
 from pathlib import Path
 
 import pytest
@@ -280,7 +282,7 @@ def test_a_database_that_does_not_listen_is_killed_in_the_end() -> None:
     assert GENTLE_S <= time.monotonic() - began <= cluster.END_S
 
 
-def ends_abruptly(mark: str, told: multiprocessing.connection.Connection) -> None:
+def ends_abruptly(mark: str, told: Connection) -> None:
     os.environ[MARK] = mark
     launcher = Launcher(module=MODULE)
     launcher.fork("node-1", "pauser", b"")
@@ -288,10 +290,11 @@ def ends_abruptly(mark: str, told: multiprocessing.connection.Connection) -> Non
     os._exit(0)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_worker_process_that_ends_without_a_word_leaves_nothing(method: str) -> None:
+@pytest.mark.parametrize(
+    "context", [multiprocessing.get_context("fork"), multiprocessing.get_context("spawn")], ids=["forked", "spawned"]
+)
+def test_a_worker_process_that_ends_without_a_word_leaves_nothing(context: ForkContext | SpawnContext) -> None:
     mark = uuid.uuid4().hex
-    context = multiprocessing.get_context(method)
     here, there = context.Pipe()
     worker = context.Process(target=ends_abruptly, args=(mark, there))
     worker.start()

@@ -46,8 +46,8 @@ def descriptors(config: bytes, sockets: dict[str, socket.socket]) -> None:
     for each in sorted(int(name) for name in os.listdir("/dev/fd")):
         if each > 2 and (each in own or os.path.exists(f"/dev/fd/{each}")):
             print("own" if each in own else "foreign")
-    for name, each in sockets.items():
-        print(name, each.getsockname()[1])
+    for name, listener in sockets.items():
+        print(name, listener.getsockname()[1])
 
 
 def parent(config: bytes, sockets: dict[str, socket.socket]) -> None:
