@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from . import offspring
 from .orders import Answer, Done, Exited, Failed, Refused, Signal, Told
+from .segments import Lifetime, remove_those_of
 
 GENTLE_S = 3.0
 """how long those that are asked to stop may take"""
@@ -31,6 +32,7 @@ class Child:
         self.pid = pid
         self.name = name
         self.gently = gently
+        self.began_s = time.time()
         self.stopped = False
         self.stop_wanted_by: list[int] = []
         """serials of requests to answer when it has stopped"""
@@ -45,6 +47,7 @@ class Children:
         self._say = say
         self._children: dict[int, Child] = {}
         self._ended: dict[int, str] = {}
+        self._databases: dict[int, Lifetime] = {}
         self.woken, self._wake = socket.socketpair()
         """`woken` is readable when a child may have changed; then `reap` is to be called"""
         for each in (self.woken, self._wake):
@@ -100,6 +103,8 @@ class Children:
 
     def _has_ended(self, child: Child, code: int) -> None:
         del self._children[child.pid]
+        if child.gently:
+            self._databases[child.pid] = Lifetime(began_s=child.began_s, ended_s=time.time())
         told = Exited(
             pid=child.pid, name=child.name, code=code if code >= 0 else None, signal=-code if code < 0 else None
         )
@@ -113,13 +118,15 @@ class Children:
             self._say(Failed(serial=serial, reason=f"process {child.pid} ({whose}) did not stop, it ended", gone=True))
 
     def end(self) -> None:
-        """Leave no process, within GENTLE_S + SWEEP_S: neither a child nor, where the kernel helps, what it started."""
+        """Leave no process, within GENTLE_S + SWEEP_S: no child; where the kernel helps, nothing it started;
+        nor what a database that was killed has left in memory."""
         for child in self._children.values():
             # A database that is killed leaves shared memory behind; a stopped one would not hear that it is asked.
             for number in (signal.SIGQUIT, signal.SIGCONT) if child.gently else (signal.SIGKILL,):
                 _kill(child.pid, number)
         self._wait_while(lambda: bool(self._children), GENTLE_S)
         self._wait_while(self._kill_all, SWEEP_S)
+        remove_those_of(self._databases)
 
     def _wait_while(self, unfinished: Callable[[], bool], within_s: float) -> None:
         deadline = time.monotonic() + within_s

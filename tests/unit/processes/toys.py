@@ -11,10 +11,35 @@ import sys
 import time
 from pathlib import Path
 
+from cutproof.reference_impl.processes.cluster import Launcher
 from cutproof.reference_impl.processes.launcher import main
+from cutproof.reference_impl.processes.orders import Exited
 
 MODULE = "unit.processes.toys"
 MARK = "CUTPROOF_TEST_MARK"
+WITHIN_S = 10.0
+SLEEP = [sys.executable, "-S", "-c", "import signal; signal.pause()"]
+
+
+def exits(launcher: Launcher, number: int) -> list[Exited]:
+    """The first `number` exits, waited for as a selector's loop would."""
+    deadline = time.monotonic() + WITHIN_S
+    while len(launcher.exits) < number and (left := deadline - time.monotonic()) > 0:
+        select.select([launcher], [], [], left)
+        launcher.poll()
+    return launcher.exits
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+
+
+def ask(port: int) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as connection:
+        received = b""
+        while data := connection.recv(1024):
+            received += data
+        return received
 
 
 def pauser(config: bytes, sockets: dict[str, socket.socket]) -> None:
