@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -13,10 +15,14 @@ from pathlib import Path
 
 import msgspec
 
+from .exit_codes import CutproofError, one_line
+
 FORMAT = "cutproof-doctor/1"
 OLDEST_PYTHON = (3, 11)
 DISK_WANTED_BYTES = 1 << 30
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SERVICES = {"Toxiproxy": "toxiproxy"}
+"""Servers that runs on real processes need: a module of `services` each, whose `describe()` says which it would be."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,12 +40,22 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         return not self.found
 
 
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs on real processes have kept, in their named place."""
+
+    folder: str
+    runs: int
+    bytes: int
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """All findings; `ok` when nothing that is needed is missing."""
 
     format: str = FORMAT
     ok: bool
     findings: list[Finding]
+    kept: Kept | None = None
+    """None where there is no place to keep them"""
 
 
 def examine(out: Path, *, start_spark: bool = True) -> Iterator[Finding]:
@@ -51,11 +67,17 @@ def examine(out: Path, *, start_spark: bool = True) -> Iterator[Finding]:
     if start_spark and not java.missing:
         yield _spark()
     yield _folder(out)
+    yield from (_service(what, module) for what, module in SERVICES.items())
+    yield _runs_kept()
     yield _browser()
 
 
 def health(findings: list[Finding]) -> Health:
-    return Health(ok=not any(finding.missing and finding.needed for finding in findings), findings=findings)
+    ok = not any(finding.missing and finding.needed for finding in findings)
+    try:
+        return Health(ok=ok, findings=findings, kept=kept())
+    except CutproofError:  # told among the findings
+        return Health(ok=ok, findings=findings)
 
 
 def _python() -> Finding:
@@ -106,6 +128,23 @@ def _folder(out: Path) -> Finding:
     return Finding(what="run folder", found=f"{out}, {free / 2**30:,.0f} GB free")
 
 
+def _service(what: str, module: str) -> Finding:
+    describe = importlib.import_module(f".services.{module}", __package__).describe
+    try:
+        return Finding(what=what, found=describe(), needed=False)
+    except CutproofError as error:
+        return Finding(what=what, found="", needed=False, advice=f"only runs on real processes: {one_line(error)}")
+
+
+def _runs_kept() -> Finding:
+    try:
+        there = kept()
+    except CutproofError as error:
+        return Finding(what="runs kept", found="", needed=False, advice=one_line(error))
+    how = f"{there.runs}, {there.bytes / 2**20:.1f} MB; --prune removes them" if there.runs else "none"
+    return Finding(what="runs kept", found=f"{how}, {there.folder}", needed=False)
+
+
 def _browser() -> Finding:
     for name in BROWSERS:
         if path := shutil.which(name):
@@ -123,21 +162,45 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
     files: int = 0
     bytes: int = 0
+    runs: int = 0
+    """how many kept runs on real processes were among it"""
 
 
-def prune(out: Path, caches: list[Path]) -> Pruned:
-    """Remove kept histories of finished runs below `out`, and cutproof's own caches.
+def kept(folder: Path | None = None) -> Kept:
+    """The runs kept in a folder, by default in the named place; a CutproofError where there can be none."""
+    from .services import places
 
-    Summaries, reports and counterexamples stay.  Only folders that a run wrote
-    (they have a summary.json) are touched.
+    folder = folder or places.runs()
+    sizes = _sizes(folder)
+    return Kept(folder=str(folder), runs=_subfolders(folder), bytes=sum(sizes))
+
+
+def prune(out: Path, caches: list[Path], runs: Path | None = None) -> Pruned:
+    """Remove kept histories of finished runs below `out`, cutproof's own caches, and the kept runs on real processes.
+
+    Summaries, reports and counterexamples stay.  Below `out` only folders that a
+    run wrote (they have a summary.json) are touched; `runs` is emptied.
     """
     doomed = [folder / "histories" for folder in sorted(out.glob("*")) if (folder / "summary.json").is_file()]
-    files, size = 0, 0
-    for folder in [*doomed, *caches]:
+    number, sizes = 0, list[int]()
+    for folder in [*doomed, *caches, *([runs] if runs is not None else [])]:
         if not folder.is_dir() or folder.is_symlink():
             continue
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                files, size = files + 1, size + path.stat().st_size
+        number += _subfolders(folder) if folder == runs else 0
+        sizes += _sizes(folder)
         shutil.rmtree(folder)
-    return Pruned(files=files, bytes=size)
+    return Pruned(files=len(sizes), bytes=sum(sizes), runs=number)
+
+
+def _subfolders(folder: Path) -> int:
+    return sum(1 for path in folder.iterdir() if path.is_dir() and not path.is_symlink()) if folder.is_dir() else 0
+
+
+def _sizes(folder: Path) -> list[int]:
+    """The sizes of the files below a folder; one that a run is just removing does not count."""
+    sizes = []
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_file() and not path.is_symlink():
+                sizes.append(path.stat().st_size)
+    return sizes

@@ -12,25 +12,42 @@ from .output import Output
 
 DESCRIPTION = """\
 Says what this machine has, what it lacks and how to get it: Python, the packages,
-Java, whether Spark starts, room on the disk, and a browser (for one test only)."""
+Java, whether Spark starts, room on the disk, the servers that runs on real
+processes need, what such runs have kept, and a browser (for one test only)."""
 
 EXAMPLES = """\
 examples:
   cutproof doctor
   cutproof doctor --json
-  cutproof doctor --prune          remove the kept histories of past runs, and the caches
+  cutproof doctor --install toxiproxy   find or build the Toxiproxy server, once a user
+  cutproof doctor --prune               remove what past runs have kept, and the caches
 
-exit codes: 0 all that is needed is there, 4 something is missing"""
+exit codes: 0 all that is needed is there, 4 something is missing or cannot be got"""
+
+INSTALLABLE = ("toxiproxy",)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", type=Path, default=Path("out"), help="where runs are kept (out)")
-    parser.add_argument("--prune", action="store_true", help="remove kept histories and caches; reports stay")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--install",
+        metavar="SERVER",
+        choices=INSTALLABLE,
+        help="get a server that runs on real processes need: `toxiproxy`; one that is there is used, else it is built",
+    )
+    instead.add_argument(
+        "--prune",
+        action="store_true",
+        help="remove kept histories, kept runs on real processes, and caches; reports and installed servers stay",
+    )
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     if options.prune:
         return _prune(options.out, output)
+    if options.install:
+        return _install(options, output)
     findings: list[doctor.Finding] = []
     with progress_of(options) as progress:
         progress.step("looking around, and starting Spark")
@@ -46,10 +63,24 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     return ExitCode.HELD if health.ok else ExitCode.HARNESS_FAILED
 
 
+def _install(options: argparse.Namespace, output: Output) -> ExitCode:
+    from ..services import toxiproxy
+
+    with progress_of(options) as progress:
+        progress.step("looking for Toxiproxy")
+        server = toxiproxy.install(progress)
+    version = toxiproxy.version(server)
+    output.say(f"Toxiproxy {version} is there: {server}")
+    output.result({"format": "cutproof-install/1", "server": options.install, "version": version, "path": str(server)})
+    return ExitCode.HELD
+
+
 def _prune(out: Path, output: Output) -> ExitCode:
     from ...properties.spark.java import cache_folder
+    from ..services import places
 
-    pruned = doctor.prune(out, [cache_folder()])
-    output.say(f"removed {pruned.files} files, {pruned.bytes / 2**20:.1f} MB")
-    output.result({"format": "cutproof-prune/1", "files": pruned.files, "bytes": pruned.bytes})
+    caches = [folder for folder in sorted(cache_folder().iterdir()) if folder.name not in INSTALLABLE]
+    pruned = doctor.prune(out, caches, places.runs())
+    output.say(f"removed {pruned.files} files, {pruned.bytes / 2**20:.1f} MB; {pruned.runs} kept runs among them")
+    output.result({"format": "cutproof-prune/1", "files": pruned.files, "bytes": pruned.bytes, "runs": pruned.runs})
     return ExitCode.HELD

@@ -72,6 +72,12 @@ def version(server: Path) -> str:
     return said[1]
 
 
+def describe() -> str:
+    """Which server a run would use, in words; ServiceMissing where there is none that works."""
+    server = binary()
+    return f"{version(server)}, {server}"
+
+
 def command(server: Path, port: int, *, mark: Path | None = None) -> list[str]:
     """The command line of a server whose control port is `port`, on the loopback only.
 

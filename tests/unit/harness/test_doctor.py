@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from cutproof.harness.doctor import Finding, examine, health, prune
+from cutproof.harness.cli import main
+from cutproof.harness.doctor import Finding, Kept, examine, health, kept, prune
+from cutproof.harness.services import ServiceMissing, places, toxiproxy
+
+
+@pytest.fixture(autouse=True)
+def kept_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The named place of process runs, which no test shares with the user."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return places.runs()
+
+
+def _keep(run: Path, size: int) -> None:
+    (run / "deeper").mkdir(parents=True)
+    (run / "deeper" / "history").write_bytes(b"x" * size)
 
 
 def _find(findings: list[Finding], what: str) -> Finding:
@@ -58,3 +73,57 @@ def test_pruning_removes_histories_of_runs_and_nothing_else(tmp_path: Path) -> N
     assert not cache.exists()
     assert (out / "run" / "report.html").exists()
     assert (out / "mine" / "histories" / "file").exists()
+
+
+def test_servers_are_listed_but_not_needed_by_every_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toxiproxy, "describe", lambda: "2.12.0, /somewhere")
+    found = _find(list(examine(tmp_path, start_spark=False)), "Toxiproxy")
+    assert (found.found, found.needed) == ("2.12.0, /somewhere", False)
+
+    def missing() -> str:
+        raise ServiceMissing("it is not here; get it")
+
+    monkeypatch.setattr(toxiproxy, "describe", missing)
+    lacking = _find(list(examine(tmp_path, start_spark=False)), "Toxiproxy")
+    assert lacking.missing
+    assert lacking.advice == "only runs on real processes: it is not here; get it"
+    assert health([lacking]).ok
+
+
+def test_runs_kept_are_counted(tmp_path: Path, kept_runs: Path) -> None:
+    assert kept() == Kept(folder=str(kept_runs), runs=0, bytes=0)
+    assert _find(list(examine(tmp_path, start_spark=False)), "runs kept").found.startswith("none")
+    _keep(kept_runs / "one", 3 << 20)
+    _keep(kept_runs / "two", 1 << 20)
+    assert health([]).kept == Kept(folder=str(kept_runs), runs=2, bytes=4 << 20)
+    told = _find(list(examine(tmp_path, start_spark=False)), "runs kept").found
+    assert told == f"2, 4.0 MB; --prune removes them, {kept_runs}"
+
+
+def test_pruning_empties_the_place_of_runs_and_leaves_installed_servers(
+    tmp_path: Path, kept_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    _keep(kept_runs / "one", 5)
+    _keep(tmp_path / "cache" / "cutproof" / "java-1", 6)
+    _keep(tmp_path / "cache" / "cutproof" / "toxiproxy", 7)
+    assert main(["doctor", "--prune", "--json", "--out", str(tmp_path / "out")]) == 0
+    assert json.loads(capsys.readouterr().out) == {"format": "cutproof-prune/1", "files": 2, "bytes": 11, "runs": 1}
+    assert not kept_runs.exists()
+    assert [path.name for path in (tmp_path / "cache" / "cutproof").iterdir()] == ["toxiproxy"]
+
+
+def test_installing_says_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = tmp_path / "server"
+    server.write_text("#!/bin/sh\necho toxiproxy-server version 2.9.0\n")
+    server.chmod(0o755)
+    monkeypatch.setenv(toxiproxy.VARIABLE, str(server))
+    monkeypatch.setattr("cutproof.harness.cli.entry.load", lambda folder: {})
+    assert main(["doctor", "--install", "toxiproxy", "--json"]) == 0
+    said = {"format": "cutproof-install/1", "server": "toxiproxy", "version": "2.9.0", "path": str(server)}
+    assert json.loads(capsys.readouterr().out) == said
+    server.write_text("#!/bin/sh\nexit 1\n")
+    assert main(["doctor", "--install", "toxiproxy", "--json"]) == 4
+    assert "no Toxiproxy server" in json.loads(capsys.readouterr().out)["error"]
