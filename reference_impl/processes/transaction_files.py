@@ -1,0 +1,361 @@
+"""The external transaction store as files: what is visible got there by an atomic rename.
+
+    committed/NAME.jsonl                  a committed transaction, JSON lines
+    fences/WRITER/ATTEMPT                 older attempts of this writer are shut out
+    live/WRITER/ATTEMPT.TOKEN/            one process's folder for one attempt; TOKEN makes it its own
+        BEGUN-NAME.open                   an open transaction
+        BEGUN-NAME@CHECKPOINT.sealed      a sealed one, synced
+        appended.log, upserted.log        rows visible at once, each with the time of its writing
+    retired/WRITER/ATTEMPT.TOKEN/         the folder of an attempt that was shut out
+
+Why no zombie escapes a fence.  A fence makes its mark, then retires the folders
+of older attempts by rename.  An attempt makes its folder first and looks for
+marks second, before it does anything else: either its folder was there when the
+fence looked, and is retired, or it sees the mark.  Nobody makes a folder of
+that name again, so in a retired one the zombie's next path names nothing.  One
+system call can be under way, its folder found before the retirement.  If it
+renames or removes a transaction's file, it competes with the fence, which
+takes over each file by a rename of that same file: one of the two wins, and
+the fence looks again until there is nothing left to take, twice, because a file
+may move from a folder not yet read to one that was.  If it makes a file, that
+is an open transaction without rows that nobody can seal.  If it writes, then
+into an open transaction, which the next attempt aborts, or into a log, whose
+length the fence has noted: readers stop there.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..core.ids import AttemptId, TaskId
+from ..core.transactions import (
+    AbortTransaction,
+    AnyRequest,
+    Append,
+    Begin,
+    Commit,
+    Denied,
+    Done,
+    Fence,
+    Flush,
+    NoAnswer,
+    Outcome,
+    PreCommit,
+    Row,
+    Upsert,
+    Write,
+)
+from .transaction_folders import (
+    LIMIT,
+    LOGS,
+    Account,
+    FileReader,
+    attempt_of,
+    committed_path,
+    create,
+    encoded,
+    make_folder,
+    sync,
+    transactions,
+)
+
+__all__ = ["FileReader", "TransactionFiles", "create"]
+
+
+class Shut(Exception):
+    """The writer's attempt has been fenced."""
+
+
+class Held(msgspec.Struct, kw_only=True):
+    """An open transaction of this process: its file and handle, how many rows are in it."""
+
+    path: Path
+    handle: int
+    rows: int = 0
+
+
+class Desk:
+    """One attempt of one writer, in one process."""
+
+    def __init__(self, root: Path, writer: TaskId, attempt: AttemptId) -> None:
+        self.root, self.writer, self.attempt = root, writer, attempt
+        self.live = root / "live" / encoded(writer)
+        self.retired = root / "retired" / encoded(writer)
+        self.fences = root / "fences" / encoded(writer)
+        self.folder = self.live / f"{attempt}.{secrets.token_hex(8)}"
+        self.is_ready = False
+        self.open: dict[str, Held] = {}
+        self._logs: dict[str, int] = {}
+
+    def get_ready(self) -> None:
+        """Make the folder, then look for marks; later, see that it has not been retired.  Raises `Shut`."""
+        if not self.is_ready:
+            make_folder(self.folder)
+            if any(int(mark) > self.attempt for mark in _listed(self.fences)):
+                with suppress(FileNotFoundError):  # it may have been retired already
+                    self.folder.rmdir()
+                raise Shut
+            self.is_ready = True
+        elif not self.folder.exists():
+            raise Shut
+
+    def close(self) -> None:
+        for held in self.open.values():
+            os.close(held.handle)
+        for handle in self._logs.values():
+            os.close(handle)
+        self.open.clear()
+        self._logs.clear()
+
+    # -- transactions ----------------------------------------------------------------
+
+    def find(self, name: str) -> Account | None:
+        """The newest unfinished transaction of that name, of this attempt or an older one that was not retired."""
+        folders = [folder for folder in _folders(self.live) if attempt_of(folder) <= self.attempt]
+        found = [account for account in transactions(*folders) if account.name == name]
+        return found[-1] if found else None
+
+    def _is_committed(self, name: str) -> bool:
+        return committed_path(self.root, name).exists()
+
+    def _let_go(self, name: str) -> Path | None:
+        """Close an open transaction's handle."""
+        held = self.open.pop(name, None)
+        if held is None:
+            return None
+        os.close(held.handle)
+        return held.path
+
+    def begin(self, request: Begin) -> Outcome:
+        """A name that was used before starts again, unless it is committed: then it stays what it is."""
+        name = request.name
+        if self._is_committed(name):
+            return Done()
+        self._drop(name)
+        path = self.folder / f"{time.time_ns():020d}-{encoded(name)}.open"
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self.open[name] = Held(path=path, handle=handle)
+        return Done()
+
+    def write(self, request: Write) -> Outcome:
+        held = self.open.get(request.name)
+        if held is None:
+            return self._not_open(request.name)
+        try:
+            _write_all(held.handle, b"".join(_line(row) for row in request.rows))
+        except OSError:
+            self._drop(request.name)  # nobody knows what is in it
+            raise
+        held.rows += len(request.rows)
+        return Done()
+
+    def _not_open(self, name: str) -> Outcome:
+        if self._is_committed(name):
+            return Done()
+        account = self.find(name)
+        if account is None or account.checkpoint is None:
+            return unknown(name)
+        return Denied(reason=f"transaction {name} is sealed")
+
+    def pre_commit(self, request: PreCommit) -> Outcome:
+        """Like the simulator's store it forgets a transaction without rows."""
+        name = request.name
+        held = self.open.get(name)
+        if held is None:
+            account = self.find(name)
+            is_sealed = account is not None and account.checkpoint is not None
+            return Done() if is_sealed or self._is_committed(name) else unknown(name)
+        if not held.rows:
+            self._drop(name)
+            return Done()
+        os.fsync(held.handle)
+        held.path.rename(held.path.with_name(f"{held.path.stem}@{request.checkpoint}.sealed"))
+        self._let_go(name)
+        sync(self.folder)
+        return Done()
+
+    def commit(self, request: Commit) -> Outcome:
+        """An open transaction is committed only by whoever opened it: it may lack rows."""
+        name, held = request.name, self.open.get(request.name)
+        if held is not None:
+            os.fsync(held.handle)
+            path: Path | None = held.path
+        elif self._is_committed(name):
+            return Done()
+        else:
+            account = self.find(name)
+            path = account.path if account is not None and account.checkpoint is not None else None
+        if path is None:
+            return unknown(name)
+        path.rename(committed_path(self.root, name))
+        self._let_go(name)
+        sync(self.root / "committed")
+        return Done()
+
+    def abort(self, request: AbortTransaction) -> Outcome:
+        self._drop(request.name)
+        return Done()
+
+    def _drop(self, name: str) -> None:
+        self._let_go(name)
+        while (account := self.find(name)) is not None:
+            account.path.unlink(missing_ok=True)
+
+    # -- rows that are visible at once -------------------------------------------------
+
+    def append(self, request: Append) -> Outcome:
+        self._log("appended.log", _line(request.row, at=time.time_ns()))
+        return Done()
+
+    def upsert(self, request: Upsert) -> Outcome:
+        self._log("upserted.log", _line(request.row, at=time.time_ns(), identity=request.identity))
+        return Done()
+
+    def _log(self, name: str, line: bytes) -> None:
+        if name not in self._logs:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._logs[name] = os.open(self.folder / name, flags, 0o644)
+            self.get_ready()  # the folder may have been retired while the log was made
+        _write_all(self._logs[name], line)
+
+    def flush(self, request: Flush) -> Outcome:
+        for handle in self._logs.values():
+            os.fsync(handle)
+        return Done()
+
+    # -- fences ------------------------------------------------------------------------
+
+    def fence(self, request: Fence) -> Outcome:
+        make_folder(self.fences / str(self.attempt))
+        if any(int(mark) > self.attempt for mark in _listed(self.fences)):
+            raise Shut
+        make_folder(self.retired)
+        for folder in _folders(self.live):
+            if attempt_of(folder) < self.attempt:
+                _rename(folder, self.retired / folder.name)
+        empty_looks = 0
+        while empty_looks < 2:
+            empty_looks = 0 if self._take_over() else empty_looks + 1
+        for folder in _folders(self.retired):
+            _note_lengths(folder)
+        for folder in (self.live, self.retired, self.folder):
+            sync(folder)
+        accounts = transactions(*_folders(self.live))
+        return Done(unfinished=tuple((account.name, account.checkpoint) for account in accounts))
+
+    def _take_over(self) -> int:
+        """Move what shut-out attempts left unfinished here; how much there was."""
+        accounts = transactions(*_folders(self.retired))
+        for account in accounts:
+            _rename(account.path, self.folder / account.path.name)
+        return len(accounts)
+
+
+def _rename(path: Path, to: Path) -> None:
+    """Rename, unless somebody else was first."""
+    try:
+        path.rename(to)
+    except FileNotFoundError:
+        if not to.parent.exists():
+            raise Shut from None
+
+
+def _note_lengths(folder: Path) -> None:
+    """Note once how long the logs of a shut-out attempt are."""
+    for name in LOGS:
+        note = folder / (name + LIMIT)
+        if (folder / name).exists() and not note.exists():
+            draft = folder / f"{name}.{secrets.token_hex(8)}"
+            draft.write_text(str((folder / name).stat().st_size))
+            _rename(draft, note)
+    sync(folder)
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+
+
+def _folders(parent: Path) -> list[Path]:
+    return [parent / name for name in _listed(parent)]
+
+
+def _line(row: Row, **more: Any) -> bytes:
+    key, value, tag, tag2 = row
+    return msgspec.json.encode({"key": key, "value": value, "tag": tag, "tag2": tag2, **more}) + b"\n"
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def unknown(name: str) -> Denied:
+    return Denied(reason=f"it knows no sealed transaction {name}")
+
+
+ACTIONS: dict[type, Callable[[Desk, Any], Outcome]] = {
+    Fence: Desk.fence,
+    Begin: Desk.begin,
+    Write: Desk.write,
+    PreCommit: Desk.pre_commit,
+    Commit: Desk.commit,
+    AbortTransaction: Desk.abort,
+    Append: Desk.append,
+    Upsert: Desk.upsert,
+    Flush: Desk.flush,
+}
+
+
+class TransactionFiles:
+    """One process's way into the store in a folder; `create` makes the store.  Not for several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._desks: dict[tuple[TaskId, AttemptId], Desk] = {}
+
+    def handle(self, request: AnyRequest) -> Outcome:
+        """Do what is asked, or deny it; `NoAnswer` when the disk reports an error."""
+        key = (request.writer, request.attempt)
+        if key not in self._desks:
+            if isinstance(request, Flush):
+                return Done()
+            self._desks[key] = Desk(self._root, *key)
+        desk = self._desks[key]
+        try:
+            desk.get_ready()
+            outcome = ACTIONS[type(request)](desk, request)
+        except Shut:
+            return self._shut(key)
+        except FileNotFoundError as error:
+            # Its folder was retired under its hands; or somebody else of the same attempt was first.
+            return self._shut(key) if not desk.folder.exists() else NoAnswer(reason=str(error))
+        except OSError as error:
+            return NoAnswer(reason=str(error))
+        if isinstance(request, Fence):
+            self._forget_older(request)
+        return outcome
+
+    def _shut(self, key: tuple[TaskId, AttemptId]) -> Outcome:
+        self._desks.pop(key).close()
+        return Denied(reason=f"{key[0]} has been fenced by a newer attempt")
+
+    def _forget_older(self, fence: Fence) -> None:
+        for key in [key for key in self._desks if key[0] == fence.writer and key[1] < fence.attempt]:
+            self._desks.pop(key).close()
+
+    def close(self) -> None:
+        """Let go of the files.  Open transactions stay until the writer's next attempt aborts them."""
+        for desk in self._desks.values():
+            desk.close()
+        self._desks.clear()
