@@ -211,7 +211,10 @@ class Launcher:
             self._process.kill()
             self._process.wait()
         if self._folder is not None and self._folder.exists():
-            remove(self._folder)  # the launcher did not live to do it
+            try:
+                remove(self._folder)  # the launcher did not live to do it
+            except OSError as error:
+                raise LauncherFailed(f"{self._folder} is left, and cannot be removed: {error}") from error
 
     def _next(self) -> int:
         self._serial += 1
