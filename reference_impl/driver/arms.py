@@ -24,6 +24,11 @@ class Arms:
             del self._armed[(kind, target)]
         return fault
 
+    def disarm(self, fault: int) -> None:
+        """The fault has met its happening elsewhere."""
+        for waiting in self._armed.values():
+            waiting[:] = [one for one in waiting if one != fault]
+
     def left(self) -> list[int]:
         """Faults that were armed and met nothing."""
         return [fault for faults in self._armed.values() for fault in faults]

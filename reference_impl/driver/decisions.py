@@ -8,16 +8,17 @@ of one kind of happening of one task or channel, over all attempts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class Lateness:
     """The deviations of one name, and how often it has happened so far."""
 
-    __slots__ = ("_by_occurrence", "_count", "_name")
+    __slots__ = ("_by_occurrence", "_count", "_happened", "_name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, happened: Callable[[str], None] | None = None) -> None:
         self._name = name
+        self._happened = happened
         self._count = 0
         self._by_occurrence: dict[int, int] = {}
 
@@ -27,6 +28,8 @@ class Lateness:
     def next(self) -> int:
         """How late the next occurrence is, in µs."""
         self._count += 1
+        if self._happened is not None:
+            self._happened(self._name)
         return self._by_occurrence.pop(self._count, 0)
 
     def left(self) -> list[str]:
@@ -36,10 +39,13 @@ class Lateness:
 class Decisions:
     """All deviations of a run, by the name of what is late."""
 
-    def __init__(self, deviations: Iterable[tuple[str, int, int]]) -> None:
+    def __init__(
+        self, deviations: Iterable[tuple[str, int, int]], happened: Callable[[str], None] | None = None
+    ) -> None:
+        """`happened(name)` is told of each occurrence: whoever counts over several processes needs it."""
         self._late: dict[str, Lateness] = {}
         for what, occurrence, by_us in deviations:
-            self._late.setdefault(what, Lateness(what)).add(occurrence, by_us)
+            self._late.setdefault(what, Lateness(what, happened)).add(occurrence, by_us)
 
     def of(self, what: str) -> Lateness | None:
         """The deviations of one name, or None: then it is never late."""

@@ -36,7 +36,7 @@ from ..core.events import Arrived, Event, Mailed, Poll
 from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, Record, kind_of
 from ..core.source import SourceTask, place_of
 from ..core.state import text
-from ..core.task import Task
+from ..core.task import NO_CHECKPOINT, Task
 from ..trace import TaskLog
 from .timeline import show_taken
 from .timers import Timers
@@ -74,6 +74,9 @@ class TaskRunner:
         self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
+        self.how = "alive"
+        self.newest_mark = (NO_CHECKPOINT, 0)
+        """the checkpoint that it took its last snapshot of, and what it had done by then"""
         self.blame: int | None = None
         """the fault that explains its next failure"""
         self._outbox: deque[tuple[Outbound, Element]] = deque()
@@ -104,6 +107,17 @@ class TaskRunner:
             LoadPositions: lambda effect: world.stores.load_positions(self),
             Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),
         }
+
+    @property
+    def done(self) -> int:
+        """Records that it has read and applied."""
+        return self.applied + len(self.log.reads)
+
+    @property
+    def has_work(self) -> bool:
+        """It may still do something without hearing of anything."""
+        waiting = self._outbox or self._mail or self._inbox or any(channel.queue for channel in self.inputs)
+        return bool(waiting) or self.polling
 
     # -- being scheduled -------------------------------------------------------------
 
@@ -345,6 +359,7 @@ class TaskRunner:
     def _taken(self, effect: Taken) -> None:
         if self.world.point("snapshot-taken", self.name, "before", self):
             self.log.marked(effect.checkpoint, list(self.received), list(self.sent))
+            self.newest_mark = (effect.checkpoint, self.done)
             self.world.point("snapshot-taken", self.name, "after", self)
 
     def _persist(self, effect: Persist) -> None:
@@ -386,6 +401,7 @@ class TaskRunner:
         """It is gone; what it had not written is gone with it."""
         if self.alive:
             self.alive = False
+            self.how = how
             self.log.ended(how)
             self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
 

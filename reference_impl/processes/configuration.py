@@ -8,7 +8,10 @@ parent alone, never from a peer or a scenario file.
 from __future__ import annotations
 
 import importlib
+import socket
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -75,6 +78,16 @@ CONTROL = "control"
 """The name of the coordinator's."""
 
 
+def started_by_hand(main: Callable[[bytes, dict[str, socket.socket]], None], name: str) -> None:
+    """`python -m … CONFIGURATION [PORT]`: the configuration is a file as `encode` makes it."""
+    if len(sys.argv) not in (2, 3):
+        sys.exit(
+            f"usage: {sys.argv[0]} CONFIGURATION [PORT]\n(one is written for each process of a run; a launcher starts it)"
+        )
+    listener = socket.create_server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) == 3 else 0))
+    main(Path(sys.argv[1]).read_bytes(), {name: listener})
+
+
 def encode(configuration: Configuration) -> bytes:
     return msgspec.msgpack.encode(configuration)
 
@@ -82,7 +95,7 @@ def encode(configuration: Configuration) -> bytes:
 def job_of(configuration: Configuration) -> Job:
     """Make the job by the function that the configuration names."""
     module, _, name = configuration.factory.partition(":")
-    factory: Callable[[bytes], object] = getattr(importlib.import_module(module), name, None)
-    if factory is None:
+    factory = getattr(importlib.import_module(module), name, None)
+    if not callable(factory):
         raise Refused(f"{module} has no {name!r} to make a job with")
     return expect(factory(configuration.job), Job)

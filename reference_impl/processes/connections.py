@@ -80,9 +80,10 @@ class Connection:
         if events & selectors.EVENT_WRITE:
             self.flush()
         if events & selectors.EVENT_READ and self.is_open:
-            self._read()
+            self.read()
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Take what has arrived."""
         try:
             data = self.sock.recv(CHUNK)
         except BlockingIOError:

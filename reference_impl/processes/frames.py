@@ -8,6 +8,8 @@ of its own; nothing of one is understood in another.
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
 from ..core.events import CompletedSnapshot
@@ -15,6 +17,7 @@ from ..core.ids import AttemptId, TaskId
 from ..core.messages import Element, ToCoordinator, ToTask
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Frame(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
     """Base of the frames."""
 
@@ -75,6 +78,7 @@ class Hello(Frame):
 
 class ForTask(Frame):
     task: TaskId
+    job: int
     message: ToTask
 
 
@@ -207,10 +211,11 @@ class Returned(Frame):
 
 
 class Ended(Frame):
-    """A job has ended."""
+    """A job has ended; `retained` are the checkpoints that it, or its user, still holds."""
 
     job: int
     status: str
+    retained: tuple[int, ...]
 
 
 class Lost(Frame):

@@ -1,0 +1,266 @@
+"""Data channels over TCP: FIFO, with credits (ABS-12).
+
+A sender may put in as many elements as the receiver has granted; it is granted
+one more for each that the receiver's task takes.  A sender connects again and
+again until the receiver's process has the attempt; from then on an end without a
+`Bye` is a failure, and it is the receiver that fails of it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..core.ids import AttemptId, TaskId
+from ..core.messages import Barrier, Element, Record
+from ..driver.decisions import Lateness
+from ..driver.timeline import show_sent
+from ..trace import ChannelLog
+from ..wire import Codec
+from .connections import Connection, Outbox, accepting, dial
+from .frames import Accepted, Bye, Credit, Data, DataFrame, Open, Refused
+
+if TYPE_CHECKING:
+    from ..driver.runner import TaskRunner
+
+CODEC: Codec[DataFrame] = Codec(DataFrame)
+
+RETRY_US = 4_000
+"""of the machine's clock, between two tries to connect"""
+FELT_US = 5_000
+"""an element that was longer under way than this is worth a report"""
+
+
+class OutputChannel:
+    """The sending end of one channel of one attempt; `driver.ports.Outbound`."""
+
+    def __init__(
+        self, name: str, attempt: AttemptId, port: int, outbox: Outbox, log: ChannelLog, late: Lateness | None
+    ) -> None:
+        self.name = name
+        self.sender: TaskRunner | None = None
+        self.sent = 0
+        """elements so far, barriers included"""
+        self._attempt = attempt
+        self._port = port
+        self._outbox = outbox
+        self._log = log
+        self._late = late
+        self._held: deque[Element] = deque()
+        """what a deviation keeps back, and what came behind it"""
+        self._held_until = 0
+        self._credits = 0
+        self._accepted = False
+        self._closed = False
+        self._connection: Connection | None = None
+        self._connect()
+
+    @property
+    def is_full(self) -> bool:
+        return self._credits <= len(self._held)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits here to be sent."""
+        return not self._held
+
+    def push(self, element: Element) -> None:
+        """Let an element enter; the caller saw that there is room."""
+        self.sent += 1
+        if type(element) is Record:
+            self._log.sent.append(element.origin)
+        elif type(element) is Barrier:
+            self._log.barriers.append((element.checkpoint, len(self._log.sent)))
+        if self.sender is not None and self.sender.world.detailed:
+            show_sent(self.sender, self.name.partition(">")[2], self.name, self.sent - 1, element)
+        late = self._late.next() if self._late is not None else 0
+        if late or self._held:
+            self._held.append(element)
+            self._held_until = max(self._held_until, self._outbox.loop.now + late)
+            self._outbox.loop.at(self._held_until, self._let_go)
+        else:
+            self._put(element)
+
+    def close(self) -> None:
+        """The sender is gone in order."""
+        self._closed = True
+        if self._connection is not None:
+            self._connection.send(Bye(self._outbox.clock.tick()))
+            self._connection.close()
+
+    def _let_go(self, *_: object) -> None:
+        if self._held and not self._closed:
+            self._put(self._held.popleft())
+
+    def _put(self, element: Element) -> None:
+        self._credits -= 1
+        if self._connection is not None:
+            self._connection.send(Data(self._outbox.clock.tick(), element))
+
+    def _connect(self, *_: object) -> None:
+        if self._closed:
+            return
+        self._connection = Connection(dial(self._port), CODEC, self._outbox, self._take, self._ended)
+        self._connection.send(Open(self._outbox.clock.tick(), self.name, self._attempt))
+
+    def _take(self, frame: DataFrame) -> None:
+        if isinstance(frame, Accepted):
+            self._accepted = True
+            self._grant(frame.credits)
+        elif isinstance(frame, Credit):
+            self._grant(frame.count)
+        elif isinstance(frame, Refused | Bye) and self._connection is not None:
+            self._connection.close()
+            self._ended(getattr(frame, "reason", "the receiver has gone"))
+
+    def _grant(self, more: int) -> None:
+        self._credits += more
+        if self.sender is not None:
+            self.sender.drain()
+
+    def _ended(self, reason: str) -> None:
+        """Before it was accepted: try again.  Afterwards nothing more enters; the receiver tells."""
+        self._connection = None
+        if not self._accepted:
+            self._outbox.loop.after_real(RETRY_US, self._connect)
+        else:
+            self._credits = 0
+
+
+class InputChannel:
+    """The receiving end of one channel of one attempt; `driver.ports.Inbound`."""
+
+    def __init__(self, name: str, capacity: int, outbox: Outbox) -> None:
+        self.name = name
+        self.queue: deque[tuple[int, Element]] = deque()
+        self.stalled_until = 0
+        self.taken = 0
+        self.received = 0
+        """elements that have arrived, barriers included"""
+        self.sender = _Peer(TaskId(name.partition(">")[0]), self)
+        self.receiver: TaskRunner | None = None
+        self.connection: Connection | None = None
+        self.is_over = False
+        """its sender said good-bye, or this end has been closed"""
+        self.on_broken: Callable[[str], None] = lambda reason: None
+        self.on_felt: Callable[[int, int], None] | None = None
+        self._capacity = capacity
+        self._outbox = outbox
+        self._pieces = 0
+
+    def accept(self, connection: Connection) -> None:
+        """The sender has connected: grant it the room there is."""
+        self.connection = connection
+        connection.send(Accepted(self._outbox.clock.tick(), self._capacity))
+
+    def take(self, frame: DataFrame) -> None:
+        if isinstance(frame, Bye):
+            self.is_over = True
+        elif isinstance(frame, Data):
+            now = self._outbox.loop.now
+            self.received += 1
+            self.queue.append((now, frame.element))
+            if self.on_felt is not None and self.connection is not None:
+                self._feel(frame.stamp, self.connection)
+            if self.receiver is not None:
+                self.receiver.schedule(now)
+
+    def ended(self, reason: str) -> None:
+        """The connection is gone: a failure, unless the sender said so before."""
+        if not self.is_over:
+            self.is_over = True
+            self.on_broken(reason)
+
+    def grant(self) -> None:
+        if self.connection is not None:
+            self.connection.send(Credit(self._outbox.clock.tick(), 1))
+
+    def close(self) -> None:
+        self.is_over = True
+        if self.connection is not None:
+            self.connection.send(Bye(self._outbox.clock.tick()))
+            self.connection.close()
+
+    def _feel(self, stamp: int, connection: Connection) -> None:
+        transit_us = self._outbox.clock.tick() - stamp
+        pieces = connection.partial_reads
+        if self.on_felt is not None and (transit_us >= FELT_US or pieces != self._pieces):
+            self._pieces = pieces
+            self.on_felt(transit_us, pieces)
+
+
+class _Peer:
+    """The sender as its receiver sees it; `driver.ports.Upstream`."""
+
+    def __init__(self, name: TaskId, channel: InputChannel) -> None:
+        self.name = name
+        self._channel = channel
+
+    def drain(self) -> None:
+        self._channel.grant()
+
+
+class Reception:
+    """Takes connections of senders and hands each to the channel that it asks for.
+
+    One that comes before its attempt is deployed waits for it; one that comes after
+    its attempt was replaced is refused, and so is everyone once `closed` is set.
+    """
+
+    def __init__(self, listener: socket.socket, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._channels: dict[str, tuple[AttemptId, InputChannel]] = {}
+        self._waiting: list[tuple[Open, _Guest]] = []
+        self.closed = False
+        accepting(listener, outbox.loop, self._welcome)
+
+    def _welcome(self, sock: socket.socket) -> None:
+        _Guest(sock, self, self._outbox)
+
+    def expect(self, channel: InputChannel, attempt: AttemptId) -> None:
+        """From now on this is the channel of that name."""
+        self._channels[channel.name] = (attempt, channel)
+        waiting, self._waiting = self._waiting, []
+        for asked, guest in waiting:
+            self.place(asked, guest)
+
+    def place(self, asked: Open, guest: _Guest) -> None:
+        """Where does a guest belong?"""
+        attempt, channel = self._channels.get(asked.channel, (AttemptId(0), None))
+        if not self.closed and asked.attempt > attempt:
+            self._waiting.append((asked, guest))
+        elif self.closed or channel is None or asked.attempt < attempt or channel.is_over or channel.connection:
+            guest.refuse("there is no such channel any more")
+        else:
+            guest.settle(channel)
+
+
+class _Guest:
+    """A connection that has come in; it says first which channel it is."""
+
+    def __init__(self, sock: socket.socket, reception: Reception, outbox: Outbox) -> None:
+        self._reception = reception
+        self._outbox = outbox
+        self._channel: InputChannel | None = None
+        self._connection = Connection(sock, CODEC, outbox, self._take, self._ended)
+
+    def settle(self, channel: InputChannel) -> None:
+        if self._connection.is_open:
+            self._channel = channel
+            channel.accept(self._connection)
+
+    def refuse(self, reason: str) -> None:
+        self._connection.send(Refused(self._outbox.clock.tick(), reason))
+        self._connection.close()
+
+    def _take(self, frame: DataFrame) -> None:
+        if self._channel is not None:
+            self._channel.take(frame)
+        elif isinstance(frame, Open):
+            self._reception.place(frame, self)
+
+    def _ended(self, reason: str) -> None:
+        if self._channel is not None:
+            self._channel.ended(reason)

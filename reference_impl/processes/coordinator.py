@@ -1,0 +1,339 @@
+"""The coordinator's process.
+
+It listens for nodes, and knows which process each task lives in.  A node whose
+connection ends is lost with its tasks; one that gives no sign of life is given up,
+and another is wanted in its place.  A deployment waits for a process that is not
+there yet; any other message to it is lost, as messages may be.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from ..core.coordinator import Coordinator
+from ..core.effects import EndJob, Return
+from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
+from ..core.ids import AttemptId, CheckpointId, TaskId
+from ..core.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
+from ..driver.control import Meddling, Meddlings, reach_coordinator
+from ..driver.coordination import CoordinatorRunner
+from ..wire import Codec
+from .configuration import CONTROL, CoordinatorConfiguration, started_by_hand
+from .connections import Connection, accepting
+from .frames import (
+    Completed,
+    ControlFrame,
+    Ended,
+    Failed,
+    ForTask,
+    Freeze,
+    FromTask,
+    GivenUp,
+    Hello,
+    Issue,
+    JobFacts,
+    JobOver,
+    Lost,
+    Meddle,
+    Returned,
+    Submit,
+    TakeOver,
+)
+from .loop import monotonic_us
+from .world import CRASHED, ProcessWorld, live
+
+CODEC: Codec[ControlFrame] = Codec(ControlFrame)
+
+
+class Guest:
+    """A node's connection."""
+
+    def __init__(self, sock: socket.socket, nodes: Nodes) -> None:
+        self.process = ""
+        self.incarnation = -1
+        self.heard_us = monotonic_us()
+        self.given_up = False
+        self._nodes = nodes
+        self.connection = Connection(sock, CODEC, nodes.world.outbox, self._take, self._ended)
+
+    def send(self, frame: ControlFrame) -> None:
+        self.connection.send(frame)
+
+    def _take(self, frame: ControlFrame) -> None:
+        self.heard_us = monotonic_us()
+        if self.given_up and self.connection.is_open:
+            self.send(GivenUp(self._nodes.world.clock.tick()))
+        self._nodes.take(self, frame)
+
+    def _ended(self, reason: str) -> None:
+        self._nodes.gone(self)
+
+
+class Nodes:
+    """The nodes that are there, and the control plane to their tasks; `driver.ports.Control`."""
+
+    def __init__(self, world: CoordinatorWorld, listener: socket.socket) -> None:
+        self.world = world
+        self.meddlings = Meddlings()
+        self._processes = world.coordination.processes
+        self._guests: dict[str, Guest] = {}
+        self._all: list[Guest] = []
+        self._deployed: dict[TaskId, tuple[AttemptId, Guest]] = {}
+        self._waiting: dict[TaskId, Deploy] = {}
+        """deployments of tasks whose process is not there yet"""
+        self._watched_us = monotonic_us()
+        accepting(listener, world.loop, lambda sock: self._all.append(Guest(sock, self)))
+        self._watch()
+
+    # -- messages ------------------------------------------------------------------------
+
+    def to_task(self, task: TaskId, message: ToTask) -> None:
+        self._carry(task, message, lambda *_: self._deliver(task, message))
+
+    def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None:
+        self._carry(task, message, lambda *_: self._hear(task, message))
+
+    def _carry(self, task: TaskId, message: AnyControl, deliver: Callable[[object, object], None]) -> None:
+        """Deliver a message: at once, unless a deviation or a fault has something to say."""
+        world, kind = self.world, kind_of(message)
+        delay = world.decisions.late(f"control {kind} {task}")
+        meddling = self.meddlings.take(kind, task) if self.meddlings.waiting else None
+        if meddling is not None:
+            world.fired(meddling.fault, f"{kind} of {task}: {meddling.how}", message.attempt)
+            if meddling.how == "lose":
+                return
+            if meddling.how == "repeat":
+                world.loop.after(delay + meddling.by_us, deliver)
+            else:
+                delay += meddling.by_us
+        if delay:
+            world.loop.after(delay, deliver)
+        else:
+            deliver(None, None)
+
+    def _deliver(self, task: TaskId, message: ToTask) -> None:
+        guest = self._guests.get(self._processes[task])
+        if isinstance(message, Deploy):
+            if guest is None:
+                self._waiting[task] = message
+                return
+            self._deployed[task] = (message.attempt, guest)
+        if guest is not None:
+            guest.send(ForTask(self.world.clock.tick(), task, self.world.job_number, message))
+
+    def _hear(self, task: TaskId, message: ToCoordinator) -> None:
+        reach_coordinator(self.world, self.world.runner_now, task, message)
+
+    def say_over(self, job: int) -> None:
+        """The job has ended."""
+        self._deployed.clear()
+        self._waiting.clear()
+        for guest in self._guests.values():
+            guest.send(JobOver(self.world.clock.tick(), job))
+
+    # -- nodes ---------------------------------------------------------------------------
+
+    def take(self, guest: Guest, frame: ControlFrame) -> None:
+        if isinstance(frame, Hello):
+            self._welcome(guest, frame)
+        elif isinstance(frame, FromTask):
+            self.to_coordinator(frame.task, frame.message)
+        elif isinstance(frame, Failed):
+            self.world.lose(frame.task, frame.attempt, frame.reason)
+
+    def _welcome(self, guest: Guest, hello: Hello) -> None:
+        guest.process, guest.incarnation = hello.process, hello.incarnation
+        before = self._guests.get(hello.process)
+        if before is not None and before.incarnation > hello.incarnation:
+            guest.given_up = True
+            guest.send(GivenUp(self.world.clock.tick()))
+            return
+        self._guests[hello.process] = guest
+        for task, attempt in hello.attempts.items():
+            if attempt:
+                self._deployed[task] = (attempt, guest)
+            waiting = self._waiting.pop(task, None)
+            if waiting is not None and waiting.attempt == self.world.attempt:
+                self._deliver(task, waiting)
+
+    def gone(self, guest: Guest) -> None:
+        """Its connection has ended: what was deployed there is lost."""
+        if guest in self._all:
+            self._all.remove(guest)
+        if self._guests.get(guest.process) is guest:
+            del self._guests[guest.process]
+            self._lose(guest, "its process is gone")
+
+    def _lose(self, guest: Guest, reason: str) -> None:
+        for task, (attempt, where) in list(self._deployed.items()):
+            if where is guest:
+                del self._deployed[task]
+                self.world.lose(task, attempt, reason)
+
+    def _watch(self, *_: object) -> None:
+        """Give up who has not been heard of for too long; not when this process itself stood still."""
+        told = self.world.coordination
+        now_us = monotonic_us()
+        stood_still = now_us - self._watched_us > 4 * told.heartbeat_us
+        self._watched_us = now_us
+        for guest in list(self._guests.values()):
+            if stood_still:
+                guest.heard_us = now_us
+            elif now_us - guest.heard_us > told.heartbeat_timeout_us:
+                guest.given_up = True
+                del self._guests[guest.process]
+                self.world.supervision.send(Lost(self.world.clock.tick(), guest.process, guest.incarnation))
+                self.world.give_up(guest.process, [t for t, (_, where) in self._deployed.items() if where is guest])
+                self._lose(guest, "no heartbeat")
+        self.world.loop.after_real(told.heartbeat_us, self._watch)
+
+
+class CoordinatorWorld(ProcessWorld):
+    """The world of the coordinator: jobs one after the other, each taken over where another died."""
+
+    def __init__(self, configuration: CoordinatorConfiguration, listener: socket.socket) -> None:
+        super().__init__(configuration)
+        self.coordination = configuration
+        self.runner_now: CoordinatorRunner | None = None
+        self.job_number = 0
+        self._freezing = False
+        self._retained: tuple[CompletedSnapshot, ...] = ()
+        self._facts: JobFacts | None = None
+        self._nodes = Nodes(self, listener)
+        self._orders[Submit] = self._submit
+        self._orders[TakeOver] = self._take_over
+        self._orders[Issue] = self._issue
+        self._orders[Meddle] = self._meddle
+        self._orders[Freeze] = self._freeze
+
+    @property
+    def control(self) -> Nodes:
+        return self._nodes
+
+    @property
+    def freezing(self) -> bool:
+        return self._freezing
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.runner_now.machine.attempt if self.runner_now is not None else AttemptId(0)
+
+    # -- jobs ------------------------------------------------------------------------------
+
+    def _submit(self, order: Submit) -> None:
+        initial = self._retained if order.recall else order.initial
+        self._start(order.job, order.attempt, order.checkpoint, initial, None)
+
+    def _take_over(self, order: TakeOver) -> None:
+        self.observer.coordinator(True, None)
+        self._start(order.job, order.attempt, order.checkpoint, order.initial, self.jobs.load(order.job))
+
+    def _start(
+        self,
+        job: int,
+        attempt: AttemptId,
+        checkpoint: int,
+        initial: tuple[CompletedSnapshot, ...],
+        record: JobRecord | None,
+    ) -> None:
+        self.job_number = job
+        machine = Coordinator(
+            job,
+            self.job.graph,
+            self.config,
+            self.parts,
+            first_attempt=attempt,
+            first_checkpoint=CheckpointId(checkpoint),
+            initial=initial,
+        )
+        self.runner_now = CoordinatorRunner(self, machine)
+        self.runner_now.feed(CoordinatorStarted(record))
+
+    def job_ended(self, effect: EndJob) -> None:
+        if self.runner_now is None:
+            return
+        self._retained = tuple(self.runner_now.machine.checkpoints.retained)
+        self.observer.job_ended(self.job_number, effect.status, effect.checkpoint, effect.reason)
+        self._nodes.say_over(self.job_number)
+        retained = tuple(int(snapshot.checkpoint) for snapshot in self._retained)
+        self.supervision.send(Ended(self.clock.tick(), self.job_number, effect.status, retained))
+
+    def lose(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
+        if self.runner_now is not None:
+            self.runner_now.feed(TaskLost(task, attempt, reason))
+
+    def give_up(self, process: str, tasks: list[TaskId]) -> None:
+        """A node is given up: a failure of what it ran, that the coordinator sees."""
+        for task in tasks:
+            self.observer.task_failed(task, self.attempt, "no heartbeat", None)
+
+    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
+        """This process is the coordinator: it dies, of a fault or of what its machine raised."""
+        if fault is None:
+            self.flush()
+            raise SystemExit(CRASHED)
+        self.supervision.die()
+
+    # -- news ------------------------------------------------------------------------------
+
+    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+        self.observer.note(what, checkpoint, attempt, job, detail)
+
+    def complete(self, snapshot: CompletedSnapshot) -> None:
+        self.observer.checkpoint_completed(
+            snapshot.checkpoint, snapshot.job, snapshot.attempt, snapshot.handles, snapshot.savepoint
+        )
+        self.supervision.send(Completed(self.clock.tick(), snapshot.checkpoint))
+
+    def command_returned(self, effect: Return) -> None:
+        self.observer.command_returned(effect.command, effect.checkpoint, effect.error)
+        self.supervision.send(Returned(self.clock.tick(), effect.command))
+
+    def tell_facts(self) -> None:
+        if self.runner_now is None:
+            return
+        machine = self.runner_now.machine
+        newest = machine.checkpoints.newest()
+        facts = JobFacts(
+            0,
+            self.job_number,
+            machine.attempt,
+            type(machine.stage).__name__.lower(),
+            machine.is_ending,
+            bool(machine.checkpoints.pending or machine.checkpoints.storing),
+            int(newest.checkpoint) if newest is not None else 0,
+        )
+        if facts != self._facts:
+            self._facts = facts
+            self.supervision.send(msgspec.structs.replace(facts, stamp=self.clock.tick()))
+
+    def leave(self) -> None:
+        """Nothing of it needs an end."""
+
+    # -- what the harness asks ---------------------------------------------------------------
+
+    def _issue(self, order: Issue) -> None:
+        self.observer.command_issued(order.command, order.kind, order.drain)
+        if self.runner_now is not None and self.point("savepoint-requested", None, "before", self.runner_now):
+            self.runner_now.feed(Commanded(order.command, order.kind, order.drain))
+            self.point("savepoint-requested", None, "after", self.runner_now)
+
+    def _meddle(self, order: Meddle) -> None:
+        task = TaskId(order.task) if order.task is not None else None
+        self._nodes.meddlings.waiting.append(Meddling(order.how, order.message, task, order.fault, order.by_us))
+
+    def _freeze(self, order: Freeze) -> None:
+        self._freezing = not order.off
+
+
+def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    """Be the coordinator until the harness says that it is over."""
+    configuration = msgspec.msgpack.decode(config, type=CoordinatorConfiguration)
+    live(CoordinatorWorld(configuration, sockets[CONTROL]))
+
+
+if __name__ == "__main__":
+    started_by_hand(main, CONTROL)

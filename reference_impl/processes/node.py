@@ -1,0 +1,294 @@
+"""A node: the process that one task lives in, or several.
+
+`python -m cutproof.reference_impl.processes.node CONFIGURATION` starts one by hand; a
+launcher forks it (see `launcher`).
+"""
+
+from __future__ import annotations
+
+import socket
+
+from ..core.ids import AttemptId, TaskId
+from ..core.messages import ToCoordinator, ToTask
+from ..core.sink import TransactionalSink
+from ..driver.control import reach_task
+from ..driver.machines import Machines
+from ..driver.poison import Poison
+from ..driver.runner import TaskRunner
+from ..wire import Codec
+from .channels import InputChannel, OutputChannel, Reception
+from .configuration import DATA, NodeConfiguration, started_by_hand
+from .connections import Connection, dial
+from .frames import (
+    Ask,
+    Broke,
+    ControlFrame,
+    Count,
+    Down,
+    Failed,
+    Felt,
+    ForTask,
+    FromTask,
+    GivenUp,
+    Heartbeat,
+    Hello,
+    JobOver,
+    Poisoned,
+    TaskFacts,
+    Up,
+)
+from .world import ProcessWorld, live
+
+CODEC: Codec[ControlFrame] = Codec(ControlFrame)
+RETRY_US = 10_000
+"""of the machine's clock, between two tries to reach a coordinator"""
+
+
+class Seat:
+    """One attempt of a task in this process: its runner and its two kinds of channels."""
+
+    def __init__(self, runner: TaskRunner, inputs: list[InputChannel], outputs: list[OutputChannel]) -> None:
+        self.runner = runner
+        self.inputs = inputs
+        self.outputs = outputs
+        self.is_closed = False
+        self.facts = (False, 0)
+
+    def close(self) -> None:
+        self.is_closed = True
+        for output in self.outputs:
+            output.close()
+        for channel in self.inputs:
+            channel.close()
+
+
+class Coordination:
+    """The line to the coordinator: what it cannot carry is lost, as messages may be."""
+
+    def __init__(self, world: NodeWorld) -> None:
+        self._world = world
+        self._connection: Connection | None = None
+        self._connect()
+
+    def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None:
+        self._send(FromTask(self._world.clock.tick(), task, message))
+
+    def to_task(self, task: TaskId, message: ToTask) -> None:
+        raise NotImplementedError
+
+    def failed(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
+        self._send(Failed(self._world.clock.tick(), task, attempt, reason))
+
+    def _send(self, frame: ControlFrame) -> None:
+        if self._connection is not None:
+            self._connection.send(frame)
+
+    def _connect(self, *_: object) -> None:
+        world, configuration = self._world, self._world.node
+        sock = dial(configuration.coordinator_port)
+        self._connection = Connection(sock, CODEC, world.outbox, self._take, self._ended)
+        attempts = {task: world.attempt_of(task) for task in configuration.tasks}
+        self._send(Hello(world.clock.tick(), configuration.process, configuration.incarnation, attempts))
+
+    def beat(self, *_: object) -> None:
+        self._send(Heartbeat(self._world.clock.tick()))
+        self._world.loop.after_real(self._world.configuration.heartbeat_us, self.beat)
+
+    def _take(self, frame: ControlFrame) -> None:
+        world = self._world
+        if isinstance(frame, ForTask):
+            world.job_number = frame.job
+            reach_task(world, frame.task, frame.message)
+        elif isinstance(frame, JobOver):
+            world.end_all()
+        elif isinstance(frame, GivenUp):
+            world.give_up()
+
+    def _ended(self, reason: str) -> None:
+        self._connection = None
+        self._world.loop.after_real(RETRY_US, self._connect)
+
+
+class NodeWorld(ProcessWorld):
+    """The world of a node's tasks."""
+
+    def __init__(self, configuration: NodeConfiguration, listener: socket.socket) -> None:
+        super().__init__(configuration)
+        self.node = configuration
+        self._machines = Machines(self.job)
+        self._seats: dict[tuple[TaskId, AttemptId], Seat] = {}
+        self._latest: dict[TaskId, Seat] = {}
+        self._poisons: dict[TaskId, list[Poison]] = {}
+        self.job_number = 0
+        """of the job that the coordinator speaks of"""
+        self._reception = Reception(listener, self.outbox)
+        self._orders[Ask] = self._count
+        self._orders[Poisoned] = self._poison
+        self._coordination = Coordination(self)
+        self._coordination.beat()
+
+    @property
+    def control(self) -> Coordination:
+        return self._coordination
+
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        seat = self._latest.get(task)
+        return seat.runner.attempt if seat is not None and seat.runner.alive else AttemptId(0)
+
+    # -- tasks ---------------------------------------------------------------------------
+
+    def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
+        seat = self._seats.get((task, attempt))
+        return seat.runner if seat is not None else None
+
+    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
+        """Make room for an attempt, unless it was here or a newer one is."""
+        before = self._latest.get(task)
+        if before is not None:
+            if before.runner.attempt >= attempt:
+                return
+            before.runner.end("cancelled")
+            self._leave_seat(before)
+        seat = self._seat(task, attempt)
+        self._seats[(task, attempt)] = self._latest[task] = seat
+        for poison in self._poisons.get(task, ()):
+            poison.into(seat.runner.task)
+        self.supervision.send(Up(self.clock.tick(), task, attempt))
+
+    def _seat(self, task: TaskId, attempt: AttemptId) -> Seat:
+        operator, subtask = self._machines.place(task)
+        names = self._machines.inputs(task), self._machines.outputs(task)
+        log = self.observer.task_started(task, operator, subtask, attempt, self.job_number, *names)
+        inputs = [InputChannel(name, self.settings.channel_capacity, self.outbox) for name in names[0]]
+        outputs = [
+            OutputChannel(
+                name,
+                attempt,
+                self.node.routes[name],
+                self.outbox,
+                self.observer.channel_opened(name, attempt),
+                self.decisions.of(f"message {name}"),
+            )
+            for name in names[1]
+        ]
+        runner = TaskRunner(self, self._machines.machine(task, attempt, self.job_number), log, inputs, outputs)
+        seat = Seat(runner, inputs, outputs)
+        for output in outputs:
+            output.sender = runner
+        for channel in inputs:
+            self._attach(channel, runner)
+        return seat
+
+    def _attach(self, channel: InputChannel, runner: TaskRunner) -> None:
+        """Let a channel's connection in, and hear what becomes of it."""
+        attempt = runner.attempt
+        sender = channel.sender.name
+
+        def broken(reason: str) -> None:
+            if runner.alive:
+                self.supervision.send(Broke(self.clock.tick(), channel.name, attempt, reason))
+                self.task_failed(runner, f"its connection from {sender} broke: {reason}", None)
+
+        def felt(transit_us: int, pieces: int) -> None:
+            self.supervision.send(Felt(self.clock.tick(), channel.name, attempt, transit_us, pieces))
+
+        channel.receiver = runner
+        channel.on_broken = broken
+        if channel.name in self.node.felt:
+            channel.on_felt = felt
+        self._reception.expect(channel, attempt)
+
+    def _leave_seat(self, seat: Seat) -> None:
+        """An attempt is over: its channels are closed, and the harness is told how it ended."""
+        if not seat.is_closed:
+            self.journal.flush()
+            seat.close()
+            runner = seat.runner
+            self.supervision.send(Down(self.clock.tick(), runner.name, runner.attempt, runner.how))
+
+    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+        if not runner.alive:
+            return
+        runner.end("failed")
+        self.observer.task_failed(runner.name, runner.attempt, reason, fault if fault is not None else runner.blame)
+        self._coordination.failed(runner.name, runner.attempt, reason)
+
+    def end_all(self) -> None:
+        """The job has ended: nothing of it runs on."""
+        for seat in self._seats.values():
+            seat.runner.end("finished" if seat.runner.task.finished else "cancelled")
+
+    def give_up(self) -> None:
+        """Another process has this one's place: end in order, and go."""
+        for seat in self._seats.values():
+            seat.runner.end("cancelled")
+        self._close()
+
+    def leave(self) -> None:
+        """Close the channels; what is alive now stays so in what was observed."""
+        self.tell_facts()
+        self.journal.flush()
+        self._reception.closed = True
+        for seat in self._seats.values():
+            if not seat.is_closed:
+                seat.close()
+
+    # -- what the harness asks ---------------------------------------------------------------
+
+    def tell_facts(self) -> None:
+        for seat in self._latest.values():
+            runner = seat.runner
+            if not runner.alive:
+                self._leave_seat(seat)
+                continue
+            machine = runner.task
+            sealed = machine.sealed if isinstance(machine, TransactionalSink) else ()
+            oldest = min((transaction.checkpoint for transaction in sealed), default=0)
+            facts = (any(runner.blocked), int(oldest))
+            if facts != seat.facts:
+                seat.facts = facts
+                self.supervision.send(TaskFacts(self.clock.tick(), runner.name, *facts))
+
+    def _count(self, order: Ask) -> None:
+        for seat in self._latest.values():
+            runner = seat.runner
+            if runner.alive:
+                idle = not runner.has_work and all(channel.is_idle for channel in seat.outputs)
+                checkpoint, at_mark = runner.newest_mark
+                self.supervision.send(
+                    Count(
+                        self.clock.tick(),
+                        runner.name,
+                        runner.attempt,
+                        at_mark if checkpoint == order.checkpoint else -1,
+                        runner.done,
+                        idle,
+                        {channel.name: channel.sent for channel in seat.outputs},
+                        {channel.name: channel.taken for channel in seat.inputs},
+                    )
+                )
+
+    def _poison(self, order: Poisoned) -> None:
+        poison = Poison(self._poisoned, order.fault, order.task, order.always)
+        self._poisons.setdefault(order.task, []).append(poison)
+        seat = self._latest.get(order.task)
+        if seat is not None:
+            poison.into(seat.runner.task)
+
+    def _poisoned(self, task: TaskId, fault: int) -> None:
+        seat = self._latest.get(task)
+        if seat is not None:
+            seat.runner.blame = fault
+            self.fired(fault, f"the user function of {task} raises", seat.runner.attempt)
+
+
+def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    """Be a node until the harness, or the coordinator, says that it is over."""
+    import msgspec
+
+    configuration = msgspec.msgpack.decode(config, type=NodeConfiguration)
+    live(NodeWorld(configuration, sockets[DATA]))
+
+
+if __name__ == "__main__":
+    started_by_hand(main, DATA)

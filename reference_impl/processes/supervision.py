@@ -1,0 +1,68 @@
+"""A process's side of its supervision: it tells what it reaches, and waits where it is told to.
+
+A process whose harness is gone has nothing to live for: it ends at once.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable
+from typing import NoReturn
+
+from ..wire import Codec
+from .connections import Connection, Outbox
+from .frames import Go, Reached, Ready, SupervisionFrame
+
+CODEC: Codec[SupervisionFrame] = Codec(SupervisionFrame)
+
+
+class Supervision:
+    """The connection to the harness; `on_frame` is given what it sends."""
+
+    def __init__(self, path: str, outbox: Outbox, on_frame: Callable[[SupervisionFrame], None]) -> None:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(path)
+        self._on_frame = on_frame
+        self._outbox = outbox
+        self._may_go = False
+        self.flush_all: Callable[[], None] = outbox.flush
+        """writes what was observed and lets go what was sent: nothing may lie behind a point"""
+        self._connection = Connection(sock, CODEC, outbox, self._take, _alone)
+
+    def ready(self, process: str, incarnation: int) -> None:
+        self.send(Ready(self.stamp(), process, incarnation))
+
+    def stamp(self) -> int:
+        return self._outbox.clock.tick()
+
+    def send(self, frame: SupervisionFrame) -> None:
+        self._connection.send(frame)
+
+    def announce(self, point: str, task: str | None, side: str) -> None:
+        """Stand still at a protocol point until the harness lets go; it may kill this process meanwhile."""
+        self.send(Reached(self.stamp(), point, task, side))
+        self.flush_all()
+        self._may_go = False
+        while not self._may_go:
+            select.select([self._connection.sock], [], [])
+            self._connection.read()
+            self._connection.flush()
+
+    def die(self) -> NoReturn:
+        """Die of a fault, as hard as by another's hand."""
+        self.flush_all()
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise SystemExit(1)
+
+    def _take(self, frame: SupervisionFrame) -> None:
+        if isinstance(frame, Go):
+            self._may_go = True
+        else:
+            self._on_frame(frame)
+
+
+def _alone(reason: str) -> None:
+    os._exit(1)

@@ -1,0 +1,208 @@
+"""What the worlds of all processes share: the loop, the journal, supervision, the stores."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..core.effects import EndJob, Return
+from ..core.events import CompletedSnapshot
+from ..core.ids import AttemptId, TaskId
+from ..core.messages import AnyControl, kind_of
+from ..core.transactions import AnyRequest, Outcome
+from ..driver.arms import Arms
+from ..driver.coordination import CoordinatorRunner
+from ..driver.decisions import Decisions
+from ..driver.ports import Control, External
+from ..driver.records import Records
+from ..driver.runner import TaskRunner
+from ..driver.sessions import Sessions
+from ..driver.stores import Stores
+from .clock import Clock
+from .configuration import Configuration, job_of
+from .connections import Outbox
+from .files import DiskFiles, DiskJobs
+from .frames import Arm, Close, Disarm, Fired, Happened, SupervisionFrame
+from .journal import Journal
+from .loop import Loop, monotonic_us
+from .sinks import Sink, sink_of
+from .supervision import Supervision
+
+CRASHED = 70
+"""exit code of a process that an exception ended (EX_SOFTWARE)"""
+
+
+class Journalled:
+    """The external store, with a note of each request before it goes: its answer may never come."""
+
+    def __init__(self, store: External, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+
+    def handle(self, request: AnyRequest) -> Outcome:
+        self._journal.transacting(request)
+        self._journal.flush()
+        return self._store.handle(request)
+
+
+class ProcessWorld:
+    """A world of one process; its two kinds are a node's and the coordinator's.
+
+    It fulfils `driver.ports.World`; what only the other kind needs, refuses.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.job = job_of(configuration)
+        self.config = self.job.config
+        self.parts = self.job.parts
+        self.settings = configuration.settings
+        self.detailed = configuration.detailed
+        self.loop = Loop(configuration.scale, configuration.epoch_us)
+        self.clock = Clock(monotonic_us)
+        self.outbox = Outbox(self.loop, self.clock)
+        self.observer = self.journal = Journal(self._path("journal") / self._own_name(), self.clock)
+        self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
+        self.supervision.flush_all = self.flush
+        self.decisions = Decisions(configuration.deviations, self._happened)
+        self.arms = Arms()
+        self.files = DiskFiles(self._path("snapshots"))
+        self.jobs = DiskJobs(self._path("jobs"))
+        self.stores = Stores(self, self.files, self.jobs, self.arms)
+        self.records = Records(self, self.files, self.jobs, self.arms)
+        self.sink: Sink = sink_of(configuration.store, configuration.dsn, configuration.run, self._path("sink"))
+        self.sessions = Sessions(self, Journalled(self.sink.store, self.journal))
+        self.loop.before_wait = self._turn
+        self.loop.on_late = self.journal.lagged
+        self._defect_told = False
+        self._orders: dict[type, Callable[[Any], None]] = {
+            Arm: lambda order: self.arms.arm(order.kind, order.target, order.fault, order.times),
+            Disarm: lambda order: self.arms.disarm(order.fault),
+            Close: lambda order: self._close(),
+        }
+
+    def _path(self, name: str) -> Path:
+        return Path(self.configuration.folder) / name
+
+    def _own_name(self) -> str:
+        return f"{self.configuration.process}.{self.configuration.incarnation}"
+
+    # -- turns ---------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        """Everything that was due is done: tell what changed, then write, then let go."""
+        self.tell_facts()
+        if not self._defect_told and self.parts.reached:
+            self._defect_told = True
+            self.journal.defect_reached()
+        self.flush()
+
+    def flush(self) -> None:
+        """What was observed is written before what was sent can have an effect."""
+        self.journal.flush()
+        self.outbox.flush()
+
+    def tell_facts(self) -> None:
+        """Say what changed of that on which the phase of the job depends."""
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        self.leave()
+        self.loop.stopped = True
+        self.flush()
+
+    def leave(self) -> None:
+        """End in order what runs here."""
+        raise NotImplementedError
+
+    def _supervised(self, frame: SupervisionFrame) -> None:
+        self._orders[type(frame)](frame)
+
+    def _happened(self, what: str) -> None:
+        self.supervision.send(Happened(self.clock.tick(), what))
+
+    # -- observation ---------------------------------------------------------------------
+
+    def watches(self, point: str) -> bool:
+        return point in self.configuration.points
+
+    def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
+        """Announce a point that is waited for, and stand still there; a fault kills this process as a whole."""
+        if point in self.configuration.points:
+            self.tell_facts()
+            self.supervision.announce(point, task, side)
+            return actor is None or actor.alive
+        return True
+
+    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+        self.supervision.send(Fired(self.clock.tick(), fault, detail, AttemptId(attempt) if attempt else None))
+
+    def look(self) -> None:
+        """A reader of its own connection sees what is visible; one that cannot read has seen nothing."""
+        began = self.clock.tick()
+        seen = self.sink.seen()
+        if seen is not None:
+            self.journal.seen(began, seen)
+
+    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
+        self.observer.timed(
+            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
+            task if to_task else "coordinator",
+            message.attempt,
+            peer="coordinator" if to_task else task,
+            checkpoint=getattr(message, "checkpoint", None),
+        )
+
+    # -- what only one of the two kinds has --------------------------------------------------
+
+    @property
+    def control(self) -> Control:
+        raise NotImplementedError
+
+    @property
+    def freezing(self) -> bool:
+        return False
+
+    def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
+        raise NotImplementedError
+
+    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
+        raise NotImplementedError
+
+    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+        raise NotImplementedError
+
+    def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
+        """A process dies of a fault as a whole; the harness says whose attempts died with it."""
+        self.supervision.die()
+
+    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
+        raise NotImplementedError
+
+    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+        raise NotImplementedError
+
+    def complete(self, snapshot: CompletedSnapshot) -> None:
+        raise NotImplementedError
+
+    def command_returned(self, effect: Return) -> None:
+        raise NotImplementedError
+
+    def job_ended(self, effect: EndJob) -> None:
+        raise NotImplementedError
+
+
+def live(world: ProcessWorld) -> None:
+    """Announce the process and run its loop; whatever is raised ends the process, its trace in its log."""
+    try:
+        world.supervision.ready(world.configuration.process, world.configuration.incarnation)
+        world.loop.run()
+    except Exception:  # whatever it is, this process is dead of it: the harness sees its exit code
+        traceback.print_exc()
+        world.journal.flush()
+        sys.stderr.flush()
+        os._exit(CRASHED)
