@@ -81,9 +81,7 @@ CONTROL = "control"
 def started_by_hand(main: Callable[[bytes, dict[str, socket.socket]], None], name: str) -> None:
     """`python -m … CONFIGURATION [PORT]`: the configuration is a file as `encode` makes it."""
     if len(sys.argv) not in (2, 3):
-        sys.exit(
-            f"usage: {sys.argv[0]} CONFIGURATION [PORT]\n(one is written for each process of a run; a launcher starts it)"
-        )
+        sys.exit(f"usage: {sys.argv[0]} CONFIGURATION [PORT]\n(each process of a run is given one by its launcher)")
     listener = socket.create_server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) == 3 else 0))
     main(Path(sys.argv[1]).read_bytes(), {name: listener})
 

@@ -70,11 +70,8 @@ class Loop:
         while not self.stopped:
             self._do_what_is_due()
             self.before_wait()
-            if not self.stopped:
-                for key, events in self._selector.select(self._patience()):
-                    key.data(events)
-                    if self.stopped:
-                        return
+            for key, events in [] if self.stopped else self._selector.select(self._patience()):
+                key.data(events)
 
     def _do_what_is_due(self) -> None:
         heap = self._heap
