@@ -21,7 +21,7 @@ FORMAT = "cutproof-doctor/1"
 OLDEST_PYTHON = (3, 11)
 DISK_WANTED_BYTES = 1 << 30
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SERVICES = {"Toxiproxy": "toxiproxy"}
+SERVICES = {"Toxiproxy": "toxiproxy", "PostgreSQL": "postgres"}
 """Servers that runs on real processes need: a module of `services` each, whose `describe()` says which it would be."""
 
 

@@ -34,6 +34,7 @@ def test_this_machine_has_what_its_tests_need(tmp_path: Path) -> None:
     assert not [finding for finding in findings if finding.needed and finding.missing]
     assert health(findings).ok
     assert _find(findings, "Java").found
+    assert _find(findings, "PostgreSQL").found
 
 
 def test_without_any_java_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
