@@ -37,7 +37,8 @@ SETTINGS = {
     # Processes are killed here, not the machine's power: what was written to the operating
     # system survives, synced or not, and nobody waits for a disk.
     "fsync": "off",
-    "full_page_writes": "off",
+    # A signal can stop a write between two of the kernel's pages, so torn ones are possible.
+    "full_page_writes": "on",
     "shared_buffers": "8MB",
     "wal_buffers": "256kB",
     "max_wal_size": "64MB",

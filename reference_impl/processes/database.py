@@ -116,6 +116,14 @@ class Desk:
         self._idle = [session for session in self._idle if not session.closed]
         self.open = {name: held for name, held in self.open.items() if not held.session.closed}
 
+    def renew(self) -> None:
+        """Connect anew: where one session broke the others may have, and not know it."""
+        for session in (self._control, *self._idle):
+            if session is not None:
+                session.close()
+        self.drop_broken()
+        self.control()
+
     def close(self) -> None:
         for session in self._all.values():
             session.close()
@@ -127,7 +135,7 @@ class Desk:
         held = self.open[name]
         try:
             yield held.session
-        except psycopg.Error:
+        except (psycopg.Error, ValueError):
             held.session.close()
             self.open.pop(name, None)
             raise
@@ -354,8 +362,7 @@ class Database:
         except (Silent, errors.QueryCanceled, *REFUSED):
             raise
         except psycopg.Error:
-            desk.drop_broken()
-            desk.control()
+            desk.renew()
             return action(desk, request)
 
     def _forget_older(self, fence: Fence) -> None:

@@ -85,7 +85,7 @@ def connect(dsn: str, run: str, application: str) -> Session:
         dsn,
         autocommit=True,
         application_name=application,
-        connect_timeout=int(PATIENCE_S),
+        connect_timeout=max(2, int(PATIENCE_S)),
         tcp_user_timeout=limit,
         options=options,
     )

@@ -1,0 +1,181 @@
+"""A PostgreSQL server that tests may kill, and the three stores behind one face."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from cutproof.harness.services import postgres
+from cutproof.reference_impl.core.transactions import (
+    AnyRequest,
+    Begin,
+    Denied,
+    Done,
+    Fence,
+    Outcome,
+    PreCommit,
+    Row,
+    Write,
+)
+from cutproof.reference_impl.processes import database, transaction_files
+from cutproof.reference_impl.simulated.external import TransactionStore
+
+ROWS: tuple[Row, ...] = ((1, 10, 100, 0), (None, 20, 200, 0))
+WITHIN_S = 20
+RUNS = itertools.count(1)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class RunningServer:
+    """A server on a folder of its own; `kill` and `start` at will."""
+
+    def __init__(self, folder: Path) -> None:
+        # The user who runs the server must be able to pass.
+        for above in (folder, *folder.parents):
+            if above.stat().st_uid == os.getuid() and above.stat().st_mode & 0o011 != 0o011:
+                above.chmod(above.stat().st_mode | 0o011)
+        self.server = postgres.Server.find(folder)
+        self.data = folder / "data"
+        self.log = (folder / "log").open("wb")
+        self.server.prepare(self.data)
+        self.port = free_port()
+        self.dsn = self.server.dsn(self.port)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            self.server.command(self.data, self.port),
+            user=self.server.uid,
+            group=self.server.gid,
+            extra_groups=None if self.server.uid is None else [],
+            env=self.server.environment(),
+            cwd="/",
+            stderr=self.log,
+        )
+        deadline = time.monotonic() + WITHIN_S
+        while True:
+            try:
+                postgres.check(self.dsn)
+            except postgres.PostgresMissing:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def stop(self, number: int = signal.SIGQUIT) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(WITHIN_S)
+            self.process = None
+
+    def close(self) -> None:
+        self.stop()
+        self.log.close()
+
+
+class AnyStore(Protocol):
+    def handle(self, request: AnyRequest) -> Outcome: ...
+
+
+class Processes:
+    """A store as several processes meet in it: each `process()` is an object of its own."""
+
+    def __init__(self, kind: str, folder: Path, dsn: str = "") -> None:
+        self.kind, self.folder, self.dsn = kind, folder, dsn
+        self.run = f"test_{os.getpid()}_{next(RUNS)}"
+        self.simulated = TransactionStore()
+        self.made: list[Any] = []
+        if kind == "files":
+            transaction_files.create(folder)
+        elif kind == "database":
+            database.create(dsn, self.run)
+        self.reader: Any = None if kind == "simulated" else self.keep(self._reader())
+
+    def keep(self, one: Any) -> Any:
+        self.made.append(one)
+        return one
+
+    def _reader(self) -> Any:
+        if self.kind == "files":
+            return transaction_files.FileReader(self.folder)
+        return database.Reader(self.dsn, self.run)
+
+    def process(self) -> Asker:
+        store: AnyStore = self.simulated
+        if self.kind == "files":
+            store = self.keep(transaction_files.TransactionFiles(self.folder))
+        elif self.kind == "database":
+            store = self.keep(database.Database(self.dsn, self.run))
+        return Asker(store)
+
+    def rows(self) -> list[Row]:
+        """What a reader sees of transactions and plain rows."""
+        if self.reader is None:
+            return list(self.simulated.visible)
+        return [row for _, row in self.reader.committed()]
+
+    def table(self) -> dict[tuple[Any, ...], Row]:
+        return self.simulated.table if self.reader is None else self.reader.table()
+
+    def unfinished(self) -> list[tuple[str, str, int | None]]:
+        if self.reader is not None:
+            found: list[tuple[str, str, int | None]] = self.reader.unfinished()
+            return found
+        accounts = self.simulated.accounts.values()
+        return [(one.name, one.status, one.sealed_for) for one in accounts if one.status in ("open", "prepared")]
+
+    def close(self) -> None:
+        if self.reader is not None:
+            self.reader.purge()
+        for one in self.made:
+            one.close()
+
+
+class Asker:
+    """A store, with requests as calls."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def __call__(
+        self, kind: type[Any], name: str | None = None, attempt: int = 1, writer: str = "sink-0", **more: Any
+    ) -> Outcome:
+        told = {"writer": writer, "attempt": attempt, **({} if name is None else {"name": name}), **more}
+        outcome: Outcome = self.store.handle(kind(**told))
+        return outcome
+
+    def written(self, name: str, *rows: Row, **who: Any) -> None:
+        done(self(Begin, name, **who))
+        done(self(Write, name, rows=rows or ROWS, **who))
+
+    def sealed(self, name: str, *rows: Row, checkpoint: int = 1, **who: Any) -> None:
+        self.written(name, *rows, **who)
+        done(self(PreCommit, name, checkpoint=checkpoint, **who))
+
+    def fenced(self, attempt: int, writer: str = "sink-0") -> tuple[tuple[str, int | None], ...]:
+        """The answer to a fence: what is unfinished."""
+        return done(self(Fence, attempt=attempt, writer=writer)).unfinished
+
+
+def done(outcome: Outcome) -> Done:
+    assert isinstance(outcome, Done), outcome
+    return outcome
+
+
+def denied(outcome: Outcome) -> str:
+    assert isinstance(outcome, Denied), outcome
+    return outcome.reason

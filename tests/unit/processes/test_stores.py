@@ -1,0 +1,208 @@
+"""One meaning, three stores: the simulator's, PostgreSQL and files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cutproof.reference_impl.core.transactions import (
+    AbortTransaction,
+    Append,
+    Begin,
+    Commit,
+    Fence,
+    Flush,
+    PreCommit,
+    Upsert,
+    Write,
+)
+from unit.processes.stores import ROWS, Asker, Processes, RunningServer, denied, done
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    running = RunningServer(tmp_path_factory.mktemp("postgres"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(params=["simulated", "database", "files"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Processes]:
+    kind = request.param
+    dsn = request.getfixturevalue("server").dsn if kind == "database" else ""
+    processes = Processes(kind, tmp_path / "store", dsn)
+    yield processes
+    processes.close()
+
+
+@pytest.fixture
+def sink(world: Processes) -> Asker:
+    return world.process()
+
+
+def test_rows_show_when_their_transaction_commits_and_not_before(world: Processes, sink: Asker) -> None:
+    sink.written("job-1/sink-0/1-1")
+    assert (world.rows(), world.unfinished()) == ([], [("job-1/sink-0/1-1", "open", None)])
+    done(sink(PreCommit, "job-1/sink-0/1-1", checkpoint=7))
+    assert (world.rows(), world.unfinished()) == ([], [("job-1/sink-0/1-1", "prepared", 7)])
+    done(sink(Commit, "job-1/sink-0/1-1"))
+    assert (Counter(world.rows()), world.unfinished()) == (Counter(ROWS), [])
+
+
+def test_several_writes_add_up(world: Processes, sink: Asker) -> None:
+    sink.written("a", (1, 1, 1, 1))
+    done(sink(Write, "a", rows=()))
+    done(sink(Write, "a", rows=((2, 2, 2, 2), (2, 2, 2, 2))))
+    done(sink(PreCommit, "a", checkpoint=1))
+    done(sink(Commit, "a"))
+    assert Counter(world.rows()) == Counter([(1, 1, 1, 1), (2, 2, 2, 2), (2, 2, 2, 2)])
+
+
+def test_a_second_commit_changes_nothing(world: Processes, sink: Asker) -> None:
+    sink.sealed("a")
+    done(sink(Commit, "a"))
+    done(sink(Commit, "a"))
+    done(world.process()(Commit, "a", attempt=2))
+    done(sink(AbortTransaction, "a"))
+    assert Counter(world.rows()) == Counter(ROWS)
+
+
+def test_an_aborted_transaction_never_shows(world: Processes, sink: Asker) -> None:
+    sink.written("open")
+    done(sink(AbortTransaction, "open"))
+    denied(sink(Write, "open", rows=ROWS))
+    denied(sink(PreCommit, "open", checkpoint=1))
+    sink.sealed("sealed")
+    done(sink(AbortTransaction, "sealed"))
+    done(sink(AbortTransaction, "sealed"))
+    denied(sink(Commit, "sealed"))
+    assert (world.rows(), world.unfinished()) == ([], [])
+
+
+def test_what_was_never_begun_is_denied_but_for_its_abort(sink: Asker) -> None:
+    assert "knows no" in denied(sink(Write, "a", rows=ROWS))
+    assert "knows no" in denied(sink(PreCommit, "a", checkpoint=1))
+    assert "knows no" in denied(sink(Commit, "a"))
+    done(sink(AbortTransaction, "a"))
+
+
+def test_nothing_is_added_to_a_sealed_transaction(world: Processes, sink: Asker) -> None:
+    sink.sealed("a")
+    assert denied(sink(Write, "a", rows=ROWS)) == "transaction a is sealed"
+    done(sink(PreCommit, "a", checkpoint=1))
+    done(sink(Commit, "a"))
+    assert len(world.rows()) == len(ROWS)
+
+
+def test_a_sealed_transaction_without_rows_is_forgotten(world: Processes, sink: Asker) -> None:
+    done(sink(Begin, "a"))
+    done(sink(PreCommit, "a", checkpoint=1))
+    assert world.unfinished() == []
+    denied(sink(Commit, "a"))
+
+
+def test_under_the_name_of_a_committed_transaction_nothing_new_shows(world: Processes, sink: Asker) -> None:
+    sink.sealed("a")
+    done(sink(Commit, "a"))
+    sink.sealed("a", (9, 9, 9, 9))
+    done(sink(Commit, "a"))
+    assert Counter(world.rows()) == Counter(ROWS)
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_name_begun_again_drops_what_it_held(world: Processes, sink: Asker, is_sealed: bool) -> None:
+    (sink.sealed if is_sealed else sink.written)("a")
+    sink.sealed("a", (9, 9, 9, 9))
+    done(sink(Commit, "a"))
+    assert (world.rows(), world.unfinished()) == ([(9, 9, 9, 9)], [])
+
+
+def test_a_committed_one_may_have_been_open(world: Processes, sink: Asker) -> None:
+    sink.written("a")
+    done(sink(Commit, "a"))
+    assert Counter(world.rows()) == Counter(ROWS)
+
+
+def test_a_fence_tells_what_is_sealed_in_the_order_begun(world: Processes, sink: Asker) -> None:
+    done(sink(Fence))
+    for number, name in enumerate(("c", "a", "b"), 1):
+        sink.sealed(name, checkpoint=number)
+    sink.sealed("another", writer="sink-1")
+    assert world.process().fenced(2) == (("c", 1), ("a", 2), ("b", 3))
+
+
+def test_the_next_attempt_commits_and_aborts_what_it_inherits(world: Processes, sink: Asker) -> None:
+    sink.sealed("kept")
+    sink.sealed("dropped", (9, 9, 9, 9), checkpoint=2)
+    successor = world.process()
+    successor.fenced(2)
+    done(successor(Commit, "kept", attempt=2))
+    done(successor(AbortTransaction, "dropped", attempt=2))
+    assert (Counter(world.rows()), world.unfinished()) == (Counter(ROWS), [])
+    assert successor.fenced(2) == ()
+
+
+@pytest.mark.parametrize("is_same_process", [False, True])
+def test_every_request_of_a_fenced_attempt_is_denied(world: Processes, sink: Asker, is_same_process: bool) -> None:
+    sink.sealed("sealed")
+    sink.written("open")
+    done(sink(Append, row=(5, 5, 5, 5)))
+    successor = sink if is_same_process else world.process()
+    successor.fenced(2)
+    refused = [
+        sink(Write, "open", rows=ROWS),
+        sink(PreCommit, "open", checkpoint=2),
+        sink(Commit, "sealed"),
+        sink(AbortTransaction, "sealed"),
+        sink(Begin, "new"),
+        sink(Append, row=(6, 6, 6, 6)),
+        sink(Upsert, identity=(1,), row=(6, 6, 6, 6)),
+        sink(Fence),
+    ]
+    assert {denied(outcome) for outcome in refused} == {"sink-0 has been fenced by a newer attempt"}
+    assert world.rows() == [(5, 5, 5, 5)]
+    done(successor(Commit, "sealed", attempt=2))
+    assert Counter(world.rows()) == Counter([(5, 5, 5, 5), *ROWS])
+
+
+def test_a_zombie_that_comes_late_is_denied(world: Processes) -> None:
+    world.process().fenced(3)
+    assert "fenced" in denied(world.process()(Begin, "a", attempt=2))
+    assert "fenced" in denied(world.process()(Fence, attempt=2))
+    done(world.process()(Begin, "b", attempt=3))
+
+
+def test_a_newer_attempt_that_does_not_fence_shuts_nobody_out(world: Processes, sink: Asker) -> None:
+    sink.sealed("a")
+    successor = world.process()
+    successor.sealed("b", (3, 3, 3, 3), attempt=2)
+    done(sink(Commit, "a"))
+    done(successor(Commit, "b", attempt=2))
+    assert Counter(world.rows()) == Counter([*ROWS, (3, 3, 3, 3)])
+
+
+def test_a_fence_is_one_writers_own(world: Processes, sink: Asker) -> None:
+    sink.sealed("a", writer="sink-1")
+    sink.sealed("b", writer="sink-10")
+    world.process().fenced(2, writer="sink-1")
+    assert "fenced" in denied(sink(Commit, "a", writer="sink-1"))
+    done(sink(Commit, "b", writer="sink-10"))
+
+
+def test_plain_rows_show_at_once(world: Processes, sink: Asker) -> None:
+    for row in (*ROWS, *ROWS):
+        done(sink(Append, row=row))
+    assert world.rows() == [*ROWS, *ROWS]
+    done(sink(Flush))
+
+
+def test_rows_of_one_identity_replace_each_other(world: Processes, sink: Asker) -> None:
+    done(sink(Upsert, identity=(1,), row=(1, 1, 1, 1)))
+    done(sink(Upsert, identity=(None,), row=(None, 1, 1, 1)))
+    done(sink(Upsert, identity=(1,), row=(1, 2, 2, 2)))
+    done(world.process()(Upsert, identity=(None,), row=(None, 3, 3, 3), writer="sink-1"))
+    done(sink(Flush))
+    assert list(world.table().items()) == [((1,), (1, 2, 2, 2)), ((None,), (None, 3, 3, 3))]
