@@ -98,6 +98,7 @@ class Desk:
     def get_ready(self) -> None:
         """Make the folder, then look for marks; later, see that it has not been retired.  Raises `Shut`."""
         if not self.is_ready:
+            make_folder(self.live)
             make_folder(self.folder)
             if any(int(mark) > self.attempt for mark in _listed(self.fences)):
                 with suppress(FileNotFoundError):  # it may have been retired already
@@ -234,6 +235,7 @@ class Desk:
     # -- fences ------------------------------------------------------------------------
 
     def fence(self, request: Fence) -> Outcome:
+        make_folder(self.fences)
         make_folder(self.fences / str(self.attempt))
         if any(int(mark) > self.attempt for mark in _listed(self.fences)):
             raise Shut
@@ -339,6 +341,9 @@ class TransactionFiles:
             return self._shut(key)
         except FileNotFoundError as error:
             # Its folder was retired under its hands; or somebody else of the same attempt was first.
+            if not self._root.exists():
+                self._desks.pop(key).close()
+                return Denied(reason=f"the store in {self._root} is gone")
             return self._shut(key) if not desk.folder.exists() else NoAnswer(reason=str(error))
         except OSError as error:
             return NoAnswer(reason=str(error))

@@ -69,8 +69,9 @@ def sync(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
+    """Make a folder in one that is there: what has been purged does not come back."""
     if not folder.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
         sync(folder.parent)
 
 
@@ -94,6 +95,7 @@ def transactions(*folders: Path) -> list[Account]:
 
 def create(root: Path) -> None:
     """Make the folders of a store."""
+    root.mkdir(parents=True, exist_ok=True)
     for name in ("committed", "fences", "live", "retired"):
         make_folder(root / name)
 

