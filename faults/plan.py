@@ -180,6 +180,68 @@ class RaiseInOperator(Fault, kw_only=True, tag="raise-in-operator"):
     always: bool = False
 
 
+class PauseNode(Fault, kw_only=True, tag="pause-node"):
+    """Every process of a node stands still for `for_us`, then goes on where it was.
+
+    Longer than the heartbeat time-out, its tasks are given up for dead and come
+    back as zombies.  It loses nothing: what was in memory or under way stays.
+    """
+
+    node: int
+    for_us: int
+
+
+class ResetChannel(ChannelFault, kw_only=True, tag="reset-channel"):
+    """The connection is reset, and each new one too, until `for_us` is over.
+
+    What was under way is lost, and both ends notice: nothing is lost in silence.
+    """
+
+    for_us: int
+
+
+class SliceChannel(ChannelFault, kw_only=True, tag="slice-channel"):
+    """For `for_us` what passes comes in pieces of about `size` bytes (at least 1): all of it, in order."""
+
+    size: int
+    for_us: int
+
+
+class LimitChannel(ChannelFault, kw_only=True, tag="limit-channel"):
+    """After so many more bytes the connection closes, once; what passed before is whole and in order.
+
+    The last message may be cut in half, which its receiver must not take for one.
+    """
+
+    bytes: int
+
+
+class TimeoutChannel(ChannelFault, kw_only=True, tag="timeout-channel"):
+    """What enters the channel from now on is dropped, and `after_us` later the connection closes.
+
+    It closes for certain, so that no loss stays unnoticed; the next connection is whole.
+    """
+
+    after_us: int
+
+
+class KillProxy(Fault, kw_only=True, tag="kill-proxy"):
+    """The proxy that data channels lead through dies, with every connection through it, and another
+    is there `down_us` later.  Both ends of each channel notice; control messages go another way."""
+
+    down_us: int = 5_000
+
+
+class KillDatabase(Fault, kw_only=True, tag="kill-database"):
+    """The external store dies at once and is there again `down_us` later, with all that it had
+    promised to keep: what was committed, and each transaction that was prepared."""
+
+    down_us: int = 5_000
+
+
+MachineFault = PauseNode | ResetChannel | SliceChannel | LimitChannel | TimeoutChannel | KillProxy | KillDatabase
+"""The faults that need real processes, sockets or servers (`ports.Machines`)."""
+
 AnyFault = (
     KillTask
     | KillNode
@@ -197,10 +259,15 @@ AnyFault = (
     | LoseUnsynced
     | FailCommit
     | RaiseInOperator
+    | MachineFault
 )
 
 KINDS: dict[str, type[Fault]] = {str(kind.__struct_config__.tag): kind for kind in AnyFault.__args__}
 """Every fault kind by its name."""
+
+MACHINE_KINDS: tuple[str, ...] = tuple(str(kind.__struct_config__.tag) for kind in MachineFault.__args__)
+COMMON_KINDS: tuple[str, ...] = tuple(kind for kind in KINDS if kind not in MACHINE_KINDS)
+"""The kinds that a simulated world can suffer as well (`ports.Disturbable`)."""
 
 
 def kind_of(fault: Fault) -> str:

@@ -8,7 +8,7 @@ returns whether it could be applied at all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Disturbable(Protocol):
@@ -45,3 +45,22 @@ class Disturbable(Protocol):
     def fail_commit(self, fault: int, task: str | None, how: str, times: int) -> bool: ...
 
     def raise_in_operator(self, fault: int, task: str, always: bool) -> bool: ...
+
+
+@runtime_checkable
+class Machines(Disturbable, Protocol):
+    """An environment of real processes, sockets and servers, which can suffer more than a simulated one."""
+
+    def pause_node(self, fault: int, node: int, for_us: int) -> bool: ...
+
+    def reset_channel(self, fault: int, sender: str, receiver: str, for_us: int) -> bool: ...
+
+    def slice_channel(self, fault: int, sender: str, receiver: str, size: int, for_us: int) -> bool: ...
+
+    def limit_channel(self, fault: int, sender: str, receiver: str, bytes: int) -> bool: ...
+
+    def timeout_channel(self, fault: int, sender: str, receiver: str, after_us: int) -> bool: ...
+
+    def kill_proxy(self, fault: int, down_us: int) -> bool: ...
+
+    def kill_database(self, fault: int, down_us: int) -> bool: ...

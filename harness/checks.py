@@ -29,6 +29,7 @@ TAG_BITS = 40
 PARALLELISM_LIMIT = 64
 _INT64 = range(-(2**63), 2**63)
 _HOUR_US = 3_600_000_000
+_BYTES_AT_MOST = 2**31 - 1
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
@@ -182,12 +183,13 @@ def _fault(fault: plan.AnyFault, layout: Layout, engine: Engine) -> Iterator[str
         yield from _time(field, getattr(fault, field, 0))
     yield from _task(getattr(fault, "task", None), layout)
     match fault:
-        case plan.KillNode(node=node) | plan.LoseUnsynced(node=node):
+        case plan.KillNode(node=node) | plan.LoseUnsynced(node=node) | plan.PauseNode(node=node):
             if not 0 <= node < engine.nodes:
                 yield f"there is no node {node}; the nodes are 0 to {engine.nodes - 1}"
         case plan.ChannelFault(sender=sender, receiver=receiver):
             if (sender, receiver) not in layout.channels:
                 yield f"there is no channel {sender}>{receiver}"
+            yield from _bytes(fault)
         case plan.MessageFault(message=message):
             if message not in CONTROL_MESSAGES:
                 yield f"an unknown control message {message!r}"
@@ -196,6 +198,17 @@ def _fault(fault: plan.AnyFault, layout: Layout, engine: Engine) -> Iterator[str
                 yield f"how is {how!r}; it can be {', '.join(COMMIT_FAILURES)}"
             if not 1 <= times <= 1_000:
                 yield f"times is {times}; it can be 1 to 1000"
+        case _:
+            pass
+
+
+def _bytes(fault: plan.ChannelFault) -> Iterator[str]:
+    """Bytes as a proxy takes them, 31 bits; pieces of none would be no pieces."""
+    match fault:
+        case plan.SliceChannel(size=size) if not 1 <= size <= _BYTES_AT_MOST:
+            yield f"size is {size}; it can be 1 to {_BYTES_AT_MOST} bytes"
+        case plan.LimitChannel(bytes=limit) if not 0 <= limit <= _BYTES_AT_MOST:
+            yield f"bytes is {limit}; it can be 0 to {_BYTES_AT_MOST}"
         case _:
             pass
 

@@ -13,6 +13,7 @@ import msgspec
 
 from ..faults.plan import KINDS
 from ..reports.model import Summary
+from .exit_codes import UsageError
 from .subject import Capabilities
 
 SHARES: dict[str, int] = {
@@ -52,6 +53,38 @@ PROFILES: dict[str, Profile] = {
     "default": Profile(name="default", scenarios=2_000, max_records=160, max_faults=4, shares=SHARES),
     "nightly": Profile(name="nightly", scenarios=20_000, max_records=240, max_faults=6, shares=SHARES),
 }
+
+REAL_TIME_SHARES: dict[str, int] = {
+    "exactly-once": 75,
+    "no-data-loss": 80,
+    "consistent-cut": 75,
+    "order": 50,
+    "restored-state": 35,
+    "visibility": 65,
+    "progress": 80,
+    "no-leaks": 60,
+}
+"""the same where times are the machine's, and a run has a few dozen scenarios, not thousands"""
+
+REAL_TIME_PROFILES: dict[str, Profile] = {
+    name: Profile(
+        name=name,
+        scenarios=scenarios,
+        max_records=60,
+        max_faults=3,
+        shares=REAL_TIME_SHARES,
+        every_fault=name != "smoke",
+    )
+    for name, scenarios in (("smoke", 8), ("default", 60), ("nightly", 600))
+}
+"""for a subject whose scenarios cost seconds"""
+
+
+def profile_called(name: str, *, real_time: bool = False) -> Profile:
+    """The profile of that name for such a subject; raises UsageError when there is none."""
+    if name not in PROFILES:
+        raise UsageError(f"there is no profile {name!r}; there are: {', '.join(PROFILES)}")
+    return (REAL_TIME_PROFILES if real_time else PROFILES)[name]
 
 
 def shortfalls(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..faults.plan import FailCommit, RaiseInOperator, kind_of
+from ..faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
 from ..properties.classes import promised
 from .forecast import Forecast, forecast
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
@@ -23,9 +23,16 @@ RESTORING = frozenset(
         "tear-write",
         "lose-unsynced",
         "raise-in-operator",
+        "pause-node",
+        "reset-channel",
+        "limit-channel",
+        "timeout-channel",
+        "kill-proxy",
     }
 )
 """kinds of faults after which some attempt restores"""
+HEARTBEAT_TIMEOUT_US = 12_000
+"""after which an engine gives up a node that stands still, and shorter than which it mostly notices nothing"""
 
 
 def can_show(scenario: Scenario) -> frozenset[str]:
@@ -57,7 +64,7 @@ def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
     """About when something makes the job restore while records flow."""
     end_us = course.start_us + course.span_us
     for fault in scenario.faults:
-        if kind_of(fault) in RESTORING:
+        if _restores(fault):
             at_us = course.time_of(fault.trigger)
             if at_us is None:
                 yield end_us // 2
@@ -68,6 +75,12 @@ def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
             at_us = course.time_of(command.trigger)
             if isinstance(command, (Cancel, StopWithSavepoint)) and at_us is not None and at_us < end_us:
                 yield at_us
+
+
+def _restores(fault: AnyFault) -> bool:
+    if isinstance(fault, (PauseNode, PauseTask)) and fault.for_us < HEARTBEAT_TIMEOUT_US:
+        return False
+    return kind_of(fault) in RESTORING
 
 
 def _may_fail(scenario: Scenario) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -19,6 +19,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     sinks: frozenset[str] = frozenset({"transactional"})
     deviations: bool = False
+    real_time: bool = False
+    """its times are the machine's: a scenario costs seconds, and no two runs are quite the same"""
 
 
 class Subject(Protocol):
@@ -36,6 +38,19 @@ class Subject(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History: ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A subject that holds something beyond its runs (servers, processes): whoever made it closes it."""
+
+    def close(self) -> None: ...
+
+
+def close(subject: Subject) -> None:
+    """Have a subject let go of what it holds, if it holds anything."""
+    if isinstance(subject, Closable):
+        subject.close()
 
 
 class SubjectFailed(Exception):

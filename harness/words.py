@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..faults import plan
-from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
+from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, MachineFault
 from ..faults.points import PHASES, POINTS
 from .scenario import AnyCommand, Cancel, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
 
@@ -75,6 +75,28 @@ def fault_in_words(fault: AnyFault) -> str:
             return f"the next commit{f' of {task}' if task else ''} goes wrong{often} ({how.replace('-', ' ')})"
         case plan.RaiseInOperator(task=task, always=always):
             return f"the user function of {task} raises on its next record{', every time it comes' if always else ''}"
+        case _:
+            return _on_machines(fault)
+
+
+def _on_machines(fault: MachineFault) -> str:
+    match fault:
+        case plan.PauseNode(node=node, for_us=for_us):
+            return f"node {node} stands still for {time_in_words(for_us)} with every task on it"
+        case plan.ResetChannel(sender=sender, receiver=receiver, for_us=for_us):
+            return f"for {time_in_words(for_us)} every connection from {sender} to {receiver} is reset"
+        case plan.SliceChannel(sender=sender, receiver=receiver, size=size, for_us=for_us):
+            pieces = f"pieces of {count_in_words(size, 'byte')}"
+            return f"for {time_in_words(for_us)} what {sender} sends to {receiver} comes in {pieces}"
+        case plan.LimitChannel(sender=sender, receiver=receiver, bytes=limit):
+            return f"the connection from {sender} to {receiver} closes after {count_in_words(limit, 'more byte')}"
+        case plan.TimeoutChannel(sender=sender, receiver=receiver, after_us=after_us):
+            closes = f"and {time_in_words(after_us)} later the connection closes"
+            return f"what {sender} sends to {receiver} is dropped, {closes}"
+        case plan.KillProxy(down_us=down_us):
+            return f"the proxy of the channels is killed and another is there {time_in_words(down_us)} later"
+        case plan.KillDatabase(down_us=down_us):
+            return f"the external store is killed and there again {time_in_words(down_us)} later"
 
 
 def command_in_words(command: AnyCommand) -> str:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import plan
-from ..ports import Disturbable
+from ..ports import Disturbable, Machines
 
 
 def inject(fault: plan.AnyFault, number: int, environment: Disturbable) -> bool:
-    """Apply one fault now; whether the environment could apply it."""
-    return _HOW[type(fault)](fault, number, environment)
+    """Apply one fault now; whether the environment could apply it.
+
+    One that needs real machines is not applied where there are none.
+    """
+    on_machines = _ON_MACHINES.get(type(fault))
+    if on_machines is None:
+        return _ANYWHERE[type(fault)](fault, number, environment)
+    return isinstance(environment, Machines) and on_machines(fault, number, environment)
 
 
-_HOW: dict[type, Callable[..., bool]] = {
+_ANYWHERE: dict[type, Callable[..., bool]] = {
     plan.KillTask: lambda f, n, env: env.kill_task(n, f.task),
     plan.KillNode: lambda f, n, env: env.kill_node(n, f.node),
     plan.KillCoordinator: lambda f, n, env: env.kill_coordinator(n, f.down_us),
@@ -30,4 +36,14 @@ _HOW: dict[type, Callable[..., bool]] = {
     plan.LoseUnsynced: lambda f, n, env: env.lose_unsynced(n, f.node),
     plan.FailCommit: lambda f, n, env: env.fail_commit(n, f.task, f.how, f.times),
     plan.RaiseInOperator: lambda f, n, env: env.raise_in_operator(n, f.task, f.always),
+}
+
+_ON_MACHINES: dict[type, Callable[..., bool]] = {
+    plan.PauseNode: lambda f, n, env: env.pause_node(n, f.node, f.for_us),
+    plan.ResetChannel: lambda f, n, env: env.reset_channel(n, f.sender, f.receiver, f.for_us),
+    plan.SliceChannel: lambda f, n, env: env.slice_channel(n, f.sender, f.receiver, f.size, f.for_us),
+    plan.LimitChannel: lambda f, n, env: env.limit_channel(n, f.sender, f.receiver, f.bytes),
+    plan.TimeoutChannel: lambda f, n, env: env.timeout_channel(n, f.sender, f.receiver, f.after_us),
+    plan.KillProxy: lambda f, n, env: env.kill_proxy(n, f.down_us),
+    plan.KillDatabase: lambda f, n, env: env.kill_database(n, f.down_us),
 }

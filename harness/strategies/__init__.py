@@ -8,7 +8,7 @@ i of a seed for a search, through the same strategy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -23,6 +23,7 @@ from . import extras
 from .choices import Choices, built
 from .engines import Tuning, draw_engine
 from .fitting import fit
+from .real_time import Lead, draw_scenario, eased, lead_of, leads_of
 from .stage import Frame
 from .templates import SHARES, TEMPLATES
 from .workloads import Recipe, draw_topology, draw_workload
@@ -99,25 +100,39 @@ class scenario_of:
     """Scenario i of a seed: a function of (drawing, seed, i) alone, whatever the budget, order or core."""
 
     def __init__(self, drawing: Drawing) -> None:
-        frame = Frame(
+        self._frame = Frame(
             max_records=drawing.max_records,
             max_faults=drawing.max_faults,
             workload=drawing.workload,
             topology=drawing.topology,
             capabilities=drawing.capabilities,
         )
+        self._templates = drawing.templates
+        self._leads = leads_of(drawing.capabilities) if drawing.capabilities and self._frame.real_time else ()
         self._drawn: list[Scenario] = []
-
-        @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
-        @given(_scenarios(frame, drawing.templates, seeded=True))
-        def catch(scenario: Scenario) -> None:
-            self._drawn.append(scenario)
-
-        self._fuzz = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        self._fuzz: dict[Lead | None, Callable[[bytes], object]] = {}
+        self._fuzz_of(self._lead(0))
 
     def __call__(self, seed: int, index: int) -> Scenario:
-        self._fuzz(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
+        draw = self._fuzz_of(self._lead(index))
+        draw(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
         return msgspec.structs.replace(self._drawn.pop(), seed=f"{seed} {index}")
+
+    def _lead(self, index: int) -> Lead | None:
+        return lead_of(index, self._leads) if self._frame.real_time else None
+
+    def _fuzz_of(self, lead: Lead | None) -> Callable[[bytes], object]:
+        """The strategy for a lead, as a function of bytes; made when it is first needed."""
+        if lead not in self._fuzz:
+            frame = msgspec.structs.replace(self._frame, lead=lead)
+
+            @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+            @given(_scenarios(frame, self._templates, seeded=True))
+            def catch(scenario: Scenario) -> None:
+                self._drawn.append(scenario)
+
+            self._fuzz[lead] = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        return self._fuzz[lead]
 
 
 _BYTES = 4096
@@ -131,7 +146,10 @@ def _scenarios(frame: Frame, templates: tuple[str, ...], *, seeded: bool) -> Sea
     table = [TEMPLATES[name] for name in templates for _ in range(SHARES[name])]
 
     def build(choices: Choices) -> Scenario:
-        scenario = choices.pick(table)(choices, frame)
+        if frame.real_time:
+            scenario = eased(choices, draw_scenario(choices, frame, table))
+        else:
+            scenario = choices.pick(table)(choices, frame)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

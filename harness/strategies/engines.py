@@ -44,6 +44,10 @@ _PROMISES = (
 )
 
 
+LEAST_INTERVAL_US = 4_000
+LEAST_TIMEOUT_US = 40_000
+
+
 def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning: Tuning) -> Engine:
     read_us = choices.pick((200, 200, 100, 400))
     reads = max([1, *reads_by_source(workload, topology).values()])
@@ -71,4 +75,16 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
         channel_latency_us=channel * read_us // 2,
         snapshot_write_us=write * read_us // 2,
         transaction_us=transaction * read_us // 2,
+    )
+
+
+def paced(engine: Engine) -> Engine:
+    """The engine with at least 4 ms between checkpoints, and reading slowed down by as much."""
+    times = -(-LEAST_INTERVAL_US // engine.checkpoint_interval_us)
+    return msgspec.structs.replace(
+        engine,
+        checkpoint_interval_us=times * engine.checkpoint_interval_us,
+        minimum_pause_us=times * engine.minimum_pause_us,
+        read_interval_us=times * engine.read_interval_us,
+        checkpoint_timeout_us=max(LEAST_TIMEOUT_US, engine.checkpoint_timeout_us),
     )

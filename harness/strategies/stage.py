@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ...faults.plan import AnyFault
@@ -10,8 +12,8 @@ from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Scenario
 from ..subject import Capabilities
 from .choices import Choices
-from .engines import Tuning, draw_engine
-from .workloads import Recipe, draw_topology, draw_workload
+from .engines import Tuning, draw_engine, paced
+from .workloads import Recipe, draw_topology, draw_workload, modest
 
 ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
 ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})
@@ -25,11 +27,18 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload | None = None
     topology: Topology | None = None
     capabilities: Capabilities | None = None
+    lead: tuple[str, ...] | None = None
+    """in real time, the kinds of fault whose turn it is (`real_time`); None: any"""
+
+    @property
+    def real_time(self) -> bool:
+        return self.capabilities is not None and self.capabilities.real_time
 
     def recipe(self, **wishes: object) -> Recipe:
         operators = self.capabilities.operators if self.capabilities else frozenset()
         recipe = msgspec.structs.replace(Recipe(operators=operators), **wishes)
-        return msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
+        recipe = msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
+        return modest(recipe) if self.real_time else recipe
 
     @property
     def guarantees(self) -> frozenset[str]:
@@ -73,5 +82,9 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     """A stage drawn to a recipe; `settings` of the engine are fixed, not drawn."""
     workload = frame.workload or draw_workload(choices, recipe)
     topology = frame.topology or draw_topology(choices, workload, recipe)
-    engine = msgspec.structs.replace(draw_engine(choices, workload, topology, tuning), **settings)
+    drawn = draw_engine(choices, workload, topology, tuning)
+    engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
     return Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
+
+
+Template = Callable[[Choices, Frame], Scenario]

@@ -8,8 +8,6 @@ but much is empty), a general mix of everything, and the narrow races of `races`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
@@ -29,7 +27,7 @@ from .faults import (
     possible,
     some_task,
 )
-from .stage import Frame, stage_of
+from .stage import Frame, Template, stage_of
 
 
 def general(choices: Choices, frame: Frame) -> Scenario:
@@ -186,8 +184,6 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
     late = extras.deviations(choices, stage.target) if choices.percent(30) else ()
     return stage.scenario("S14", commands=commands, deviations=late)
 
-
-Template = Callable[[Choices, Frame], Scenario]
 
 TEMPLATES: dict[str, Template] = {
     "S1": crash_at_each_step,

@@ -72,6 +72,20 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """how often an operator departs from the common parallelism"""
 
 
+MODEST_RECORDS = 60
+
+
+def modest(recipe: Recipe) -> Recipe:
+    """The recipe for a subject whose every task is a process and every record takes its time."""
+    return msgspec.structs.replace(
+        recipe,
+        least_records=min(recipe.least_records, MODEST_RECORDS),
+        most_records=min(recipe.most_records, MODEST_RECORDS),
+        most_operators=min(recipe.most_operators, 2),
+        parallelism=tuple(number for number in recipe.parallelism if number <= 2) or (1,),
+    )
+
+
 class _Chain:
     """A workload in the making: nodes are appended to the stream called `end`."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...faults.injectors.environment import inject
 from ...faults.injectors.triggers import Triggers
-from ...faults.plan import KINDS, AtTime
+from ...faults.plan import COMMON_KINDS, AtTime
 from ...faults.plan import kind_of as fault_kind
 from ...properties.history import History, Residue
 from ...reference_impl.core.errors import EngineError
@@ -36,7 +36,7 @@ class SimulatedSubject:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            faults=frozenset(KINDS),
+            faults=frozenset(COMMON_KINDS),
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),

@@ -33,33 +33,56 @@ MEANINGS: list[tuple[plan.AnyFault, tuple[Any, ...]]] = [
     (plan.LoseUnsynced(trigger=NOW, node=1), ("lose_unsynced", 7, 1)),
     (plan.FailCommit(trigger=NOW, how="refused", times=2), ("fail_commit", 7, None, "refused", 2)),
     (plan.RaiseInOperator(trigger=NOW, task="a-0", always=True), ("raise_in_operator", 7, "a-0", True)),
+    (plan.PauseNode(trigger=NOW, node=1, for_us=9), ("pause_node", 7, 1, 9)),
+    (plan.ResetChannel(trigger=NOW, **LINK, for_us=9), ("reset_channel", 7, "a-0", "b-0", 9)),
+    (plan.SliceChannel(trigger=NOW, **LINK, size=3, for_us=9), ("slice_channel", 7, "a-0", "b-0", 3, 9)),
+    (plan.LimitChannel(trigger=NOW, **LINK, bytes=50), ("limit_channel", 7, "a-0", "b-0", 50)),
+    (plan.TimeoutChannel(trigger=NOW, **LINK, after_us=9), ("timeout_channel", 7, "a-0", "b-0", 9)),
+    (plan.KillProxy(trigger=NOW, down_us=9), ("kill_proxy", 7, 9)),
+    (plan.KillDatabase(trigger=NOW, down_us=9), ("kill_database", 7, 9)),
 ]
+METHODS = sorted({meaning[0] for _, meaning in MEANINGS})
 
 
-class Environment:
-    """Remembers what it was asked to suffer."""
+class Recording:
+    """Remembers what it was asked to suffer; `environment` gives it the methods of one sort or the other."""
 
     def __init__(self, able: bool) -> None:
         self.able = able
         self.asked: list[tuple[Any, ...]] = []
 
-    def __getattr__(self, name: str) -> Any:
-        def suffer(*arguments: Any) -> bool:
+
+def environment(able: bool, lacks: tuple[str, ...] = ()) -> Any:
+    def method(name: str) -> Any:
+        def suffer(self: Recording, *arguments: Any) -> bool:
             self.asked.append((name, *arguments))
             return self.able
 
         return suffer
 
+    methods = {name: method(name) for name in (*METHODS, "now", "at") if name not in lacks}
+    return type("Environment", (Recording,), methods)(able)
+
 
 @pytest.mark.parametrize("able", [True, False])
 @pytest.mark.parametrize(("fault", "meaning"), MEANINGS, ids=[plan.kind_of(fault) for fault, _ in MEANINGS])
 def test_meaning(fault: plan.AnyFault, meaning: tuple[Any, ...], able: bool) -> None:
-    environment = Environment(able)
-    assert inject(fault, 7, environment) is able
-    assert environment.asked == [meaning]
+    hit = environment(able)
+    assert inject(fault, 7, hit) is able
+    assert hit.asked == [meaning]
 
 
-def test_every_kind_has_a_meaning() -> None:
+@pytest.mark.parametrize("fault", [fault for fault, _ in MEANINGS], ids=lambda fault: plan.kind_of(fault))
+def test_what_needs_machines_is_not_applied_where_there_are_none(fault: plan.AnyFault) -> None:
+    simulated = environment(True, lacks=tuple(kind.replace("-", "_") for kind in plan.MACHINE_KINDS))
+    wanted = plan.kind_of(fault) in plan.COMMON_KINDS
+    assert inject(fault, 7, simulated) is wanted
+    assert len(simulated.asked) == wanted
+
+
+def test_every_kind_has_a_meaning_and_is_of_one_sort() -> None:
+    assert sorted((*plan.COMMON_KINDS, *plan.MACHINE_KINDS)) == sorted(plan.KINDS)
+    assert not set(plan.COMMON_KINDS) & set(plan.MACHINE_KINDS)
     assert {plan.kind_of(fault) for fault, _ in MEANINGS} == set(plan.KINDS)
 
 

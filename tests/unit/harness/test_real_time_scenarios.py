@@ -1,0 +1,97 @@
+"""Scenarios for a subject in real time: small, calm, and with every kind of fault in its turn."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from cutproof.faults.plan import COMMON_KINDS, KINDS, AtPoint, PauseNode, PauseTask, kind_of
+from cutproof.harness.checks import problems_of
+from cutproof.harness.files import digest
+from cutproof.harness.profiles import REAL_TIME_PROFILES
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.strategies import Drawing, scenario_of, scenarios
+from cutproof.harness.strategies.real_time import lead_of, leads_of
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.history import FaultFired
+
+replace = msgspec.structs.replace
+SIMULATED = SimulatedSubject().capabilities
+ABLE = replace(SIMULATED, faults=frozenset(KINDS), real_time=True, deviations=False)
+SIZE = REAL_TIME_PROFILES["default"].scenarios
+
+
+@pytest.fixture(scope="module")
+def drawn() -> list[Scenario]:
+    draw = scenario_of(Drawing(capabilities=ABLE, max_faults=3))
+    return [draw(7, index) for index in range(4 * SIZE)]
+
+
+def test_each_is_valid_and_a_function_of_seed_and_index(drawn: list[Scenario]) -> None:
+    assert [(one.seed, list(problems_of(one))) for one in drawn if list(problems_of(one))] == []
+    again = scenario_of(Drawing(capabilities=ABLE, max_faults=3))
+    assert [digest(again(7, index)) for index in (63, 7, 7, 0)] == [digest(drawn[index]) for index in (63, 7, 7, 0)]
+
+
+def test_it_is_moderate(drawn: list[Scenario]) -> None:
+    for one in drawn:
+        engine = one.engine
+        assert one.workload.records() <= 60
+        assert max(one.topology.parallelism.values()) <= 2
+        assert engine.checkpoint_interval_us >= 4_000
+        assert engine.checkpoint_timeout_us >= 40_000
+        assert not one.deviations
+        for fault in one.faults:
+            for field in ("for_us", "down_us", "by_us", "after_us"):
+                assert getattr(fault, field, 0) <= 30_000
+            if isinstance(fault, (PauseTask, PauseNode)):
+                assert fault.for_us <= 6_000 or fault.for_us >= 30_000
+
+
+def test_most_faults_are_aimed_at_points(drawn: list[Scenario]) -> None:
+    triggers = Counter(type(fault.trigger) for one in drawn for fault in one.faults)
+    assert triggers[AtPoint] > 0.8 * triggers.total()
+
+
+def test_a_run_of_the_profiles_size_has_every_kind_several_times(drawn: list[Scenario]) -> None:
+    kinds = Counter(kind_of(fault) for one in drawn[:SIZE] for fault in one.faults)
+    assert set(kinds) == set(KINDS)
+    assert min(kinds.values()) >= 3
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_kind_that_the_simulator_has_fires_in_a_run_of_the_profiles_size(seed: int) -> None:
+    draw = scenario_of(Drawing(capabilities=replace(ABLE, faults=frozenset(COMMON_KINDS)), max_faults=3))
+    fired: Counter[str] = Counter()
+    for index in range(SIZE):
+        journal = SimulatedSubject().run(draw(seed, index)).journal
+        fired.update({entry.kind for entry in journal if isinstance(entry, FaultFired)})
+    assert set(fired) == set(COMMON_KINDS)
+
+
+def test_turns_are_taken_evenly() -> None:
+    leads = leads_of(ABLE)
+    assert Counter(kind for lead in leads for kind in lead) == dict.fromkeys(KINDS, 2)
+    turns = Counter(lead_of(index, leads) for index in range(8 * len(leads)))
+    assert turns == {(): len(leads), **dict.fromkeys(leads, 7)}
+    assert leads_of(replace(ABLE, faults=frozenset({"kill-task"}))) == (("kill-task",),)
+    assert lead_of(0, leads_of(replace(ABLE, faults=frozenset()))) == ()
+
+
+def test_the_simulators_scenarios_know_nothing_of_it() -> None:
+    modest, able = (scenario_of(Drawing(capabilities=one)) for one in (SIMULATED, replace(ABLE, real_time=False)))
+    for index in range(40):
+        faults = [kind_of(fault) for fault in able(3, index).faults]
+        assert set(faults) <= set(COMMON_KINDS)
+        assert replace(able(3, index), deviations=modest(3, index).deviations) == modest(3, index)
+
+
+@given(scenarios(max_records=40, max_faults=2, capabilities=ABLE))
+@settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+def test_hypothesis_draws_them_too(scenario: Scenario) -> None:
+    assert list(problems_of(scenario)) == []
+    assert len(scenario.faults) <= 2
+    assert scenario.engine.checkpoint_interval_us >= 4_000
