@@ -1,15 +1,36 @@
-"""The engine's stores: what is durable, what is torn, what is deleted, who is shut out."""
+"""The engine's stores: what is durable, what is torn, what is deleted, who is shut out.
+
+What a store means is the same in memory and on disk: one body tests both.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from cutproof.reference_impl.core.errors import CorruptSnapshot
-from cutproof.reference_impl.core.events import CompletedSnapshot
+from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.driver.ports import Files, Jobs
+from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.storage import JobStore, SnapshotFiles
 
 STATE = TaskState(positions={0: 7})
+LATER = TaskState(positions={0: 8})
+
+
+@pytest.fixture(params=[lambda _: SnapshotFiles(), DiskFiles], ids=["memory", "disk"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
+    make: Callable[[Path], Files] = request.param
+    return make(tmp_path)
+
+
+@pytest.fixture(params=[lambda _: JobStore(), DiskJobs], ids=["memory", "disk"])
+def jobs(request: pytest.FixtureRequest, tmp_path: Path) -> Jobs:
+    make: Callable[[Path], Jobs] = request.param
+    return make(tmp_path)
 
 
 def snapshot(checkpoint: int) -> CompletedSnapshot:
@@ -18,67 +39,94 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
     )
 
 
-def write(files: SnapshotFiles, handle: str) -> str:
-    return files.finish(files.begin(handle, STATE))
+def record(job: int, version: int) -> JobRecord:
+    return JobRecord(job=job, attempt=3, next_checkpoint=5, version=version, closing="failed", reason="no “slots”")
 
 
-def test_what_is_begun_is_not_there_until_it_is_finished() -> None:
-    files = SnapshotFiles()
+def write(files: Files, handle: str, state: TaskState = STATE) -> str:
+    return files.finish(files.begin(handle, state))
+
+
+def test_what_is_begun_is_not_there_until_it_is_finished(files: Files) -> None:
     files.drop(files.begin("job-1/h", STATE))
     draft = files.begin("job-1/i", STATE)
+    assert draft.handle == "job-1/i"
     assert files.handles() == []
+    with pytest.raises(CorruptSnapshot, match="job-1/i is not in the store"):
+        files.read("job-1/i")
     files.finish(draft)
     assert files.handles() == ["job-1/i"]
 
 
-def test_what_is_written_is_read() -> None:
-    files = SnapshotFiles()
+def test_what_is_written_is_read(files: Files) -> None:
     assert write(files, "job-1/h") == '{"positions":{"0":7}}'
     assert files.read("job-1/h") == STATE
 
 
-def test_a_pointer_to_nothing_is_named() -> None:
+def test_what_is_written_again_is_what_was_finished_last(files: Files) -> None:
+    early, late = files.begin("job-1/h", STATE), files.begin("job-1/h", LATER)
+    assert files.finish(late) == '{"positions":{"0":8}}'
+    assert files.read("job-1/h") == LATER
+    files.finish(early)
+    assert files.read("job-1/h") == STATE
+    assert files.handles() == ["job-1/h"]
+
+
+def test_a_pointer_to_nothing_is_named(files: Files) -> None:
     with pytest.raises(CorruptSnapshot, match="job-1/gone is not in the store"):
-        SnapshotFiles().read("job-1/gone")
+        files.read("job-1/gone")
 
 
-def test_a_torn_file_is_named() -> None:
-    files = SnapshotFiles()
+def test_a_torn_file_is_named(files: Files) -> None:
     files.tear("job-1/torn", STATE)
-    assert files.files["job-1/torn"]
+    assert files.handles() == ["job-1/torn"]
     with pytest.raises(CorruptSnapshot, match="job-1/torn: its checksum"):
         files.read("job-1/torn")
 
 
-def test_complete_checkpoints_are_listed_oldest_first() -> None:
-    files = SnapshotFiles()
+def test_complete_checkpoints_are_listed_oldest_first(files: Files) -> None:
     for checkpoint in (10, 9, 2):
         files.store(snapshot(checkpoint))
     assert files.listed() == (snapshot(2), snapshot(9), snapshot(10))
 
 
-def test_deleting_tells_what_was_there() -> None:
-    files = SnapshotFiles()
+def test_deleting_tells_what_was_there(files: Files) -> None:
     write(files, "job-1/a")
     write(files, "job-1/b")
     files.store(snapshot(2))
-    assert files.discard(("job-1/a", "job-1/never"), None) == ["job-1/a"]
+    assert files.discard(("job-1/a", "job-1/never", "job-1/a"), None) == ["job-1/a"]
     assert files.listed() == (snapshot(2),)
     assert files.discard((), 2) == []
+    assert files.discard((), 2) == [], "a record that is not there is no fault"
     assert files.listed() == ()
-    assert list(files.files) == ["job-1/b"]
+    assert files.handles() == ["job-1/b"]
 
 
-def test_a_sweep_keeps_what_is_named_and_nothing_else() -> None:
-    files = SnapshotFiles()
+def test_a_sweep_keeps_what_is_named_and_nothing_else(files: Files) -> None:
     for handle in ("job-1/a", "job-1/b", "job-2/a"):
         write(files, handle)
+    files.store(snapshot(2))
     assert files.sweep(("job-1/b", "job-1/gone")) == ["job-1/a", "job-2/a"]
-    assert list(files.files) == ["job-1/b"]
+    assert files.handles() == ["job-1/b"]
+    assert files.listed() == (snapshot(2),)
 
 
-def test_a_position_is_saved_unless_a_newer_attempt_reads_the_split() -> None:
-    jobs = JobStore()
+def test_what_is_on_its_way_survives_a_sweep(files: Files) -> None:
+    draft = files.begin("job-1/h", STATE)
+    assert files.sweep(()) == []
+    files.finish(draft)
+    assert files.read("job-1/h") == STATE
+
+
+def test_a_job_is_found_again_as_it_was_saved_last(jobs: Jobs) -> None:
+    for saved in (record(1, 1), record(2, 1), record(1, 2)):
+        jobs.save(saved)
+    assert jobs.load(1) == record(1, 2)
+    assert jobs.load(2) == record(2, 1)
+    assert jobs.load(3) is None
+
+
+def test_a_position_is_saved_unless_a_newer_attempt_reads_the_split(jobs: Jobs) -> None:
     assert jobs.save_position(0, 5, attempt=1)
     assert jobs.load_positions((0, 1), attempt=2) == {0: 5, 1: 0}
     assert not jobs.save_position(0, 6, attempt=1)

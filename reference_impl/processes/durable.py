@@ -1,0 +1,138 @@
+"""Files that are there as a whole or not at all, whoever is killed and whenever the power fails.
+
+A file is written under a temporary name in a folder of its own, synced, renamed
+to its place, and the folders above it are synced (Pillai et al., All File Systems
+Are Not Created Equal, OSDI 2014).  A CRC-32 in front of its JSON tells what was
+torn or altered all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from ..core.errors import CorruptSnapshot, EngineError
+
+Kind = TypeVar("Kind")
+
+TRIES = 100
+"""Renames into a folder that others keep removing; each try needs another removal in between."""
+NOT_THERE = (FileNotFoundError, NotADirectoryError)
+
+
+class DraftLost(EngineError):
+    """A draft's temporary file is gone: a loss of power took it."""
+
+
+class Temporaries:
+    """Files that are on their way to their place: unsynced, a loss of power takes them."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "unsynced"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, task: str, data: bytes) -> Path:
+        """A new file, whose name carries the task; written and closed."""
+        path = self.folder / f"{quote(task, safe='')}@{secrets.token_hex(8)}"
+        try:
+            with path.open("xb") as file:
+                file.write(data)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        return path
+
+    def listed(self, prefix: str = "") -> list[Path]:
+        """In the order of their names; `prefix` is of the task."""
+        return sorted(path for path in self.folder.iterdir() if self.task(path).startswith(prefix))
+
+    @staticmethod
+    def task(path: Path) -> str:
+        return unquote(path.name.rpartition("@")[0])
+
+    @classmethod
+    def settle(cls, temporary: Path, target: Path, top: Path) -> None:
+        """Make a temporary durable as `target`, with the folders up to `top`."""
+        try:
+            sync(temporary)
+        except FileNotFoundError:
+            raise DraftLost(f"{target.name}: its temporary file is gone") from None
+        cls.place(temporary, target)
+        sync_folders(target.parent, top)
+
+    @staticmethod
+    def place(temporary: Path, target: Path) -> None:
+        """Rename a temporary; its folder is made, again if somebody removes it while it is empty."""
+        for _ in range(TRIES):
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(temporary, target)
+                return
+            except (FileNotFoundError, FileExistsError):
+                if not temporary.exists():
+                    raise DraftLost(f"{target.name}: its temporary file is gone") from None
+        raise EngineError(f"{target.name}: its folder {target.parent} cannot be made, or does not stay")
+
+
+def sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folders(*folders: Path) -> None:
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def sync_folders(folder: Path, top: Path) -> None:
+    """From `folder` up to `top`; another process may have made them and not synced them yet."""
+    while folder != top:
+        with suppress(FileNotFoundError):  # what was placed in it has been deleted already, and the folder too
+            sync(folder)
+        folder = folder.parent
+    sync(top)
+
+
+def content(path: Path, what: str) -> bytes | None:
+    """The bytes of a file, None when there is none; raises CorruptSnapshot when it cannot be read."""
+    try:
+        return path.read_bytes()
+    except NOT_THERE:
+        return None
+    except OSError as error:
+        raise CorruptSnapshot(f"{what} cannot be read: {error.strerror}") from None
+
+
+def delete(path: Path) -> bool:
+    """Whether there was a file and it went; somebody else may be deleting it too."""
+    try:
+        path.unlink()
+    except (*NOT_THERE, IsADirectoryError):
+        return False
+    return True
+
+
+def sealed(value: object) -> bytes:
+    body = msgspec.json.encode(value)
+    return b"%08x " % zlib.crc32(body) + body
+
+
+def unsealed(data: bytes, kind: type[Kind], what: str) -> Kind:
+    body = data[9:]
+    if data[:9] != b"%08x " % zlib.crc32(body):
+        raise CorruptSnapshot(f"{what}: its checksum does not fit its content")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise CorruptSnapshot(f"{what}: {error}") from None

@@ -1,0 +1,291 @@
+"""Stores on disk: what several processes of one job write, read and delete at once.
+
+A reader sees all of a file or nothing (see `durable`); each carries a CRC-32 in front
+of its JSON, as `core.state` describes.  Below the root:
+
+    snapshots/HANDLE        the state of one task, the handle's slashes are folders
+    records/chk-N           the record that makes checkpoint N complete
+    jobs/job-N              the record of a job
+    positions/split-N       what at-most-once sources saved
+    unsynced/TASK@UNIQUE    bytes on their way to one of the first three
+
+A snapshot costs 0.6 ms of syncing, a position 0.1 ms, on ext4 on a virtual disk;
+a disk of one's own may take some ms.  The caller waits for it, as its
+acknowledgement must.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import CorruptSnapshot, expect
+from ..core.events import CompletedSnapshot, JobRecord
+from ..core.ids import CheckpointId, Handle
+from ..core.state import TaskState, decode, encode
+from ..driver import ports
+from .durable import NOT_THERE, Temporaries, content, delete, make_folders, sealed, sync, unsealed
+
+COORDINATOR = "coordinator"
+"""Whose temporaries the records of checkpoints and jobs are."""
+_RECORD = re.compile(r"chk-(\d+)")
+_POSITION = re.compile(rb"(\d{20}) (\d{20}) ([0-9a-f]{8})\n")
+
+
+class BadHandle(CorruptSnapshot):
+    """A handle that would lead out of the store, or that no file can be called."""
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole state in a temporary file, which nobody has synced."""
+
+    handle: Handle
+    temporary: Path
+    text: str
+
+
+def _writer(handle: Handle) -> str:
+    """The task that a handle names: its last part is the task and the attempt."""
+    name = handle.rpartition("/")[2]
+    return name.rpartition("-")[0] or name
+
+
+class DiskFiles:
+    """Snapshots of tasks and the records of complete checkpoints."""
+
+    def __init__(self, root: Path) -> None:
+        self.temporaries = Temporaries(root)
+        self.snapshots = root / "snapshots"
+        self.records = root / "records"
+        make_folders(self.snapshots, self.records)
+
+    def path(self, handle: Handle) -> Path:
+        """Where a handle's bytes are; raises BadHandle: handles come from files and from peers."""
+        parts = handle.split("/")
+        if not all(part.isprintable() and 0 < len(part.encode()) < 256 and part not in (".", "..") for part in parts):
+            raise BadHandle(f"{handle!r} is not a name within the store")
+        return self.snapshots.joinpath(*parts)
+
+    def begin(self, handle: Handle, state: TaskState) -> Draft:
+        self.path(handle)
+        data = encode(state)
+        temporary = self.temporaries.write(_writer(handle), data)
+        return Draft(handle=handle, temporary=temporary, text=data[9:].decode())
+
+    def finish(self, draft: ports.Draft) -> str:
+        """Make a draft durable; the text that its bytes hold.  Raises DraftLost when there is nothing left of it."""
+        draft = expect(draft, Draft)
+        self.temporaries.settle(draft.temporary, self.path(draft.handle), self.snapshots)
+        return draft.text
+
+    def drop(self, draft: ports.Draft) -> None:
+        expect(draft, Draft).temporary.unlink(missing_ok=True)
+
+    def tear(self, handle: Handle, state: TaskState) -> None:
+        """Half of the bytes under the final name; not synced, for the writer is about to die."""
+        data = encode(state)
+        target = self.path(handle)
+        self.temporaries.place(self.temporaries.write(_writer(handle), data[: len(data) // 2]), target)
+
+    def read(self, handle: Handle) -> TaskState:
+        """The state under a handle; raises CorruptSnapshot, also when there is none."""
+        data = content(self.path(handle), handle)
+        if data is None:
+            raise CorruptSnapshot(f"{handle} is not in the store")
+        try:
+            return decode(data)
+        except CorruptSnapshot as error:
+            raise CorruptSnapshot(f"{handle}: {error}") from None
+
+    def store(self, snapshot: CompletedSnapshot) -> None:
+        temporary = self.temporaries.write(COORDINATOR, sealed(snapshot))
+        self.temporaries.settle(temporary, self._record(snapshot.checkpoint), self.records)
+
+    def listed(self) -> tuple[CompletedSnapshot, ...]:
+        """Every complete checkpoint, oldest first; raises CorruptSnapshot for a record that cannot be read."""
+        return tuple(record for checkpoint in self._recorded() if (record := self._read_record(checkpoint)))
+
+    def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
+        """As `listed`, and the checkpoints whose record is there and cannot be read: what SnapshotsListed tells."""
+        readable, unreadable = [], []
+        for checkpoint in self._recorded():
+            try:
+                record = self._read_record(checkpoint)
+            except CorruptSnapshot:
+                unreadable.append(checkpoint)
+                continue
+            if record is not None:
+                readable.append(record)
+        return tuple(readable), tuple(unreadable)
+
+    def _record(self, checkpoint: CheckpointId) -> Path:
+        return self.records / f"chk-{checkpoint}"
+
+    def _recorded(self) -> list[CheckpointId]:
+        names = (_RECORD.fullmatch(path.name) for path in self.records.iterdir())
+        return sorted(CheckpointId(int(name[1])) for name in names if name)
+
+    def _read_record(self, checkpoint: CheckpointId) -> CompletedSnapshot | None:
+        """None when it has been deleted since it was listed."""
+        what = f"the record of checkpoint {checkpoint}"
+        data = content(self._record(checkpoint), what)
+        if data is None:
+            return None
+        record = unsealed(data, CompletedSnapshot, what)
+        if record.checkpoint != checkpoint:
+            raise CorruptSnapshot(f"{what}: it is that of checkpoint {record.checkpoint}")
+        return record
+
+    def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
+        """Delete files and a checkpoint's record; the handles that were there.
+
+        The record goes first, and for good: one that came back would point to nothing.
+        """
+        paths = {handle: self.path(handle) for handle in handles}
+        if checkpoint is not None and delete(self._record(checkpoint)):
+            sync(self.records)
+        gone = [handle for handle, path in paths.items() if delete(path)]
+        for folder in dict.fromkeys(paths[handle].parent for handle in gone):
+            self._remove_if_empty(folder)
+        return gone
+
+    def _remove_if_empty(self, folder: Path) -> None:
+        """And those above it; one that another process fills, or has removed, is left to it."""
+        while folder != self.snapshots:
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                return
+            folder = folder.parent
+
+    def handles(self) -> list[Handle]:
+        """In the order of their names."""
+        return list(self._below(self.snapshots))
+
+    def _below(self, folder: Path) -> Iterator[Handle]:
+        try:
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except NOT_THERE:
+            return
+        for entry in entries:
+            path = folder / entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._below(path)
+            else:
+                yield Handle(path.relative_to(self.snapshots).as_posix())
+
+    def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
+        """Delete every file but the ones named; the handles that went.  Drafts are their writers' own."""
+        kept = frozenset(keep)
+        return self.discard(tuple(handle for handle in self.handles() if handle not in kept), None)
+
+    def unsynced(self, prefix: str = "") -> list[Path]:
+        """Temporary files of tasks that are called so; also those whose writer is dead."""
+        return self.temporaries.listed(prefix)
+
+    def lose_unsynced(self, tasks: Sequence[str]) -> int:
+        """What a loss of power takes: temporary files of these tasks, whoever wrote them; how many there were."""
+        lost = [path for path in self.unsynced() if self.temporaries.task(path) in tasks]
+        return sum(delete(path) for path in lost)
+
+
+class DiskJobs:
+    """The durable record of each job, and positions that at-most-once sources saved.
+
+    A position's file is one line of fixed length, "attempt position crc": a change is
+    one small write in place, under a lock that the kernel releases when its owner dies.
+    It is synced after the lock is given back, so that one who is stopped while he syncs
+    keeps nobody out; nobody is told of a change before his own is synced.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.temporaries = Temporaries(root)
+        self.jobs = root / "jobs"
+        self.positions = root / "positions"
+        make_folders(self.jobs, self.positions)
+        self._entered: set[int] = set()
+
+    def save(self, record: JobRecord) -> None:
+        temporary = self.temporaries.write(COORDINATOR, sealed(record))
+        self.temporaries.settle(temporary, self.jobs / f"job-{record.job}", self.jobs)
+
+    def load(self, job: int) -> JobRecord | None:
+        """None for a job that nobody saved; raises CorruptSnapshot when the record is torn or altered."""
+        what = f"the record of job {job}"
+        data = content(self.jobs / f"job-{job}", what)
+        return None if data is None else unsealed(data, JobRecord, what)
+
+    def save_position(self, split: int, position: int, attempt: int) -> bool:
+        """Save a split's next position, unless a newer attempt has read it: then refuse.
+
+        Raises CorruptSnapshot when what is there is torn or altered.
+        """
+        with self._opened(split) as descriptor:
+            with _locked(descriptor):
+                if self._line(descriptor, split)[0] > attempt:
+                    return False
+                _write_line(descriptor, attempt, position)
+            os.fdatasync(descriptor)
+        return True
+
+    def load_positions(self, splits: tuple[int, ...], attempt: int) -> dict[int, int]:
+        """The saved positions; from now on older attempts are refused.  Raises CorruptSnapshot as above."""
+        return {split: self._fence(split, attempt) for split in splits}
+
+    def _fence(self, split: int, attempt: int) -> int:
+        with self._opened(split) as descriptor:
+            with _locked(descriptor):
+                fence, position = self._line(descriptor, split)
+                if fence < attempt:
+                    _write_line(descriptor, attempt, position)
+            os.fdatasync(descriptor)
+        return position
+
+    @contextmanager
+    def _opened(self, split: int) -> Iterator[int]:
+        descriptor = os.open(self.positions / f"split-{split}", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if split not in self._entered:  # whoever made the file may have died before he synced its name
+                sync(self.positions)
+                self._entered.add(split)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @staticmethod
+    def _line(descriptor: int, split: int) -> tuple[int, int]:
+        """(attempt, position) of a split; zeros for an empty file, whose maker did not come to write."""
+        data = os.pread(descriptor, 100, 0)
+        if not data:
+            return 0, 0
+        line = _POSITION.fullmatch(data)
+        if line is None or int(line[3], 16) != zlib.crc32(data[:41]):
+            raise CorruptSnapshot(f"the position of split {split}: its checksum does not fit its content")
+        return int(line[1]), int(line[2])
+
+
+@contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _write_line(descriptor: int, attempt: int, position: int) -> None:
+    line = b"%020d %020d" % (attempt, position)
+    os.pwrite(descriptor, line + b" %08x\n" % zlib.crc32(line), 0)

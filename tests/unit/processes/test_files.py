@@ -1,0 +1,270 @@
+"""Snapshots and checkpoints' records on disk: several processes at once, names, syncs, folders that go."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cutproof.reference_impl.core.errors import CorruptSnapshot, EngineError
+from cutproof.reference_impl.processes.durable import DraftLost
+from cutproof.reference_impl.processes.files import BadHandle, DiskFiles, DiskJobs
+from unit.processes.disks import HANDLE, JOB, STATE, end, forked, halve, snapshot, watch_syncs, write
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> DiskFiles:
+    return DiskFiles(tmp_path)
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "handle",
+    ["..", "../secret", "job-1/../../secret", "/etc/passwd", "", "a//b", "a/", "./a", "a/.", "a\0b", "a\nb", "a" * 256],
+)
+def test_a_handle_that_leads_out_of_the_store_is_refused(files: DiskFiles, handle: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"kept")
+    tries: list[Callable[[], object]] = [
+        lambda: files.begin(handle, STATE),
+        lambda: files.tear(handle, STATE),
+        lambda: files.read(handle),
+        lambda: files.discard((handle,), None),
+    ]
+    for attempt in tries:
+        with pytest.raises(BadHandle, match="is not a name within the store"):
+            attempt()
+    assert (tmp_path / "secret").read_bytes() == b"kept"
+    assert files.unsynced() == []
+
+
+def test_a_bad_handle_deletes_nothing_at_all(files: DiskFiles) -> None:
+    write(files, HANDLE)
+    files.store(snapshot(3))
+    with pytest.raises(BadHandle):
+        files.discard((HANDLE, "../out"), 3)
+    assert files.handles() == [HANDLE]
+    assert files.listed() == (snapshot(3),)
+
+
+def test_a_folder_is_no_snapshot(files: DiskFiles) -> None:
+    write(files, HANDLE)
+    assert files.discard(("job-1", f"{HANDLE}/below"), None) == []
+    with pytest.raises(CorruptSnapshot, match=r"^job-1 cannot be read: Is a directory$"):
+        files.read("job-1")
+    with pytest.raises(CorruptSnapshot, match="below is not in the store"):
+        files.read(f"{HANDLE}/below")
+
+
+# -- contents -------------------------------------------------------------------------------------
+
+
+def test_an_altered_file_is_named(files: DiskFiles) -> None:
+    write(files, HANDLE)
+    path = files.path(HANDLE)
+    path.write_bytes(path.read_bytes().replace(b"7", b"8"))
+    with pytest.raises(CorruptSnapshot, match=f"^{HANDLE}: its checksum does not fit its content$"):
+        files.read(HANDLE)
+
+
+def test_a_torn_record_is_named_and_the_others_are_told(files: DiskFiles, tmp_path: Path) -> None:
+    for checkpoint in (2, 3, 10):
+        files.store(snapshot(checkpoint))
+    assert files.survey() == ((snapshot(2), snapshot(3), snapshot(10)), ())
+    halve(tmp_path / "records" / "chk-3")
+    with pytest.raises(CorruptSnapshot, match=r"^the record of checkpoint 3: its checksum does not fit its content$"):
+        files.listed()
+    assert files.survey() == ((snapshot(2), snapshot(10)), (3,))
+    files.discard((), 3)
+    assert files.survey() == (files.listed(), ()) == ((snapshot(2), snapshot(10)), ())
+
+
+def test_a_record_under_another_ones_name_is_not_believed(files: DiskFiles, tmp_path: Path) -> None:
+    files.store(snapshot(3))
+    (tmp_path / "records" / "chk-3").rename(tmp_path / "records" / "chk-4")
+    with pytest.raises(CorruptSnapshot, match="checkpoint 4: it is that of checkpoint 3"):
+        files.listed()
+
+
+def test_what_is_no_record_is_not_listed(files: DiskFiles, tmp_path: Path) -> None:
+    (tmp_path / "records" / "chk-3.orig").write_bytes(b"")
+    assert files.survey() == ((), ())
+
+
+# -- durability -----------------------------------------------------------------------------------
+
+
+def test_bytes_then_name_then_folders_are_synced(files: DiskFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = watch_syncs(monkeypatch)
+    draft = files.begin(HANDLE, STATE)
+    assert synced == []
+    files.finish(draft)
+    assert synced == ["count-1", "count-1 -> count-1-0", "chk-3", "job-1", "snapshots"]
+
+
+def test_records_are_synced_too_and_deleted_for_good_before_what_they_point_to(
+    files: DiskFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = DiskJobs(tmp_path)
+    synced = watch_syncs(monkeypatch)
+    files.store(snapshot(3))
+    jobs.save(JOB)
+    coordinator = ["coordinator", "coordinator -> {}", "{}"]
+    assert synced == [
+        *(part.format(name) for part, name in zip(coordinator, ("", "chk-3", "records"), strict=True)),
+        *(part.format(name) for part, name in zip(coordinator, ("", "job-1", "jobs"), strict=True)),
+    ]
+    write(files, HANDLE)
+    synced.clear()
+    unlink = Path.unlink
+
+    def noted(path: Path) -> None:
+        synced.append(f"no {path.name}")
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", noted)
+    files.discard((HANDLE,), 3)
+    assert synced == ["no chk-3", "records", "no count-1-0"]
+
+
+def test_a_write_that_fails_leaves_nothing(files: DiskFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    path_open = Path.open
+
+    def full(path: Path, mode: str) -> Any:
+        path_open(path, mode).close()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(OSError, match="No space left"):
+        files.begin(HANDLE, STATE)
+    assert files.unsynced() == []
+
+
+# -- temporaries ----------------------------------------------------------------------------------
+
+
+def test_a_loss_of_power_takes_what_these_tasks_had_not_synced(files: DiskFiles, tmp_path: Path) -> None:
+    write(files, "job-1/chk-2/count-1-0")
+    drafts = {
+        task: DiskFiles(tmp_path).begin(f"job-1/chk-3/{task}-0", STATE) for task in ("count-1", "count-10", "ü-1")
+    }
+    assert files.unsynced("count-1") == sorted([drafts["count-1"].temporary, drafts["count-10"].temporary])
+    assert files.unsynced("ü") == [drafts["ü-1"].temporary]
+    assert files.lose_unsynced(["count-1", "ü-1", "count-2"]) == 2
+    assert files.lose_unsynced(["count-1", "ü-1", "count-2"]) == 0
+    files.finish(drafts["count-10"])
+    assert files.handles() == ["job-1/chk-2/count-1-0", "job-1/chk-3/count-10-0"]
+    files.drop(drafts["ü-1"])
+    with pytest.raises(DraftLost, match=r"^count-1-0: its temporary file is gone$"):
+        files.finish(drafts["count-1"])
+
+
+def test_a_draft_that_is_lost_between_sync_and_rename_is_told(
+    files: DiskFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = files.begin(HANDLE, STATE)
+    monkeypatch.setattr(os, "fsync", lambda _: draft.temporary.unlink())
+    with pytest.raises(DraftLost):
+        files.finish(draft)
+
+
+# -- folders that come and go ---------------------------------------------------------------------
+
+
+def test_empty_folders_go_and_full_ones_stay(files: DiskFiles, tmp_path: Path) -> None:
+    for handle in (HANDLE, "job-1/chk-4/count-1-0"):
+        write(files, handle)
+    files.discard((HANDLE,), None)
+    assert [path.name for path in (tmp_path / "snapshots" / "job-1").iterdir()] == ["chk-4"]
+    files.sweep(())
+    assert list((tmp_path / "snapshots").iterdir()) == []
+
+
+def test_a_folder_that_is_removed_before_the_rename_is_made_again(
+    files: DiskFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, removals = os.replace, [2]
+
+    def late(source: Path, target: Path) -> None:
+        if removals[0]:
+            removals[0] -= 1
+            target.parent.rmdir()
+            target.parent.parent.rmdir()
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", late)
+    write(files, HANDLE)
+    assert removals == [0]
+    assert files.read(HANDLE) == STATE
+
+
+def test_a_folder_that_never_stays_is_given_up(files: DiskFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def late(source: Path, target: Path) -> None:
+        target.parent.rmdir()
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", late)
+    with pytest.raises(EngineError, match="does not stay"):
+        write(files, HANDLE)
+
+
+def test_a_file_and_its_folder_may_go_before_the_folder_is_synced(
+    files: DiskFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def gone_at_once(source: Path, target: Path) -> None:
+        replace(source, target)
+        files.discard((HANDLE,), None)
+
+    monkeypatch.setattr(os, "replace", gone_at_once)
+    assert write(files, HANDLE) == '{"positions":{"0":7}}'
+    assert files.handles() == []
+
+
+def test_writers_and_sweepers_do_not_disturb_each_other(files: DiskFiles, tmp_path: Path) -> None:
+    rounds = 60
+    told = tmp_path / "told"
+
+    def written() -> None:
+        for number in range(rounds):
+            write(files, f"job-1/chk-{number % 3}/count-1-{number}")
+
+    def swept() -> None:
+        gone: list[str] = []
+        while f"job-2/{rounds}" not in gone:
+            gone += files.sweep(())
+        told.write_text("\n".join(gone), encoding="utf-8")
+
+    writer, sweeper = forked(written), forked(swept)
+    ended = end(writer)
+    write(files, f"job-2/{rounds}")
+    assert (ended, end(sweeper)) == (0, 0)
+    gone = told.read_text(encoding="utf-8").splitlines() + list(files.sweep(()))
+    wanted = [f"job-1/chk-{number % 3}/count-1-{number}" for number in range(rounds)]
+    assert sorted(gone) == sorted([*wanted, f"job-2/{rounds}"]), "each went once, and none was lost"
+    assert list((tmp_path / "snapshots").iterdir()) == []
+
+
+def test_records_may_go_while_they_are_listed(files: DiskFiles) -> None:
+    def come_and_go() -> None:
+        for number in range(60):
+            files.store(snapshot(number))
+            files.discard((), number)
+        files.store(snapshot(60))
+
+    files.store(snapshot(100))
+    child = forked(come_and_go)
+    while len(listed := files.listed()) != 2 or listed[0].checkpoint != 60:
+        assert listed[-1] == snapshot(100)
+        assert files.survey()[1] == ()
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            assert files.listed() == (snapshot(60), snapshot(100))
+    assert end(child) == 0
