@@ -1,28 +1,41 @@
 """The observer port: what a world lets be seen while it runs the core.
 
 A world calls the observer, never the other way round, and nothing of the
-protocol depends on it.  Per-record happenings are appended to the lists of a
-`TaskLog` and `ChannelLog` that the observer hands out, so that watching a
-record costs an append.
+protocol depends on it.  Per-record happenings are appended to what a `TaskLog`
+and `ChannelLog` hold, which the observer hands out: lists, or what takes an
+append as they do, so that watching a record costs an append.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from .core.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.transactions import AnyRequest, Outcome, Row
+
+Item = TypeVar("Item", contravariant=True)
+
+
+class Appendable(Protocol[Item]):
+    """What is asked of a list here."""
+
+    def append(self, item: Item, /) -> None: ...
+
+    def pop(self) -> object:
+        """Take the last one back."""
+
+    def __len__(self) -> int: ...
 
 
 class TaskLog(Protocol):
     """A task's program order."""
 
     @property
-    def reads(self) -> list[tuple[int, int]]: ...
+    def reads(self) -> Appendable[tuple[int, int]]: ...
 
     @property
-    def applies(self) -> list[tuple[int, int]]: ...
+    def applies(self) -> Appendable[tuple[int, int]]: ...
 
     def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None: ...
 
@@ -37,10 +50,10 @@ class ChannelLog(Protocol):
     """The network's log of a channel."""
 
     @property
-    def sent(self) -> list[int]: ...
+    def sent(self) -> Appendable[int]: ...
 
     @property
-    def barriers(self) -> list[tuple[int, int]]: ...
+    def barriers(self) -> Appendable[tuple[int, int]]: ...
 
 
 class Observer(Protocol):
@@ -111,4 +124,4 @@ class Observer(Protocol):
     def order(self) -> int: ...
 
 
-__all__ = ["ChannelLog", "Observer", "Row", "TaskLog"]
+__all__ = ["Appendable", "ChannelLog", "Observer", "Row", "TaskLog"]

@@ -1,0 +1,321 @@
+"""What a process writes into its journal, one type for each kind of happening.
+
+Each entry carries a stamp of its process's clock, so that the journals of all
+processes can be put in one order that is consistent with causality.  `run` and
+`channel` number the runs and channels that this journal has begun, from 0.
+"""
+
+from __future__ import annotations
+
+from typing import dataclass_transform
+
+import msgspec
+
+from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.transactions import AnyRequest
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Entry(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Base of the entries."""
+
+    stamp: int
+
+
+# -- tasks and channels ----------------------------------------------------------------------------
+
+
+class TaskStarted(Entry):
+    run: int
+    task: TaskId
+    operator: str
+    subtask: int
+    attempt: AttemptId
+    job: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class RecordRead(Entry):
+    run: int
+    split: int
+    offset: int
+
+
+class ReadUndone(Entry):
+    """The last record that it read counts for nothing."""
+
+    run: int
+
+
+class RecordApplied(Entry):
+    run: int
+    channel: int
+    """by its number among the run's inputs"""
+    origin: int
+
+
+class ApplyUndone(Entry):
+    run: int
+
+
+class Marked(Entry):
+    run: int
+    checkpoint: CheckpointId
+    received: tuple[int, ...]
+    sent: tuple[int, ...]
+
+
+class StateRestored(Entry):
+    run: int
+    checkpoint: CheckpointId
+    state: str
+
+
+class InputEnded(Entry):
+    run: int
+
+
+class RunEnded(Entry):
+    run: int
+    how: str
+
+
+class ChannelOpened(Entry):
+    channel: int
+    name: str
+    attempt: AttemptId
+
+
+class RecordSent(Entry):
+    channel: int
+    origin: int
+
+
+class BarrierSent(Entry):
+    channel: int
+    checkpoint: int
+    before: int
+    """records that stand before it"""
+
+
+# -- the coordinator and the stores ------------------------------------------------------------------
+
+
+class Noted(Entry):
+    what: str
+    checkpoint: int | None
+    attempt: int | None
+    job: int
+    detail: str
+
+
+class TaskFailed(Entry):
+    task: TaskId
+    attempt: AttemptId
+    reason: str
+    fault: int | None
+
+
+class CoordinatorChanged(Entry):
+    up: bool
+    fault: int | None
+
+
+class SnapshotStored(Entry):
+    checkpoint: CheckpointId
+    task: TaskId
+    attempt: AttemptId
+    handle: Handle
+    state: str
+
+
+class CheckpointCompleting(Entry):
+    """The record of a checkpoint is about to be written; its writer can die before it has said so."""
+
+    checkpoint: CheckpointId
+    job: int
+    attempt: AttemptId
+    handles: dict[TaskId, Handle]
+    savepoint: bool
+
+
+class CheckpointCompleted(Entry):
+    checkpoint: CheckpointId
+    job: int
+    attempt: AttemptId
+    handles: dict[TaskId, Handle]
+    savepoint: bool
+
+
+class SnapshotsDeleted(Entry):
+    checkpoint: CheckpointId | None
+    handles: tuple[Handle, ...]
+
+
+class CommandIssued(Entry):
+    command: int
+    kind: str
+    drain: bool
+
+
+class CommandReturned(Entry):
+    command: int
+    checkpoint: CheckpointId | None
+    error: str
+
+
+class JobEnded(Entry):
+    job: int
+    status: str
+    checkpoint: CheckpointId | None
+    reason: str
+
+
+# -- the external store ------------------------------------------------------------------------------
+
+
+class Transacting(Entry):
+    """A request is about to go to the external store; its answer may never be heard."""
+
+    request: AnyRequest
+
+
+class Transacted(Entry):
+    """What the external store did about a request; `unfinished` as in `transactions.Done`."""
+
+    request: AnyRequest
+    answer: str
+    """done, denied or no answer"""
+    reason: str
+    unfinished: tuple[tuple[str, CheckpointId | None], ...]
+    applied: int
+
+
+class CommitRequested(Entry):
+    name: str
+
+
+class Looked(Entry):
+    """A reader looked at the sink from the stamp `began` on, and saw so many rows."""
+
+    began: int
+    rows: int
+
+
+class Seen(Entry):
+    """A reader looked at the sink from the stamp `began` on, and saw these transactions."""
+
+    began: int
+    names: tuple[str, ...]
+    rows: int
+    """that belong to no transaction"""
+
+
+# -- faults, and what only the harness knows -----------------------------------------------------------
+
+
+class FaultFired(Entry):
+    fault: int
+    phase: str
+    detail: str
+    attempt: int | None
+
+
+class FaultHealed(Entry):
+    fault: int
+
+
+class Died(Entry):
+    """A process is dead; `fault` is the one that killed it, None when it died by itself."""
+
+    process: str
+    incarnation: int
+    reason: str
+    fault: int | None
+
+
+class Stopped(Entry):
+    """A fault makes a process stand still, until the fault heals."""
+
+    process: str
+    incarnation: int
+    fault: int
+
+
+class Breaks(Entry):
+    """A fault breaks the connections of a channel, or of all ("*"), until it heals."""
+
+    fault: int
+    channel: str
+
+
+class Outage(Entry):
+    """A fault takes the database away, or has given it back."""
+
+    fault: int
+    began: bool
+
+
+class Lagged(Entry):
+    """A loop did something this many µs too late."""
+
+    by_us: int
+
+
+class DefectReached(Entry):
+    """The planted wrong code itself ran."""
+
+
+class Timed(Entry):
+    """One event of the time line."""
+
+    what: str
+    task: str
+    attempt: int
+    peer: str
+    detail: str
+    channel: str
+    position: int
+    checkpoint: int | None
+    origin: int | None
+
+
+AnyEntry = (
+    TaskStarted
+    | RecordRead
+    | ReadUndone
+    | RecordApplied
+    | ApplyUndone
+    | Marked
+    | StateRestored
+    | InputEnded
+    | RunEnded
+    | ChannelOpened
+    | RecordSent
+    | BarrierSent
+    | Noted
+    | TaskFailed
+    | CoordinatorChanged
+    | SnapshotStored
+    | CheckpointCompleting
+    | CheckpointCompleted
+    | SnapshotsDeleted
+    | CommandIssued
+    | CommandReturned
+    | JobEnded
+    | Transacting
+    | Transacted
+    | CommitRequested
+    | Looked
+    | Seen
+    | FaultFired
+    | FaultHealed
+    | Died
+    | Stopped
+    | Breaks
+    | Outage
+    | Lagged
+    | DefectReached
+    | Timed
+)
