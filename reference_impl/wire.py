@@ -47,7 +47,7 @@ class Codec(Generic[Message]):
             raise WireError(f"a {type(message).__name__} of {len(body)} bytes is too long: at most {LIMIT} are sent")
         return HEADER.pack(VERSION, len(body)) + body
 
-    def decode(self, body: bytes | memoryview) -> Message:
+    def decode(self, body: bytes) -> Message:
         """The message in a frame's body; raises WireError."""
         try:
             return self._decoder.decode(body)
@@ -97,8 +97,8 @@ class Reader(Generic[Message]):
                 end = start + HEADER.size + length
                 if length < 0 or end > size:
                     break
-                with view[start + HEADER.size : end] as body:
-                    messages.append(self._codec.decode(body))
+                body = bytes(view[start + HEADER.size : end])  # a message may refer to parts of it
+                messages.append(self._codec.decode(body))
                 start = end
         return start
 
