@@ -47,6 +47,8 @@ from .database_sessions import Gid, Session, Silent, connect, end_sessions, one_
 
 __all__ = ["Database", "Reader", "create"]
 
+TRIES = 3
+"""How often one request is asked of a server that breaks off."""
 LONGEST_BACKLOG = 100_000
 """Plain and idempotent rows that may wait for a server that does not answer."""
 
@@ -116,13 +118,12 @@ class Desk:
         self._idle = [session for session in self._idle if not session.closed]
         self.open = {name: held for name, held in self.open.items() if not held.session.closed}
 
-    def renew(self) -> None:
-        """Connect anew: where one session broke the others may have, and not know it."""
+    def give_up_sessions(self) -> None:
+        """Where one session broke the others may have, and not know it; those with a transaction stay."""
         for session in (self._control, *self._idle):
             if session is not None:
                 session.close()
         self.drop_broken()
-        self.control()
 
     def close(self) -> None:
         for session in self._all.values():
@@ -337,7 +338,7 @@ class Database:
                 return Denied(reason=f"{LONGEST_BACKLOG} rows wait for a database that does not answer")
             desk.backlog.append((_identity(request), *request.row))
         try:
-            outcome = self._ask_twice(desk, request)
+            outcome = self._ask_again(desk, request)
         except Shut:
             self._desks.pop(key).close()
             return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
@@ -353,17 +354,18 @@ class Database:
         return outcome
 
     @staticmethod
-    def _ask_twice(desk: Desk, request: AnyRequest) -> Outcome:
+    def _ask_again(desk: Desk, request: AnyRequest) -> Outcome:
         """A connection that broke may have done so long ago: a new one shows why, or is asked
-        instead.  Each request may be asked twice."""
+        instead.  A fence that is under way may end that one too.  Each request may be asked again."""
         action = ACTIONS[type(request)]
-        try:
-            return action(desk, request)
-        except (Silent, errors.QueryCanceled, *REFUSED):
-            raise
-        except psycopg.Error:
-            desk.renew()
-            return action(desk, request)
+        for _ in range(TRIES - 1):
+            try:
+                return action(desk, request)
+            except (Silent, errors.QueryCanceled, errors.ConnectionTimeout, *REFUSED):
+                raise
+            except psycopg.Error:
+                desk.give_up_sessions()
+        return action(desk, request)
 
     def _forget_older(self, fence: Fence) -> None:
         for key in [key for key in self._desks if key[0] == fence.writer and key[1] < fence.attempt]:

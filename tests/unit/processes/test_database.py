@@ -112,17 +112,15 @@ def test_the_open_transaction_of_a_dead_process_is_rolled_back(world: Processes,
 def test_a_zombie_that_connects_between_the_fence_and_its_answer_sees_the_fence(
     world: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cutproof.reference_impl.processes import database
-
     late: list[Outcome] = []
-    real = database.end_sessions
+    real = database_sessions.end_sessions
 
     def connect_then_end(*arguments: object) -> None:
         late.append(world.process()(Begin, "z"))
         real(*arguments)  # type: ignore[arg-type]
         late.append(world.process()(Begin, "z"))
 
-    monkeypatch.setattr(database, "end_sessions", connect_then_end)
+    monkeypatch.setattr("cutproof.reference_impl.processes.database.end_sessions", connect_then_end)
     world.process().fenced(2)
     assert [denied(outcome) for outcome in late] == ["sink-0 has been fenced by a newer attempt"] * 2
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +15,17 @@ from cutproof.reference_impl.core.transactions import (
     Append,
     Begin,
     Commit,
+    Done,
     Fence,
     Flush,
     PreCommit,
     Upsert,
     Write,
 )
-from unit.processes.stores import ROWS, Asker, Processes, RunningServer, denied, done
+from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done
+
+ATTEMPTS = 8
+"""How often one attempt is fenced by the next, amid its work."""
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +212,37 @@ def test_rows_of_one_identity_replace_each_other(world: Processes, sink: Asker) 
     done(world.process()(Upsert, identity=(None,), row=(None, 3, 3, 3), writer="sink-1"))
     done(sink(Flush))
     assert list(world.table().items()) == [((1,), (1, 2, 2, 2)), ((None,), (None, 3, 3, 3))]
+
+
+@pytest.mark.parametrize("world", ["database", "files"], indirect=True)
+def test_after_a_fence_nothing_changes_by_a_zombies_hand(world: Processes) -> None:
+    """Each attempt seals and commits as fast as it can until it is denied; the next one fences it amid that."""
+
+    def work(asker: Asker, attempt: int, sealed: list[str], at_work: threading.Event) -> None:
+        for number in itertools.count():
+            name = f"{attempt}-{number}"
+            for request, more in ((Begin, {}), (Write, {"rows": ROWS}), (PreCommit, {"checkpoint": number})):
+                if not isinstance(asker(request, name, attempt=attempt, **more), Done):
+                    return
+            sealed.append(name)
+            at_work.set()
+            if number % 2 and not isinstance(asker(Commit, name, attempt=attempt), Done):
+                return
+
+    for attempt in range(1, ATTEMPTS + 1):
+        sealed: list[str] = []
+        at_work = threading.Event()
+        zombie = threading.Thread(target=work, args=(world.process(), attempt, sealed, at_work), daemon=True)
+        zombie.start()
+        assert at_work.wait(WITHIN_S)
+        successor = world.process()
+        unfinished = [name for name, checkpoint in successor.fenced(attempt + 1) if checkpoint is not None]
+        seen = world.reader.seen()
+        zombie.join(WITHIN_S)
+        assert not zombie.is_alive()
+        assert world.reader.seen() == seen
+        assert not set(unfinished) & set(seen)
+        assert set(sealed) <= {*unfinished, *seen}
+        for name, _, _ in world.unfinished():
+            done(successor(AbortTransaction, name, attempt=attempt + 1))
+        assert world.unfinished() == []

@@ -20,7 +20,6 @@ from cutproof.reference_impl.core.transactions import (
     Upsert,
     Write,
 )
-from cutproof.reference_impl.processes import transaction_files
 from cutproof.reference_impl.processes.transaction_folders import decoded, encoded
 from unit.processes.stores import ROWS, Asker, Processes, denied, done
 
@@ -39,7 +38,8 @@ def sink(world: Processes) -> Asker:
 
 def when_first_renamed(monkeypatch: pytest.MonkeyPatch, suffix: str, act: Callable[[], object]) -> None:
     """Do something just before the first rename of a path that ends so."""
-    real, is_done = Path.rename, []
+    real = Path.rename
+    is_done: list[bool] = []
 
     def rename(path: Path, target: Path) -> Path:
         if path.name.endswith(suffix) and not is_done:
@@ -162,7 +162,7 @@ def test_a_disk_that_reports_an_error_is_no_answer_and_the_transaction_is_gone(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(transaction_files.os, "write", full)
+        patch.setattr("os.write", full)
         outcome = sink(Write, "a", rows=ROWS)
     assert isinstance(outcome, NoAnswer)
     assert "No space left" in outcome.reason
