@@ -185,6 +185,21 @@ def test_empty_folders_go_and_full_ones_stay(files: DiskFiles, tmp_path: Path) -
     assert list((tmp_path / "snapshots").iterdir()) == []
 
 
+def test_a_folder_that_somebody_else_removes_first_is_no_fault(
+    files: DiskFiles, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write(files, HANDLE)
+    unlink = Path.unlink
+
+    def swept_by_another(path: Path) -> None:
+        unlink(path)
+        path.parent.rmdir()
+
+    monkeypatch.setattr(Path, "unlink", swept_by_another)
+    assert files.discard((HANDLE,), None) == [HANDLE]
+    assert list((tmp_path / "snapshots").iterdir()) == [], "the one above it is empty too, and goes"
+
+
 def test_a_folder_that_is_removed_before_the_rename_is_made_again(
     files: DiskFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:

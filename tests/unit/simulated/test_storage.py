@@ -132,6 +132,7 @@ def test_a_position_is_saved_unless_a_newer_attempt_reads_the_split(jobs: Jobs) 
     assert not jobs.save_position(0, 6, attempt=1)
     assert jobs.save_position(0, 7, attempt=2)
     assert jobs.load_positions((0,), attempt=1) == {0: 7}
+    assert not jobs.save_position(0, 8, attempt=1), "an older attempt that asks opens nothing again"
     assert jobs.save_position(0, 8, attempt=2), "an older attempt that asks shuts nobody out"
     assert not jobs.save_position(0, 9, attempt=1)
     assert jobs.save_position(2, 1, attempt=1), "a split that nobody has read"
