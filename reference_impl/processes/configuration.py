@@ -20,6 +20,9 @@ from ..core.ids import TaskId
 from ..driver.machines import Job
 from ..driver.settings import Settings
 
+STORE, SINK, JOURNAL = "store", "sink", "journal"
+"""Folders of a run: the engine's durable state; what sinks write into files; what was observed."""
+
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """What every process of a run is told.
@@ -31,7 +34,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     process: str
     incarnation: int
     folder: str
-    """of the run: snapshots/, jobs/, sink/ and journal/ are in it"""
+    """of the run: store/, sink/ and journal/ are in it"""
     supervision: str
     """the Unix socket at which the harness listens"""
     factory: str
@@ -72,18 +75,12 @@ class CoordinatorConfiguration(Configuration, frozen=True, kw_only=True):
     """the process that each task lives in"""
 
 
-DATA = "data"
-"""The name of a node's listening socket."""
-CONTROL = "control"
-"""The name of the coordinator's."""
-
-
-def started_by_hand(main: Callable[[bytes, dict[str, socket.socket]], None], name: str) -> None:
+def started_by_hand(main: Callable[[bytes, dict[str, socket.socket]], None]) -> None:
     """`python -m … CONFIGURATION [PORT]`: the configuration is a file as `encode` makes it."""
     if len(sys.argv) not in (2, 3):
         sys.exit(f"usage: {sys.argv[0]} CONFIGURATION [PORT]\n(each process of a run is given one by its launcher)")
     listener = socket.create_server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) == 3 else 0))
-    main(Path(sys.argv[1]).read_bytes(), {name: listener})
+    main(Path(sys.argv[1]).read_bytes(), {"by hand": listener})
 
 
 def encode(configuration: Configuration) -> bytes:

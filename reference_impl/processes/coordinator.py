@@ -21,7 +21,7 @@ from ..core.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
 from ..wire import Codec
-from .configuration import CONTROL, CoordinatorConfiguration, started_by_hand
+from .configuration import CoordinatorConfiguration, started_by_hand
 from .connections import Connection, accepting
 from .frames import (
     Completed,
@@ -332,8 +332,9 @@ class CoordinatorWorld(ProcessWorld):
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
     """Be the coordinator until the harness says that it is over."""
     configuration = msgspec.msgpack.decode(config, type=CoordinatorConfiguration)
-    live(CoordinatorWorld(configuration, sockets[CONTROL]))
+    (listener,) = sockets.values()
+    live(CoordinatorWorld(configuration, listener))
 
 
 if __name__ == "__main__":
-    started_by_hand(main, CONTROL)
+    started_by_hand(main)

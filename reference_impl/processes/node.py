@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import socket
 
+import msgspec
+
 from ..core.ids import AttemptId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..core.sink import TransactionalSink
@@ -17,7 +19,7 @@ from ..driver.poison import Poison
 from ..driver.runner import TaskRunner
 from ..wire import Codec
 from .channels import InputChannel, OutputChannel, Reception
-from .configuration import DATA, NodeConfiguration, started_by_hand
+from .configuration import NodeConfiguration, started_by_hand
 from .connections import Connection, dial
 from .frames import (
     Ask,
@@ -284,11 +286,10 @@ class NodeWorld(ProcessWorld):
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
     """Be a node until the harness, or the coordinator, says that it is over."""
-    import msgspec
-
     configuration = msgspec.msgpack.decode(config, type=NodeConfiguration)
-    live(NodeWorld(configuration, sockets[DATA]))
+    (listener,) = sockets.values()
+    live(NodeWorld(configuration, listener))
 
 
 if __name__ == "__main__":
-    started_by_hand(main, DATA)
+    started_by_hand(main)

@@ -8,42 +8,86 @@ from typing import Protocol
 import msgspec
 
 from ..core.errors import Refused
+from ..core.transactions import Row
 from ..driver.ports import External
+
+DATABASE = "database"
+FILES = "files"
 
 
 class Reader(Protocol):
-    """Reads what is committed, apart from who writes."""
+    """Reads what sinks have written, apart from who writes; see `look`."""
 
     def seen(self) -> list[str]:
         """The names of the transactions that are visible now."""
 
+    def committed(self) -> list[tuple[str, Row]]:
+        """(transaction or "", row), in the order in which they became visible as well as can be known."""
 
-class Sink(msgspec.Struct, frozen=True, kw_only=True):
-    """The store that requests go to, and a reader of it."""
+    def table(self) -> dict[tuple[int | None, ...], Row]:
+        """What upserts have left, by identity."""
 
-    store: External
-    reader: Reader | None
+    def unfinished(self) -> list[tuple[str, str, int | None]]:
+        """(transaction, open or prepared, the checkpoint it was sealed for)."""
 
-    def seen(self) -> list[str] | None:
-        """What the reader sees; None when it cannot read now."""
-        if self.reader is None:
-            return None
-        try:
-            return self.reader.seen()
-        except OSError:
-            return None
+    def purge(self) -> None:
+        """Take away everything that the run has made."""
+
+    def close(self) -> None: ...
 
 
-def sink_of(store: str, dsn: str, run: str, folder: Path) -> Sink:
-    """`store` is files or database; nothing is connected before it is used."""
-    if store == "database":
-        from .database import Database
-        from .database_reader import Reader as DatabaseReader
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the sinks of one run write: a database (`dsn`, and `run`, its name there), or a folder."""
 
-        return Sink(store=Database(dsn, run), reader=DatabaseReader(dsn, run))
-    if store == "files":
+    store: str
+    folder: Path
+    dsn: str = ""
+    run: str = ""
+
+    def check(self) -> None:
+        """Raise Refused for a kind of store that there is not."""
+        if self.store not in (DATABASE, FILES):
+            raise Refused(f"there is no sink store {self.store!r}; there are {FILES} and {DATABASE}")
+
+    def create(self) -> None:
+        """Make it, empty."""
+        if self.store == DATABASE:
+            from . import database_reader
+
+            database_reader.create(self.dsn, self.run)
+        else:
+            from . import transaction_folders
+
+            transaction_folders.create(self.folder)
+
+    def external(self) -> External:
+        """Somebody who writes there; nothing is connected before it is used."""
+        if self.store == DATABASE:
+            from .database import Database
+
+            return Database(self.dsn, self.run)
         from .transaction_files import TransactionFiles
 
-        files = TransactionFiles(folder)
-        return Sink(store=files, reader=files)
-    raise Refused(f"there is no sink store {store!r}; there are files and database")
+        return TransactionFiles(self.folder)
+
+    def reader(self) -> Reader:
+        """Somebody who reads there, apart from who writes."""
+        if self.store == DATABASE:
+            from .database_reader import Reader as DatabaseReader
+
+            return DatabaseReader(self.dsn, self.run)
+        from .transaction_folders import FileReader
+
+        return FileReader(self.folder)
+
+
+def look(place: Place, reader: Reader) -> list[str] | None:
+    """The names of the transactions that a reader sees now; None when it cannot read."""
+    if place.store == FILES:
+        return reader.seen()
+    from .database_reader import Unreachable
+
+    try:
+        return reader.seen()
+    except Unreachable:
+        return None

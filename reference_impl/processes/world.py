@@ -23,13 +23,13 @@ from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
 from ..driver.stores import Stores
 from .clock import Clock
-from .configuration import Configuration, job_of
+from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
 from .connections import Outbox
 from .files import DiskFiles, DiskJobs
 from .frames import Arm, Close, Disarm, Fired, Happened, SupervisionFrame
 from .journal import Journal
 from .loop import Loop, monotonic_us
-from .sinks import Sink, sink_of
+from .sinks import Place, look
 from .supervision import Supervision
 
 CRASHED = 70
@@ -65,17 +65,21 @@ class ProcessWorld:
         self.loop = Loop(configuration.scale, configuration.epoch_us)
         self.clock = Clock(monotonic_us)
         self.outbox = Outbox(self.loop, self.clock)
-        self.observer = self.journal = Journal(self._path("journal") / self._own_name(), self.clock)
+        self.observer = self.journal = Journal(self._path(JOURNAL) / self._own_name(), self.clock)
         self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
         self.supervision.flush_all = self.flush
         self.decisions = Decisions(configuration.deviations, self._happened)
         self.arms = Arms()
-        self.files = DiskFiles(self._path("snapshots"))
-        self.jobs = DiskJobs(self._path("jobs"))
+        self.files = DiskFiles(self._path(STORE))
+        self.jobs = DiskJobs(self._path(STORE))
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
-        self.sink: Sink = sink_of(configuration.store, configuration.dsn, configuration.run, self._path("sink"))
-        self.sessions = Sessions(self, Journalled(self.sink.store, self.journal))
+        self.place = Place(
+            store=configuration.store, folder=self._path(SINK), dsn=configuration.dsn, run=configuration.run
+        )
+        self.place.check()
+        self._reader = self.place.reader()
+        self.sessions = Sessions(self, Journalled(self.place.external(), self.journal))
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
         self._defect_told = False
@@ -144,7 +148,7 @@ class ProcessWorld:
     def look(self) -> None:
         """A reader of its own connection sees what is visible; one that cannot read has seen nothing."""
         began = self.clock.tick()
-        seen = self.sink.seen()
+        seen = look(self.place, self._reader)
         if seen is not None:
             self.journal.seen(began, seen)
 
