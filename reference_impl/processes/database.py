@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import sleep
 from typing import Any
 
 import msgspec
@@ -47,8 +48,8 @@ from .database_sessions import Gid, Session, Silent, connect, end_sessions, one_
 
 __all__ = ["Database", "Reader", "create"]
 
-TRIES = 3
-"""How often one request is asked of a server that breaks off."""
+TRIES = 6
+"""How often one request is asked of a server that breaks off, within some 30 ms."""
 LONGEST_BACKLOG = 100_000
 """Plain and idempotent rows that may wait for a server that does not answer."""
 
@@ -358,13 +359,14 @@ class Database:
         """A connection that broke may have done so long ago: a new one shows why, or is asked
         instead.  A fence that is under way may end that one too.  Each request may be asked again."""
         action = ACTIONS[type(request)]
-        for _ in range(TRIES - 1):
+        for tried in range(TRIES - 1):
             try:
                 return action(desk, request)
             except (Silent, errors.QueryCanceled, errors.ConnectionTimeout, *REFUSED):
                 raise
             except psycopg.Error:
                 desk.give_up_sessions()
+                sleep(0.001 * 2**tried)
         return action(desk, request)
 
     def _forget_older(self, fence: Fence) -> None:
