@@ -43,8 +43,8 @@ PATHS = frozenset({"input", "out", "known-failures"})
 """Settings that are paths: in a file they count from the file's folder."""
 
 PREFIX = "CUTPROOF_"
-ENVIRONMENT_ONLY = frozenset({"CUTPROOF_DEBUG"})
-"""Variables that are not settings: whether tracebacks are shown."""
+ENVIRONMENT_ONLY = frozenset({"CUTPROOF_DEBUG", "CUTPROOF_POSTGRES", "CUTPROOF_TIME_SCALE", "CUTPROOF_TOXIPROXY"})
+"""Variables that are not settings: whether tracebacks are shown, and where servers are (docs/settings.md)."""
 
 
 class Setting(msgspec.Struct, frozen=True):
