@@ -103,8 +103,8 @@ class Files(Protocol):
     def store(self, snapshot: CompletedSnapshot) -> None:
         """Make the record of a complete checkpoint durable."""
 
-    def listed(self) -> tuple[CompletedSnapshot, ...]:
-        """Every complete checkpoint, oldest first; raises CorruptSnapshot for a torn record."""
+    def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
+        """Every complete checkpoint, oldest first, and those whose record cannot be read."""
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
         """Delete files and a checkpoint's record; the handles that were there."""

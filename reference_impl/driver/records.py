@@ -66,14 +66,14 @@ class Records:
         runner.later(self.world.settings.snapshot_write_us // 2, self._listed, None)
 
     def _listed(self, runner: CoordinatorRunner, _: None) -> None:
-        listed = self.files.listed()
+        listed, unreadable = self.files.survey()
         failing = self.arms.take("fail-read", None) if listed else None
         if failing is not None:
             newest = listed[-1].checkpoint
             self.world.fired(failing, f"the record of checkpoint {newest} is not read", None)
-            runner.feed(SnapshotsListed(listed[:-1], (newest,)))
+            runner.feed(SnapshotsListed(listed[:-1], (*unreadable, newest)))
         else:
-            runner.feed(SnapshotsListed(listed))
+            runner.feed(SnapshotsListed(listed, unreadable))
 
     def discard(self, effect: Discard) -> None:
         gone = self.files.discard(effect.handles, effect.checkpoint)

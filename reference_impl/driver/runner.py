@@ -38,13 +38,12 @@ from ..core.source import SourceTask, place_of
 from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
 from ..trace import TaskLog
+from .queues import NEVER, first_to_arrive
 from .timeline import show_taken
 from .timers import Timers
 
 if TYPE_CHECKING:
     from .ports import Inbound, Outbound, World
-
-NEVER = 1 << 60
 
 
 class TaskRunner:
@@ -204,7 +203,7 @@ class TaskRunner:
 
     def _take(self, now: int) -> None:
         """Take the element that arrived first, if one has; look again when it is done."""
-        arrival, chosen = self._first_to_arrive()
+        arrival, chosen = first_to_arrive(self.inputs, self.blocked)
         if arrival > now:
             if arrival < NEVER:
                 self.schedule(arrival)
@@ -226,19 +225,6 @@ class TaskRunner:
             if other.queue:
                 self.schedule(self._busy_until)
                 return
-
-    def _first_to_arrive(self) -> tuple[int, int]:
-        """When the first element can be taken that no barrier holds back, and from which input."""
-        first, chosen = NEVER, -1
-        blocked = self.blocked
-        for number, channel in enumerate(self.inputs):
-            if channel.queue and not blocked[number]:
-                arrival = channel.queue[0][0]
-                if arrival < channel.stalled_until:
-                    arrival = channel.stalled_until
-                if arrival < first:
-                    first, chosen = arrival, number
-        return first, chosen
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
         self.received[number] += 1

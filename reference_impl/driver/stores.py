@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..core.effects import Persist, Ship
-from ..core.errors import CorruptSnapshot
-from ..core.events import Event, LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
+from ..core.errors import CorruptSnapshot, EngineError
+from ..core.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
 from ..core.ids import Handle
 from ..core.source import SourceTask
 from .arms import Arms
@@ -68,7 +68,12 @@ class Stores:
             self.world.fired(write.torn_by, f"half of {effect.handle} is written", runner.attempt)
             self.world.kill(runner, "it died while it wrote a snapshot", write.torn_by)
             return
-        write.draft = self.files.begin(effect.handle, effect.snapshot.materialise())
+        try:
+            write.draft = self.files.begin(effect.handle, effect.snapshot.materialise())
+        except OSError as error:
+            self.writing.remove(write)
+            self._fail(write, str(error))
+            return
         self.world.loop.after(duration - duration // 2, self._synced, write)
 
     def _synced(self, write: Write, _: None) -> None:
@@ -81,12 +86,16 @@ class Stores:
         if failing is not None:
             self.files.drop(draft)
             self.world.fired(failing, f"{effect.handle} is not written", runner.attempt)
-            self._answer(runner, effect.synchronous, PersistFailed(effect.checkpoint, "the store reported an error"))
+            self._fail(write, "the store reported an error")
             return
         if runner.alive and not self.world.point("snapshot-persisted", runner.name, "before", runner):
             self.files.drop(draft)
             return
-        stored = self.files.finish(draft)
+        try:
+            stored = self.files.finish(draft)
+        except (OSError, EngineError) as error:
+            self._fail(write, str(error))
+            return
         self.world.observer.snapshot_stored(effect.checkpoint, runner.name, runner.attempt, effect.handle, stored)
         self._persisted(runner, effect)
 
@@ -103,10 +112,11 @@ class Stores:
         self.world.point("snapshot-persisted", runner.name, "after", runner)
 
     @staticmethod
-    def _answer(runner: TaskRunner, synchronous: bool, event: Event) -> None:
-        if synchronous:
-            runner.thaw()
-        runner.deliver(event)
+    def _fail(write: Write, reason: str) -> None:
+        """Nothing is stored, and the writer hears so."""
+        if write.effect.synchronous:
+            write.runner.thaw()
+        write.runner.deliver(PersistFailed(write.effect.checkpoint, reason))
 
     def ship(self, runner: TaskRunner, effect: Ship) -> None:
         """With snapshots in the coordinator's memory only their encoding takes time here."""
@@ -154,5 +164,9 @@ class Stores:
 
     def load_positions(self, runner: TaskRunner) -> None:
         assert isinstance(runner.task, SourceTask)
-        positions = self.jobs.load_positions(tuple(runner.task.positions), runner.attempt)
-        self.world.loop.after(1, lambda *_: runner.deliver(PositionsLoaded(positions)))
+        answer: PositionsLoaded | LoadFailed
+        try:
+            answer = PositionsLoaded(self.jobs.load_positions(tuple(runner.task.positions), runner.attempt))
+        except CorruptSnapshot as error:
+            answer = LoadFailed(str(error))
+        self.world.loop.after(1, lambda *_: runner.deliver(answer))

@@ -22,6 +22,7 @@ from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
 from ..driver.stores import Stores
+from ..trace import Observer
 from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
 from .connections import Outbox
@@ -65,7 +66,8 @@ class ProcessWorld:
         self.loop = Loop(configuration.scale, configuration.epoch_us)
         self.clock = Clock(monotonic_us)
         self.outbox = Outbox(self.loop, self.clock)
-        self.observer = self.journal = Journal(self._path(JOURNAL) / self._own_name(), self.clock)
+        self.journal = Journal(self._path(JOURNAL) / self._own_name(), self.clock)
+        self.observer: Observer = self.journal
         self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
         self.supervision.flush_all = self.flush
         self.decisions = Decisions(configuration.deviations, self._happened)

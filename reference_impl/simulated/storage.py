@@ -64,6 +64,10 @@ class SnapshotFiles:
             msgspec.json.decode(self.records[checkpoint], type=CompletedSnapshot) for checkpoint in sorted(self.records)
         )
 
+    def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
+        """As `listed`; in memory every record can be read."""
+        return self.listed(), ()
+
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
         """Delete files and a checkpoint's record; the handles that were there."""
         if checkpoint is not None:
