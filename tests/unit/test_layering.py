@@ -85,7 +85,7 @@ def test_every_rule_has_a_planted_offence() -> None:
         ("harness/cli/main.py", "from ...reference_impl.core import ids\nfrom ..run import run"),
         ("harness/search.py", "import hypothesis"),
         ("properties/spark/session.py", "from pyspark.sql import SparkSession\nfrom ..workload import Row"),
-        ("reference_impl/simulated/decisions.py", "import random"),
+        ("reference_impl/driver/decisions.py", "import random"),
         ("reference_impl/core/a.py", "s = {1}\nfor x in sorted(s): f(x)\nok = any(x > 1 for x in s)\nd = {}\nd.pop(1)"),
         ("harness/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),
     ],
