@@ -9,6 +9,7 @@ there yet; any other message to it is lost, as messages may be.
 from __future__ import annotations
 
 import socket
+import traceback
 from collections.abc import Callable
 
 import msgspec
@@ -152,6 +153,8 @@ class Nodes:
             guest.send(GivenUp(self.world.clock.tick()))
             return
         self._guests[hello.process] = guest
+        if before is not None:
+            self._lose(before, "its process was replaced")
         for task, attempt in hello.attempts.items():
             if attempt:
                 self._deployed[task] = (attempt, guest)
@@ -165,7 +168,7 @@ class Nodes:
             self._all.remove(guest)
         if self._guests.get(guest.process) is guest:
             del self._guests[guest.process]
-            self._lose(guest, "its process is gone")
+        self._lose(guest, "its process is gone")
 
     def _lose(self, guest: Guest, reason: str) -> None:
         for task, (attempt, where) in list(self._deployed.items()):
@@ -273,6 +276,7 @@ class CoordinatorWorld(ProcessWorld):
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
         """This process is the coordinator: it dies, of a fault or of what its machine raised."""
         if fault is None:
+            traceback.print_exc()
             self.flush()
             raise SystemExit(CRASHED)
         self.supervision.die()

@@ -14,9 +14,13 @@ from typing import NoReturn
 
 from ..wire import Codec
 from .connections import Connection, Outbox
-from .frames import Go, Reached, Ready, SupervisionFrame
+from .frames import Arm, Disarm, Go, Meddle, Poisoned, Reached, Ready, SupervisionFrame
 
 CODEC: Codec[SupervisionFrame] = Codec(SupervisionFrame)
+
+
+AT_ONCE = (Arm, Disarm, Meddle, Poisoned)
+"""What is obeyed even while the process stands at a point; the rest waits for the step to be over."""
 
 
 class Supervision:
@@ -60,8 +64,13 @@ class Supervision:
     def _take(self, frame: SupervisionFrame) -> None:
         if isinstance(frame, Go):
             self._may_go = True
-        else:
+        elif isinstance(frame, AT_ONCE):
             self._on_frame(frame)
+        else:
+            self._outbox.loop.after(0, self._later, frame)
+
+    def _later(self, frame: SupervisionFrame, _: None) -> None:
+        self._on_frame(frame)
 
 
 def _alone(reason: str) -> None:
