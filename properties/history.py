@@ -372,6 +372,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """order at which the last fault had undone itself"""
     quiet: bool = True
     """the run came to rest by itself within its bound of (virtual) time"""
+    starved: bool = False
+    """the harness or its machine was too slow to judge by time"""
     unapplied: list[str] = []
     """faults, commands and deviations that never applied, in words"""
     defect_reached: bool = False

@@ -38,7 +38,8 @@ WELL = ("finished", "drained", "stopped")
 
 
 def check(case: Case) -> Verdict:
-    unexplained = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
+    unexplained: Verdict | None = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
+    unexplained = unexplained or _too_slow(case)
     unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
     if unexplained is not None:
         return unexplained
@@ -64,8 +65,29 @@ def _fired(case: Case) -> bool:
     return any(isinstance(entry, FaultFired) for entry in case.history.journal)
 
 
+def _too_slow(case: Case) -> Unknown | None:
+    """A machine that was too slow for the run's clocks makes live tasks look dead, and work look late."""
+    if not case.history.starved:
+        return None
+    silent = next((entry for entry in case.history.journal if _is_silence(case, entry)), None)
+    if isinstance(silent, TaskFailed):
+        detail = f"the machine was too slow: {silent.task} of attempt {silent.attempt} was not heard of in time"
+        return Unknown(reason="not observable", detail=detail)
+    if case.ended is None and not case.history.quiet:
+        return Unknown(reason="not observable", detail="the machine was too slow: the run was cut off before its rest")
+    return None
+
+
+def _is_silence(case: Case, entry: JournalEntry) -> bool:
+    """Whether a failure that nothing injected explains may come of a machine that is too slow."""
+    silent = isinstance(entry, TaskFailed) and entry.fault is None and entry.reason == "no heartbeat"
+    return silent and case.history.starved
+
+
 def _unexplained_failure(case: Case) -> Violated | None:
     for entry in case.history.journal:
+        if _is_silence(case, entry):
+            continue
         if isinstance(entry, TaskFailed) and entry.fault is None:
             message = (
                 f"{entry.task} of attempt {entry.attempt} failed, and no injected fault explains it: {entry.reason}"

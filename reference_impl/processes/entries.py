@@ -257,6 +257,10 @@ class Outage(Entry):
     began: bool
 
 
+class Closing(Entry):
+    """The harness ends the run: that processes now go is no news of it."""
+
+
 class Lagged(Entry):
     """A loop did something this many µs too late."""
 
@@ -315,6 +319,7 @@ AnyEntry = (
     | Stopped
     | Breaks
     | Outage
+    | Closing
     | Lagged
     | DefectReached
     | Timed

@@ -260,6 +260,10 @@ class Journal:
         """The database is dead by a fault, or back."""
         self.add(e.Outage(self.order(), fault, began))
 
+    def closing(self) -> None:
+        """The run is over, and its processes are told to go."""
+        self.add(e.Closing(self.order()))
+
     def lagged(self, by_us: int) -> None:
         """This process did something so much too late."""
         self.add(e.Lagged(self.order(), by_us))
