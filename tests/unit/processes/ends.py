@@ -1,0 +1,64 @@
+"""Both ends of a data channel in one process, over a real connection."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from cutproof.reference_impl.core.messages import Record
+from cutproof.reference_impl.driver.decisions import Lateness
+from cutproof.reference_impl.processes.channels import InputChannel, OutputChannel, Reception
+from cutproof.reference_impl.processes.clock import Clock
+from cutproof.reference_impl.processes.connections import Outbox
+from cutproof.reference_impl.processes.loop import Loop, monotonic_us
+
+NAME = "source-0>count-0"
+
+
+class Log:
+    """What the network saw."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+        self.barriers: list[tuple[int, int]] = []
+
+
+def record(origin: int) -> Record:
+    return Record(1, 2, 3, 4, origin)
+
+
+class Ends:
+    """A loop, a reception, and what the ends are made of; `until` runs the loop for as long as it takes."""
+
+    def __init__(self) -> None:
+        self.loop = Loop(1, monotonic_us())
+        self.outbox = Outbox(self.loop, Clock(monotonic_us))
+        self.loop.before_wait = self.outbox.flush
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listener.getsockname()[1])
+        self.reception = Reception(self.listener, self.outbox)
+        self.broken: list[str] = []
+        self.log = Log()
+
+    def sender(self, attempt: int = 1, late: Lateness | None = None) -> OutputChannel:
+        return OutputChannel(NAME, attempt, self.port, self.outbox, self.log, late)
+
+    def receiver(self, attempt: int = 1, capacity: int = 2) -> InputChannel:
+        channel = InputChannel(NAME, capacity, self.outbox)
+        channel.on_broken = self.broken.append
+        self.reception.expect(channel, attempt)
+        return channel
+
+    def until(self, reached: Callable[[], bool], within_us: int = 5_000_000) -> None:
+        """Run the loop until something is so; fail when it takes too long."""
+        limit = self.loop.now + within_us
+
+        def look(*_: object) -> None:
+            self.loop.stopped = reached() or self.loop.now > limit
+            if not self.loop.stopped:
+                self.loop.after(500, look)
+
+        self.loop.stopped = False
+        look()
+        self.loop.run()
+        assert reached(), "it did not come to that in time"

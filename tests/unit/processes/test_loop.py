@@ -1,0 +1,71 @@
+"""The loop of a process: order, scaled time, sockets."""
+
+from __future__ import annotations
+
+import socket
+
+from cutproof.reference_impl.processes.loop import LATE_US, Loop, monotonic_us
+
+
+def test_what_is_due_is_done_in_the_order_of_its_times() -> None:
+    loop = Loop(1, monotonic_us())
+    done: list[str] = []
+    loop.at(loop.now + 2_000, lambda *_: done.append("later"))
+    loop.at(loop.now + 1_000, lambda first, second: done.append(f"{first}{second}"), "a", "b")
+    loop.at(loop.now + 1_000, lambda *_: done.append("behind it"))
+    loop.at(loop.now + 3_000, lambda *_: setattr(loop, "stopped", True))
+    loop.run()
+    assert done == ["ab", "behind it", "later"]
+
+
+def test_its_time_is_scaled() -> None:
+    began = monotonic_us()
+    loop = Loop(20, began)
+    loop.at(1_000, lambda *_: setattr(loop, "stopped", True))
+    loop.run()
+    assert monotonic_us() - began >= 20_000
+    assert 1_000 <= loop.now <= (monotonic_us() - began) // 20
+
+
+def test_a_while_of_the_machines_clock_is_not_scaled() -> None:
+    began = monotonic_us()
+    loop = Loop(1_000_000, began)
+    loop.after_real(2_000_000, lambda *_: None)
+    assert loop._heap[0][0] <= 2, "two of its own µs are two seconds"
+
+
+def test_sockets_that_are_ready_are_heard_between_actions() -> None:
+    loop = Loop(1, monotonic_us())
+    ours, theirs = socket.socketpair()
+    heard: list[bytes] = []
+
+    def ready(_: int) -> None:
+        heard.append(ours.recv(16))
+        loop.unwatch(ours)
+        loop.stopped = True
+
+    with ours, theirs:
+        loop.watch(ours, ready)
+        loop.after(1_000, lambda *_: theirs.sendall(b"now"))
+        loop.run()
+    assert heard == [b"now"]
+
+
+def test_before_it_waits_everything_is_let_go() -> None:
+    loop = Loop(1, monotonic_us())
+    calls: list[str] = []
+    loop.before_wait = lambda: calls.append("flush")
+    loop.after(0, lambda *_: calls.append("step"))
+    loop.after(1, lambda *_: setattr(loop, "stopped", True))
+    loop.run()
+    assert "flush" in calls[calls.index("step") :]
+
+
+def test_an_action_that_is_very_late_says_that_the_machine_is_slow() -> None:
+    loop = Loop(1, monotonic_us() - 10 * LATE_US)
+    late: list[int] = []
+    loop.on_late = late.append
+    loop.at(0, lambda *_: setattr(loop, "stopped", True))
+    loop.run()
+    assert late
+    assert late[0] >= 10 * LATE_US
