@@ -128,6 +128,11 @@ class Children:
         self._wait_while(self._kill_all, SWEEP_S)
         remove_those_of(self._databases)
 
+    def let_end(self, within_s: float) -> None:
+        """Wait until every child has ended by itself, then kill those that have not."""
+        self._wait_while(lambda: bool(self._children), within_s)
+        self._wait_while(self._kill_all, SWEEP_S)
+
     def _wait_while(self, unfinished: Callable[[], bool], within_s: float) -> None:
         deadline = time.monotonic() + within_s
         self.reap()

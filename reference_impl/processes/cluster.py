@@ -18,11 +18,12 @@ import msgspec
 
 from . import offspring
 from .children import GENTLE_S, SWEEP_S
-from .launcher import CHUNK_BYTES, LOGS, remove
+from .launcher import CHUNK_BYTES, LOGS, WILLS_S, remove
 from .orders import (
     Answer,
     Ask,
     BadFrame,
+    Bequeath,
     Done,
     Execute,
     Exited,
@@ -32,6 +33,7 @@ from .orders import (
     Listen,
     Listening,
     Ready,
+    Revoke,
     Signal,
     Started,
     Told,
@@ -44,7 +46,7 @@ MODULE = f"{__package__}.launcher"
 PATIENCE_S = 10.0
 """within which a launcher answers"""
 START_S = 30.0
-END_S = GENTLE_S + SWEEP_S + 3.0
+END_S = GENTLE_S + 2 * SWEEP_S + WILLS_S + 3.0
 
 A = TypeVar("A", bound=Answer)
 
@@ -177,6 +179,14 @@ class Launcher:
         """Signal a process that this launcher started.  After SIGKILL it has been reaped, and `exits` has it; after
         SIGSTOP it has really stopped.  Raises ProcessGone if it had ended before."""
         self._ask(Signal(serial=self._next(), pid=pid, number=int(number)), Done)
+
+    def bequeath(self, name: str, entry: str, config: bytes) -> None:
+        """Have an entry run when everything else has ended, whatever this process dies of, unless it is revoked."""
+        self._ask(Bequeath(serial=self._next(), name=name, entry=entry, config=config), Done)
+
+    def revoke(self, name: str) -> None:
+        """What was bequeathed under a name has been done."""
+        self._ask(Revoke(serial=self._next(), name=name), Done)
 
     def poll(self) -> list[Exited]:
         """Exits that no earlier `poll` has returned; does not wait.  Raises LauncherFailed if the launcher is gone."""

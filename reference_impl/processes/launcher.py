@@ -36,6 +36,7 @@ from .orders import (
     Answer,
     Ask,
     BadFrame,
+    Bequeath,
     Done,
     Execute,
     Failed,
@@ -45,6 +46,7 @@ from .orders import (
     Listening,
     Ready,
     Refused,
+    Revoke,
     Signal,
     Started,
     Told,
@@ -53,9 +55,15 @@ from .orders import (
     frame,
 )
 
-ENTRIES: Mapping[str, str] = {"node": f"{__package__}.node:main", "coordinator": f"{__package__}.coordinator:main"}
+ENTRIES: Mapping[str, str] = {
+    "node": f"{__package__}.node:main",
+    "coordinator": f"{__package__}.coordinator:main",
+    "purge": f"{__package__}.purge:main",
+}
 """What a forked child can be: `package.module:function`, imported when it is first wanted."""
 LOGS = "logs"
+WILLS_S = 5.0
+"""for all that is left to be done when every process is gone; then that is killed too"""
 BACKLOG = 128
 CHUNK_BYTES = 1 << 16
 UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -73,6 +81,7 @@ class Launcher:
         self._imported: dict[str, offspring.Entry] = {}
         self._children = Children(self.say)
         self._listening: dict[str, socket.socket] = {}
+        self._wills: dict[str, Bequeath] = {}
         self._frames = Frames()
         self._unsent = bytearray()
         self._alive = True
@@ -102,7 +111,11 @@ class Launcher:
         """Leave no process and no socket.  The client is still told of ends, and of the last by the stream's."""
         for listener in self._listening.values():
             listener.close()
+        self._listening.clear()
         self._children.end()
+        for will in self._wills.values():
+            self._fork(Fork(serial=will.serial, name=will.name, entry=will.entry, config=will.config))
+        self._children.let_end(WILLS_S)
 
     def _watch(self, what: socket.socket | int, then: Callable[[], None]) -> None:
         self._selector.register(what, selectors.EVENT_READ, then)
@@ -180,6 +193,13 @@ class Launcher:
                 return Done(serial=ask.serial)
             case Signal():
                 return self._children.signal(ask)
+            case Bequeath():
+                self._entry(ask.entry)
+                self._wills[ask.name] = ask
+                return Done(serial=ask.serial)
+            case Revoke():
+                self._wills.pop(ask.name, None)
+                return Done(serial=ask.serial)
 
     # Sockets.
 

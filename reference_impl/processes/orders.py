@@ -51,6 +51,18 @@ class Signal(Request, frozen=True, kw_only=True):
     number: int
 
 
+class Bequeath(Request, frozen=True, kw_only=True):
+    """An entry to run at the end, once every other process is gone; nothing of it when it is revoked."""
+
+    name: str
+    entry: str
+    config: bytes
+
+
+class Revoke(Request, frozen=True, kw_only=True):
+    name: str
+
+
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The first thing a launcher says."""
 
@@ -91,7 +103,7 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return known.get(self.signal, f"signal {self.signal}")
 
 
-Ask = Fork | Execute | Listen | Unlisten | Signal
+Ask = Fork | Execute | Listen | Unlisten | Signal | Bequeath | Revoke
 Answer = Started | Listening | Done | Failed
 Told = Ready | Started | Listening | Done | Failed | Exited
 

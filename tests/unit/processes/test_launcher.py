@@ -213,3 +213,15 @@ def test_bytes_that_are_no_request_end_the_launcher_and_leave_nothing(launcher: 
         exits(launcher, 1)
     assert wait_for_end(pid, WITHIN_S)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+def test_a_will_is_carried_out_when_everything_else_has_ended(tmp_path: Path, revoked: bool) -> None:
+    """Also when nobody closed the launcher; not when it was revoked."""
+    left = tmp_path / "left"
+    launcher = Launcher(module=MODULE)
+    launcher.bequeath("will", "write", str(left).encode())
+    if revoked:
+        launcher.revoke("will")
+    launcher.close()
+    assert left.exists() is not revoked

@@ -56,6 +56,11 @@ def echo(config: bytes, sockets: dict[str, socket.socket]) -> None:
             peer.sendall(config + b" %d" % os.getpid())
 
 
+def write(config: bytes, sockets: dict[str, socket.socket]) -> None:
+    """Leaves a file where its config says."""
+    Path(config.decode()).write_text("done", encoding="utf-8")
+
+
 def raiser(config: bytes, sockets: dict[str, socket.socket]) -> None:
     print("about to raise")
     raise ValueError(config.decode())
@@ -123,6 +128,6 @@ def remaining(mark: str, within_s: float) -> list[int]:
 
 if __name__ == "__main__":
     main(
-        {name: f"{MODULE}:{name}" for name in ("pauser", "echo", "raiser", "leaver", "descriptors", "parent")}
+        {name: f"{MODULE}:{name}" for name in ("pauser", "echo", "raiser", "leaver", "descriptors", "parent", "write")}
         | {"missing": "unit.processes.nowhere:main"}
     )
