@@ -23,14 +23,17 @@ from .pool import Here, Pool, Processes
 from .profiles import Profile, falls_short, shortfalls
 from .progress import Progress, Silent
 from .scenario import COMMANDS, Scenario
-from .search import Budget, Found, Search
+from .search import CHUNK, Budget, Found, Search
 from .store import RunFolder
-from .subject import Subject
+from .subject import Subject, close
 from .subject_names import subject_called
 from .summary import Tally
 from .worker import Plan
 
-WORKERS = max(1, min(8, os.cpu_count() or 1))
+CORES = os.cpu_count() or 1
+WORKERS = max(1, min(8, CORES))
+REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
+"""side by side on one machine: each mostly waits, but its processes want a turn when they do not"""
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +43,8 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget
     profile: Profile
     version: str = ""
+    workers: int | None = None
+    """worker processes; None: as many as suit the subject"""
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +94,11 @@ class _Work:
         self._known = known or known_failures.read(None)
         self._progress = progress
         self._oracle = oracle
+        self._own = subject is None
         self._subject = subject or subject_called(plan.subject, plan.defect)
-        self._pool: Pool = Processes(plan, WORKERS) if subject is None else Here(plan, subject)
+        self._real_time = self._subject.capabilities.real_time
+        workers = campaign.workers or (REAL_TIME_WORKERS if self._real_time else WORKERS)
+        self._pool: Pool = Processes(plan, workers) if subject is None else Here(plan, subject)
 
     def verified(self, interruption: Interruption, on_outcome: Callable[[Outcome], None] | None) -> Verified:
         """Everything, or after an interruption what was done by then; both are written and reported."""
@@ -102,15 +110,24 @@ class _Work:
             progress=self._progress,
             on_outcome=on_outcome,
             interruption=interruption,
+            chunk=1 if self._real_time else CHUNK,
         )
         try:
             found = search.run()
             findings = self._findings(found, interruption)
         finally:
-            if interruption.came:
-                self._pool.stop()
-            self._pool.close()
+            self._close(interruption)
         return self._reported(found, findings, interruption)
+
+    def _close(self, interruption: Interruption) -> None:
+        """The workers, and the subject if it was made here; one that was handed in is its owner's."""
+        if interruption.came:
+            self._pool.stop()
+        try:
+            self._pool.close()
+        finally:
+            if self._own:
+                close(self._subject)
 
     def _findings(self, found: Found, interruption: Interruption) -> list[Finding]:
         if not found.failing:

@@ -24,6 +24,8 @@ SETTINGS: tuple[str, ...] = (
     "seed",
     "profile",
     "subject",
+    "workers",
+    "runs",
     "workload",
     "input",
     "defect",

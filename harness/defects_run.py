@@ -3,6 +3,10 @@
 A defect is caught when the invariant named beforehand is violated, the wrong code
 itself ran, and the same scenario holds and is exercised on the unmodified engine.
 Shrinking keeps all of that, and the kind of difference.
+
+The hunt is always in virtual time.  Where another subject of the reference engine
+is asked for, what was found, or a scenario from a folder, is run there some times:
+the defect is caught when it shows at least once, and its rate is told.
 """
 
 from __future__ import annotations
@@ -13,22 +17,27 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
 
 import msgspec
 
 from ..properties.verdict import Holds, Violated
 from ..reports.model import Size
+from .exit_codes import UsageError
+from .files import ScenarioFileError, read_scenario
 from .progress import Progress, Silent
+from .repetition import Rate, repeat
 from .run import Result, run
 from .scenario import Scenario
 from .shrink import shrink, size_of
 from .strategies import Drawing, scenario_of
 from .strategies.templates import SHARES
-from .subject import Subject
+from .subject import Subject, closing
+from .subject_names import subject_called
 from .subjects.simulated import SimulatedSubject
 
 FORMAT = "cutproof-defects/1"
-
+replace = msgspec.structs.replace
 
 HINTS: dict[str, tuple[str, ...]] = {
     "A05": ("slow-restore",),
@@ -63,6 +72,8 @@ class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
     difference: str = ""
     violated_instead: list[str] = []
     """of one that was missed: other invariants that were violated where it ran"""
+    rate: Rate | None = None
+    """on another subject than the simulated one: in how many runs of its scenario it showed"""
     scenario: Scenario | None = None
     """shrunk; kept by whoever asked, not part of the JSON"""
 
@@ -77,6 +88,23 @@ class DefectsReport(msgspec.Struct, kw_only=True):
     interrupted: bool = False
 
 
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """Where defects are hunted, and where what was found has to show."""
+
+    seed: int = 0
+    scenarios: int = 400
+    """drawn at most, for each"""
+    subject: str = "simulated"
+    runs: int = 10
+    """of each scenario, on another subject than the simulated one"""
+    folder: Path | None = None
+    """scenario files by defect (ID.json), instead of a hunt"""
+
+    @property
+    def elsewhere(self) -> bool:
+        return self.subject != "simulated"
+
+
 class Named(msgspec.Struct, frozen=True, kw_only=True):
     """A defect as the hunt needs it: its id, the bug it is modelled on, what it must violate."""
 
@@ -86,21 +114,22 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_defects(
-    wanted: Sequence[Named], *, seed: int, scenarios: int, workers: int | None = None, progress: Progress | None = None
+    wanted: Sequence[Named], field: Field, *, workers: int | None = None, progress: Progress | None = None
 ) -> Iterator[DefectRun]:
     """Hunt every defect, some at a time; results come as they are found."""
     progress = progress or Silent()
-    progress.step("hunting defects", len(wanted))
-    workers = min(workers or os.cpu_count() or 1, len(wanted))
+    progress.step("running defects" if field.elsewhere or field.folder else "hunting defects", len(wanted))
+    cores = os.cpu_count() or 1
+    workers = min(workers or (min(2, cores) if field.elsewhere else cores), len(wanted))
     if workers <= 1:
         for done, defect in enumerate(wanted, start=1):
-            yield hunt(defect, seed, scenarios)
+            yield run_defect(defect, field)
             progress.advance(done, defect.id)
         return
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
     try:
-        futures: list[Future[DefectRun]] = [pool.submit(hunt, defect, seed, scenarios) for defect in wanted]
+        futures: list[Future[DefectRun]] = [pool.submit(run_defect, defect, field) for defect in wanted]
         for done, future in enumerate(as_completed(futures), start=1):
             result = future.result()
             progress.advance(done, result.id)
@@ -111,6 +140,87 @@ def run_defects(
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_defect(defect: Named, field: Field) -> DefectRun:
+    """Its scenario, hunted or read, and how it fares where it has to show."""
+    found = hunt(defect, field.seed, field.scenarios) if field.folder is None else read(defect, field.folder)
+    if not field.elsewhere or found.scenario is None:
+        return found
+    with (
+        closing(subject_called(field.subject, defect.id)) as faulty,
+        closing(subject_called(field.subject)) as sound,
+    ):
+        return reproduce(found, found.scenario, faulty, sound, field.runs)
+
+
+def read(defect: Named, folder: Path) -> DefectRun:
+    """The defect by its scenario file, as it shows in virtual time; without a file it is missed.
+
+    Raises UsageError for a file that cannot be read, or was found with another defect.
+    """
+    path = folder / f"{defect.id}.json"
+    began = time.monotonic()
+    missed = DefectRun(
+        id=defect.id,
+        upstream=defect.upstream,
+        reached=False,
+        caught=False,
+        invariant=defect.invariant,
+        scenarios_tried=0,
+        seconds_to_find=0.0,
+    )
+    if not path.is_file():
+        return missed
+    try:
+        scenario = read_scenario(path)
+    except ScenarioFileError as error:
+        raise UsageError(str(error)) from error
+    if scenario.defect not in ("", defect.id):
+        raise UsageError(f"{path} was found with the defect {scenario.defect}, not with {defect.id}")
+    result = run(SimulatedSubject(defect.id), scenario)
+    catch = Catch.of(result, defect.invariant)
+    tasks, records, faults = size_of(scenario)
+    return replace(
+        missed,
+        reached=result.history.defect_reached,
+        caught=catch is not None and catch.holds_without(SimulatedSubject(), scenario),
+        scenarios_tried=1,
+        seconds_to_find=round(time.monotonic() - began, 3),
+        size=Size(tasks=tasks, records=records, faults=faults),
+        difference=catch.difference if catch is not None else "",
+        violated_instead=[] if catch is not None else sorted(result.judgement.violated),
+        scenario=scenario,
+    )
+
+
+def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subject, runs: int) -> DefectRun:
+    """Run its scenario on a subject with the defect, so many times, and once on one without.
+
+    Caught: the wrong code ran and the invariant was violated, at least once, and
+    nothing is violated without the defect.
+    """
+    reached = False
+    instead: dict[str, None] = {}
+
+    def shows(result: Result) -> bool:
+        nonlocal reached
+        reached = reached or result.history.defect_reached
+        instead.update(dict.fromkeys(result.judgement.violated))
+        return Catch.of(result, found.invariant) is not None
+
+    repeated = repeat(faulty, scenario, runs, shows)
+    catch = Catch.of(repeated.result, found.invariant)
+    accused = run(sound, scenario).judgement.violated if catch is not None else {}
+    caught = catch is not None and not accused
+    return replace(
+        found,
+        reached=reached,
+        caught=caught,
+        difference=catch.difference if catch is not None else found.difference,
+        violated_instead=[] if caught else sorted(accused or instead),
+        rate=repeated.rate,
+    )
 
 
 def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:

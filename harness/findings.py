@@ -13,6 +13,8 @@ from concurrent.futures import Future
 
 import msgspec
 
+from ..properties.case import Case
+from ..properties.judge import judge_case
 from ..properties.verdict import INVARIANTS, Violated
 from ..reports.model import Counterexample, CounterexampleView, Size
 from ..reports.rows import side_by_side
@@ -24,14 +26,19 @@ from .known_failures import Cause, KnownFailures
 from .oracle import Oracle, question_of
 from .outcome import Outcome
 from .pool import Pool
+from .repetition import Rate, repeat, violates
 from .run import Result, run
 from .scenario import Scenario
 from .search import Found
 from .shrink import Shrunk, size_of
+from .shrinking import fails_like
 from .story import Neighbour, expected_rows, nearest_passing, tell_case
 from .subject import Subject
-from .worker import fails_like
+from .subject_names import stand_in_for
 
+TELLINGS = 10
+TELLINGS_S = 60.0
+"""how often a counterexample is run again where it may show or not, for its rate, and how long at most"""
 GROUPS_AT_MOST = 12
 """causes that are shrunk and told; more than these are counted"""
 
@@ -141,7 +148,8 @@ class Teller:
         try:
             with self._interruption.open():
                 if shrinking is not None:
-                    self._add(one, shrinking.result().scenario, hasty=False)
+                    shrunk = shrinking.result()
+                    self._add(one, shrunk.scenario, hasty=False, words=_bound_in_words(shrunk))
                     return
         except KeyboardInterrupt:
             self._found.interrupted = True
@@ -152,18 +160,42 @@ class Teller:
         except Exception as error:  # as above; the search's own record of the scenario is kept
             self._found.failures.append(f"{one.invariant} could not be told: {one_line(error)}")
 
-    def _add(self, one: Group, scenario: Scenario, *, hasty: bool) -> None:
-        result = run(self._subject, scenario, timeline=True)
+    def _add(self, one: Group, scenario: Scenario, *, hasty: bool, words: tuple[str, ...] = ()) -> None:
+        result, more = self._again(one, scenario, hasty=hasty)
         verdict = result.judgement.verdicts[one.invariant]
         if not isinstance(verdict, Violated):
             index = self._example(one).index
             self._found.failures.append(f"scenario {index} fails in a search and holds when run again")
             return
-        cause = cause_of(one.invariant, verdict, scenario, result.history, self._subject_name)
-        finding = self._told(one, result, verdict, cause, hasty=hasty)
+        cause = cause_of(one.invariant, verdict, result.scenario, result.history, self._subject_name)
+        finding = self._told(one, result, verdict, cause, hasty=hasty, words=(*words, *more))
         self._by_cause[cause] = _merged(self._by_cause[cause], finding) if cause in self._by_cause else finding
 
-    def _told(self, one: Group, result: Result, verdict: Violated, cause: Cause, *, hasty: bool) -> Finding:
+    def _again(self, one: Group, scenario: Scenario, *, hasty: bool) -> tuple[Result, tuple[str, ...]]:
+        """The run that is told, with its time line, and what is to be said of it.
+
+        In real time what was seen once need not come again; then what was recorded
+        is told.  In virtual time it must come again.
+        """
+        if not self._subject.capabilities.real_time:
+            return run(self._subject, scenario, timeline=True), ()
+        recorded = self._recorded(one)
+        if hasty and recorded is not None:
+            return recorded, ()
+        shows = violates(one.invariant, one.difference)
+        again = repeat(self._subject, scenario, TELLINGS, shows, timeline=True, max_seconds=TELLINGS_S)
+        if again.rate.reproduced or recorded is None:
+            return again.result, (_rate_in_words(again.rate),)
+        return recorded, (f"This run was recorded as it was found. {_rate_in_words(again.rate)}",)
+
+    def _recorded(self, one: Group) -> Result | None:
+        """The example as it was found."""
+        found = self._example(one)
+        return recorded_result(found) if found.history is not None else None
+
+    def _told(
+        self, one: Group, result: Result, verdict: Violated, cause: Cause, *, hasty: bool, words: tuple[str, ...]
+    ) -> Finding:
         """`hasty`: without a neighbour that passes and without PySpark, which take their time."""
         scenario = result.scenario
         confirmed = not hasty and self._confirmed(one, result)
@@ -190,7 +222,7 @@ class Teller:
             invariant=one.invariant,
             difference=one.difference,
             story=story.sentence,
-            paragraphs=story.paragraphs,
+            paragraphs=(*story.paragraphs, *words),
             witness=witness_of(verdict),
             neighbour=neighbour.sentence if neighbour else "",
             scenario=msgspec.json.format(encode_scenario(scenario), indent=1).decode(),
@@ -205,7 +237,14 @@ class Teller:
         return Finding(counterexample=counterexample, view=view, scenario=scenario, confirmed=confirmed)
 
     def _neighbour(self, one: Group, scenario: Scenario) -> Neighbour | None:
-        return nearest_passing(scenario, lambda other: fails_like(self._subject, other, one.invariant, one.difference))
+        """In real time that of the twin in virtual time, if it fails alike: there a run that holds proves nothing."""
+        subject = self._subject
+        if subject.capabilities.real_time:
+            twin = stand_in_for(subject, scenario.defect or None)
+            if twin is None or not fails_like(twin, scenario, one.invariant, one.difference):
+                return None
+            subject = twin
+        return nearest_passing(scenario, lambda other: fails_like(subject, other, one.invariant, one.difference))
 
     def _confirmed(self, one: Group, result: Result) -> bool:
         """Whether PySpark judged the scenario that was found, and the shrunk one, as the quick checker did."""
@@ -222,6 +261,24 @@ class Teller:
         for _, words in examined.disagreements:
             self._found.failures.append(f"the two judges disagree about {one.invariant}'s shrunk case: {words}")
         return not disagreements
+
+
+def recorded_result(outcome: Outcome) -> Result:
+    """What a search recorded of a failure, judged again without being run again."""
+    if outcome.history is None:
+        raise ValueError(f"the history of scenario {outcome.index} was not kept")
+    case = Case(outcome.scenario.workload, outcome.scenario.topology, outcome.history)
+    return Result(outcome.scenario, case, judge_case(case), outcome.run_s, outcome.judge_s)
+
+
+def _rate_in_words(rate: Rate) -> str:
+    return f"How surely it comes: violated in {rate} runs of this scenario."
+
+
+def _bound_in_words(shrunk: Shrunk) -> tuple[str, ...]:
+    if not shrunk.early:
+        return ()
+    return (f"Shrinking was stopped after {shrunk.runs} runs; a smaller case may exist.",)
 
 
 def witness_of(verdict: Violated) -> str:

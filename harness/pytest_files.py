@@ -20,8 +20,8 @@ from .files import ScenarioFileError, read_scenario
 from .pytest_verifier import Failure, ScenarioViolated, TestResult, verifier_of
 from .replay import Replayed, replay, view_of
 from .story_text import story_text
-from .subject import SubjectFailed
-from .subject_names import subject_called
+from .subject import SubjectFailed, closing
+from .subject_names import BUILT, subject_called
 
 HOLDS = "holds"
 
@@ -41,8 +41,9 @@ class ScenarioItem(pytest.Item):
         scenario = read_scenario(self.path)
         name = str(self.config.getoption("--cutproof-subject"))
         wanted = scenario.expects if scenario.expects not in ("", HOLDS) else ""
-        planted = scenario.defect if wanted and name == "simulated" else None
-        replayed = replay(subject_called(name, planted), scenario)
+        planted = scenario.defect if wanted and name in BUILT else None
+        with closing(subject_called(name, planted)) as subject:
+            replayed = replay(subject, scenario)
         command = _command(self.path, name)
         verifier_of(self.config).add(_result(self.nodeid, name, replayed, command))
         if wanted and planted:

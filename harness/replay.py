@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ..properties.case import Case
@@ -12,7 +14,7 @@ from ..reports.rows import side_by_side
 from .files import digest, encode_scenario
 from .findings import witness_of
 from .outcome import outcome_of
-from .run import run
+from .repetition import Rate, Repeated, repeat, violates_alike
 from .scenario import Scenario
 from .shrink import size_of
 from .story import Story, expected_rows, tell_case
@@ -28,16 +30,35 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     story: Story
     trace_sha256: str
     """of the canonically encoded history, time line included: all that happened, in order"""
+    rate: Rate = Rate()
+    """how many of the runs were violated; told is the first of them"""
+
+    @property
+    def rate_in_words(self) -> str:
+        """How often, and by what, in one line."""
+        words = f"violated in {self.rate} run{'s' if self.rate.runs != 1 else ''}"
+        cause = next((f"{name}: {verdict.difference}" for name, verdict in self.judgement.violated.items()), "")
+        return f"{words} ({cause})" if cause else words
 
 
-def replay(subject: Subject, scenario: Scenario) -> Replayed:
-    result = run(subject, scenario, timeline=True)
+def replay(
+    subject: Subject, scenario: Scenario, *, runs: int = 1, on_run: Callable[[int], None] | None = None
+) -> Replayed:
+    """Run the scenario so many times; told is the first run that is violated, or the first of all.
+
+    Violated counts what is violated as the scenario expects, or as the first
+    run that violates anything.
+    """
+    shows = violates_alike(scenario.expects)
+    repeated: Repeated = repeat(subject, scenario, runs, shows, timeline=True, on_run=on_run)
+    result = repeated.result
     return Replayed(
         scenario=scenario,
         history=result.history,
         judgement=result.judgement,
         story=tell_case(scenario, result.case, result.judgement.verdicts),
         trace_sha256=digest(result.history),
+        rate=repeated.rate,
     )
 
 

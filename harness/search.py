@@ -77,8 +77,11 @@ class Search:
         progress: Progress | None = None,
         on_outcome: Callable[[Outcome], None] | None = None,
         interruption: Interruption | None = None,
+        chunk: int = CHUNK,
     ) -> None:
+        """`chunk`: how many scenarios a worker takes at a time; one, where each takes seconds."""
         self._pool = pool
+        self._chunk = chunk
         self._oracle = oracle
         self._budget = budget
         self._folder = folder
@@ -95,6 +98,8 @@ class Search:
         self._up: Future[None] = Future()
         """done once the oracle is up, or has failed to come up"""
         self._began = 0.0
+        self._ended = False
+        """no more can be run: the environment failed, or the subject"""
 
     def run(self) -> Found:
         """Search until the budget is spent; whatever ends it sooner, what was done so far is found."""
@@ -139,7 +144,7 @@ class Search:
 
     def _feed(self) -> None:
         while len(self._running) < AHEAD * self._pool.workers and self._next < self._budget.scenarios:
-            first, end = self._next, min(self._next + CHUNK, self._budget.scenarios)
+            first, end = self._next, min(self._next + self._chunk, self._budget.scenarios)
             with self._interruption.open():
                 future = self._pool.chunk(first, end)
             self._running[future] = first
@@ -148,7 +153,7 @@ class Search:
     def _over(self) -> bool:
         budget = self._budget
         late = budget.seconds is not None and time.perf_counter() - self._began >= budget.seconds
-        return late or (budget.stop_at_first and bool(self._found.failing))
+        return self._ended or late or (budget.stop_at_first and bool(self._found.failing))
 
     def _take(self, chunk: Chunk) -> None:
         found = self._found
@@ -157,6 +162,8 @@ class Search:
         for undriven in chunk.undriven:
             found.tally.undriven += 1
             found.failures.append(f"scenario {undriven.index} could not be run: {undriven.reason}")
+        if chunk.ended:
+            self._end(chunk)
         self._store(chunk)
         for outcome, question in zip(chunk.outcomes, chunk.questions, strict=True):
             found.tally.add(outcome)
@@ -168,6 +175,15 @@ class Search:
             if self._on_outcome is not None:
                 self._on_outcome(outcome)
         self._progress.advance(found.tally.run, f"{found.tally.violated} violated" if found.tally.violated else "")
+
+    def _end(self, chunk: Chunk) -> None:
+        """Told once, however many workers say so; what has not begun does not begin."""
+        self._ended = True
+        failures = self._found.failures
+        if not chunk.undriven and not any(told.endswith(chunk.ended) for told in failures):
+            failures.append(chunk.ended)
+        for future in [future for future in self._running if future.cancel()]:
+            del self._running[future]
 
     def _store(self, chunk: Chunk) -> None:
         """Into the run folder, as long as it can be written to."""

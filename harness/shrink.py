@@ -5,11 +5,13 @@ way: first whole things go (faults, commands, deviations, operators, splits,
 chunks of records), then what is left gets plainer (parallelism, engine,
 operators, values, times).  It needs no memory of how the scenario was drawn,
 so it serves files and recorded failures alike; it is deterministic, and
-bounded in runs.
+bounded in runs, and in seconds where they count.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -32,6 +34,8 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario
     runs: int
     """how many smaller scenarios were tried"""
+    early: bool = False
+    """a bound ended it: there may be smaller ones"""
 
 
 def size_of(scenario: Scenario) -> tuple[int, int, int]:
@@ -40,20 +44,28 @@ def size_of(scenario: Scenario) -> tuple[int, int, int]:
     return tasks, scenario.workload.records(), len(scenario.faults)
 
 
-def shrink(scenario: Scenario, still_fails: StillFails, *, max_runs: int = MAX_RUNS) -> Shrunk:
-    """The smallest scenario found that still fails; the given one when none smaller does."""
-    search = _Search(scenario, still_fails, max_runs)
+def shrink(
+    scenario: Scenario, still_fails: StillFails, *, max_runs: int = MAX_RUNS, max_seconds: float | None = None
+) -> Shrunk:
+    """The smallest scenario found that still fails; the given one when none smaller does.
+
+    `max_seconds` bounds what runs cost where they take real time; without it the
+    result is a function of the scenario and of what fails.
+    """
+    search = _Search(scenario, still_fails, max_runs, max_seconds)
     while search.round():
         pass
-    return Shrunk(scenario=search.best, runs=search.runs)
+    return Shrunk(scenario=search.best, runs=search.runs, early=search.early)
 
 
 class _Search:
     """The best scenario so far, and the tries that are left."""
 
-    def __init__(self, scenario: Scenario, still_fails: StillFails, max_runs: int) -> None:
+    def __init__(self, scenario: Scenario, still_fails: StillFails, max_runs: int, max_seconds: float | None) -> None:
         self.best = scenario
         self.runs = 0
+        self.early = False
+        self._deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
         self._still_fails = still_fails
         self._max_runs = max_runs
         self._tried: set[bytes] = set()
@@ -77,14 +89,23 @@ class _Search:
         self._try_each(_plainer_records)
         self._try_each(_plainer_triggers)
         self._try_each(_plainer_fields)
-        return self.best != before and self.runs < self._max_runs
+        if self.best == before:
+            return False
+        self.early = self.early or self._spent()
+        return not self._spent()
+
+    def _spent(self) -> bool:
+        return self.runs >= self._max_runs or time.monotonic() >= self._deadline
 
     def accept(self, candidate: Scenario | None) -> bool:
         """Keep the candidate when it is valid, new, and still fails."""
-        if candidate is None or self.runs >= self._max_runs:
+        if candidate is None:
             return False
         key = msgspec.msgpack.encode(candidate)
         if key in self._tried or next(problems_of(candidate), None) is not None:
+            return False
+        if self._spent():
+            self.early = True
             return False
         self._tried.add(key)
         self.runs += 1

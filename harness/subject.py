@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -51,6 +53,15 @@ def close(subject: Subject) -> None:
     """Have a subject let go of what it holds, if it holds anything."""
     if isinstance(subject, Closable):
         subject.close()
+
+
+@contextlib.contextmanager
+def closing(subject: Subject) -> Iterator[Subject]:
+    """The subject, closed at the end, however that comes."""
+    try:
+        yield subject
+    finally:
+        close(subject)
 
 
 class SubjectFailed(Exception):

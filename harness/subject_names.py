@@ -10,29 +10,45 @@ from .config import nearest
 from .exit_codes import UsageError
 from .subject import Subject
 
-BUILT = ("simulated",)
-LATER = {"processes": "the reference engine as operating system processes is not built yet"}
+BUILT = ("simulated", "processes")
 _METHODS = ("name", "capabilities", "run")
 
 
 def subject_called(name: str, defect: str | None = None) -> Subject:
-    """`simulated`, or package.module:NAME: a Subject, or what makes one when called without arguments.
+    """`simulated`, `processes`, or package.module:NAME: a Subject, or what makes one when called without arguments.
 
     A defect is planted in the reference engine only; another engine has its own.
+    Whoever calls this closes what it gets (`subject.close`).
     """
-    if name in LATER:
-        raise UsageError(f"{LATER[name]}; there are: {', '.join(BUILT)}, and package.module:NAME of your own")
+    if defect and name in BUILT:
+        check_defect(defect)
     if name == "simulated":
         from .subjects.simulated import SimulatedSubject
 
-        if defect:
-            check_defect(defect)
         return SimulatedSubject(defect)
+    if name == "processes":
+        from .subjects.processes import ProcessesSubject
+
+        return ProcessesSubject(defect)
     if ":" not in name:
         raise UsageError(f"there is no subject {name!r}{nearest(name, BUILT)}; your own is named package.module:NAME")
     if defect:
         raise UsageError("--defect plants a defect in the reference engine; it does not go with a subject of your own")
     return _loaded(name)
+
+
+def name_of(subject: Subject) -> str:
+    """What a subject is called on a command line: package.module:NAME of its class."""
+    kind = type(subject)
+    for name in BUILT:
+        if kind.__module__.endswith(f".subjects.{name}"):
+            return name
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def stand_in_for(subject: Subject, defect: str | None) -> Subject | None:
+    """The same engine in virtual time, where the subject is one in real time that has such a twin."""
+    return subject_called("simulated", defect) if name_of(subject) == "processes" else None
 
 
 def check_defect(defect: str) -> None:

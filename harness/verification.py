@@ -16,12 +16,13 @@ from .examples import Example
 from .exit_codes import UsageError
 from .inputs import LoadedWorkload
 from .oracle import Oracle
-from .profiles import PROFILES, Profile
+from .profiles import profile_called
 from .progress import Progress
 from .search import Budget
 from .store import RunFolder
 from .strategies import Drawing
-from .subject import Subject
+from .subject import Subject, closing
+from .subject_names import name_of, subject_called
 from .worker import Plan
 from .workloads import find
 
@@ -44,6 +45,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     stop_at_first: bool = False
     keep_histories: bool = False
     max_faults: int | None = None
+    real_time: bool = False
+    """the subject's scenarios cost seconds, so that the profile is another"""
+    workers: int | None = None
 
 
 def verify(
@@ -60,6 +64,7 @@ def verify(
     stop_at_first: bool = False,
     out: Path | str | None = None,
     known: Path | str | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
     oracle: Oracle | None = None,
 ) -> Verified:
@@ -80,6 +85,8 @@ def verify(
         workload=loaded_workload(workload, topology),
         stop_at_first=stop_at_first,
         max_faults=max_faults,
+        real_time=is_in_real_time(subject, defect),
+        workers=workers,
     )
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(RunFolder(Path(out))) if out is not None else None
@@ -93,10 +100,12 @@ def verify(
         )
 
 
-def name_of(subject: Subject) -> str:
-    """What a subject is called on a command line: package.module:NAME of its class."""
-    kind = type(subject)
-    return "simulated" if kind.__module__.endswith(".subjects.simulated") else f"{kind.__module__}:{kind.__qualname__}"
+def is_in_real_time(subject: Subject | str, defect: str | None = None) -> bool:
+    """Whether a subject's scenarios cost seconds; one that is named is made, asked and closed."""
+    if not isinstance(subject, str):
+        return subject.capabilities.real_time
+    with closing(subject_called(subject, defect)) as made:
+        return made.capabilities.real_time
 
 
 def loaded_workload(workload: Workload | str | None, topology: Topology | None = None) -> LoadedWorkload | None:
@@ -115,17 +124,17 @@ def campaign_of(request: Request) -> Campaign:
     """The campaign that a request means."""
     from .. import __version__
 
-    profile = profile_called(request.profile)
+    profile = profile_called(request.profile, real_time=request.real_time)
     default = profile.scenarios if request.seconds is None else UNBOUNDED
     budget = Budget(
         scenarios=request.scenarios or default, seconds=request.seconds, stop_at_first=request.stop_at_first
     )
-    return Campaign(plan=plan_of(request), budget=budget, profile=profile, version=__version__)
+    return Campaign(plan=plan_of(request), budget=budget, profile=profile, version=__version__, workers=request.workers)
 
 
 def plan_of(request: Request) -> Plan:
     """What its scenarios are drawn from: the profile's sizes, and the workload where one is given."""
-    profile = profile_called(request.profile)
+    profile = profile_called(request.profile, real_time=request.real_time)
     return Plan(
         subject=request.subject,
         defect=request.defect,
@@ -134,12 +143,6 @@ def plan_of(request: Request) -> Plan:
         seed=request.seed,
         keep_histories=request.keep_histories,
     )
-
-
-def profile_called(name: str) -> Profile:
-    if name not in PROFILES:
-        raise UsageError(f"there is no profile {name!r}; there are: {', '.join(PROFILES)}")
-    return PROFILES[name]
 
 
 def drawn_seed() -> int:

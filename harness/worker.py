@@ -7,6 +7,7 @@ them where they are needed costs less than unpickling.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import threading
@@ -18,16 +19,18 @@ from pathlib import Path
 
 import msgspec
 
+from .exit_codes import CutproofError, HarnessFailed, one_line
 from .inputs import LoadedWorkload
 from .oracle import question_of
 from .outcome import Outcome, outcome_of
 from .run import run
 from .scenario import Scenario
-from .shrink import MAX_RUNS, Shrunk, shrink
+from .shrink import Shrunk
+from .shrinking import shrink_in_real_time, shrink_on
 from .slices import first_slice, sliced
 from .strategies import Drawing, scenario_of
-from .subject import Capabilities, Subject
-from .subject_names import subject_called
+from .subject import Capabilities, Subject, SubjectFailed, close
+from .subject_names import stand_in_for, subject_called
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +60,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     questions: list[bytes] = []
     """one for each outcome"""
     undriven: list[Undriven] = []
+    ended: str = ""
+    """why no more can be run, in one line: the environment failed, or the subject cannot be driven at all"""
 
 
 class Stopped(Exception):
@@ -73,18 +78,21 @@ class Worker:
         self._stopped = stopped
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
+        self._ended = ""
 
     def chunk(self, first: int, end: int) -> Chunk:
         """Scenarios `first` to `end` - 1 of the plan's seed."""
         chunk = Chunk(outcomes=[], questions=[], undriven=[])
         for index in range(first, end):
+            if self._ended:
+                break
             self._go_on()
             began = time.perf_counter()
             scenario = self._draw(self._plan.seed, index)
             if self._plan.defect:
                 scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
             self._one(chunk, index, scenario, time.perf_counter() - began)
-        return chunk
+        return msgspec.structs.replace(chunk, ended=self._ended)
 
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
         try:
@@ -98,22 +106,25 @@ class Worker:
                 seconds=(draw_s, result.run_s, result.judge_s),
             )
             question = question_of(result)
+        except CutproofError as error:  # of the environment: the next scenario would fare no better
+            self._ended = one_line(error)
+            return
+        except SubjectFailed as error:
+            self._ended = " ".join(str(error).split())
+            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=self._ended))
+            return
         except Exception as error:  # the subject or a checker broke: reported as the harness's failure
             chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=_where(error)))
             return
         chunk.outcomes.append(outcome)
         chunk.questions.append(question)
 
-    def shrink(self, scenario: Scenario, invariant: str, difference: str, max_runs: int = MAX_RUNS) -> Shrunk:
-        """Smaller, and no other invariant violated than already is: a workload that lost what gave it
-        one right answer must not pass for a smaller case of the same bug."""
-        among = frozenset(run(self.subject, scenario).judgement.violated)
-
-        def still_fails(smaller: Scenario) -> bool:
-            self._go_on()
-            return fails_like(self.subject, smaller, invariant, difference, among=among)
-
-        return shrink(scenario, still_fails, max_runs=max_runs)
+    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
+        """The scenario made smaller, for as long as it fails in the same way."""
+        if not self.subject.capabilities.real_time:
+            return shrink_on(self.subject, scenario, invariant, difference, go_on=self._go_on)
+        stand_in = stand_in_for(self.subject, self._plan.defect)
+        return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference, go_on=self._go_on)
 
     def _go_on(self) -> None:
         if self._stopped is not None and self._stopped.is_set():
@@ -128,19 +139,6 @@ def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scena
     first = first_slice(plan.loaded)
     drawing = msgspec.structs.replace(drawing, workload=first.workload, topology=first.topology)
     return sliced(scenario_of(drawing), plan.loaded)
-
-
-def fails_like(
-    subject: Subject, scenario: Scenario, invariant: str, difference: str, *, among: frozenset[str] | None = None
-) -> bool:
-    """Whether the scenario violates the invariant by the same kind of difference, and none but `among`."""
-    try:
-        violated = run(subject, scenario).judgement.violated
-    except Exception:  # a smaller scenario that breaks the subject is another failure, not this one
-        return False
-    if invariant not in violated or (among is not None and not among.issuperset(violated)):
-        return False
-    return violated[invariant].difference == difference
 
 
 def _where(error: Exception) -> str:
@@ -158,10 +156,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def start(plan: Plan, stopped: Event) -> None:
-    """Make this process a worker; it lives no longer than its parent."""
+    """Make this process a worker; it lives no longer than its parent, and closes its subject when it ends."""
     global _worker
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     _worker = Worker(plan, stopped=stopped)
+    atexit.register(close, _worker.subject)
 
 
 def _die_with_the_parent() -> None:
@@ -177,5 +176,9 @@ def chunk(first: int, end: int) -> bytes:
 
 
 def shrunk(scenario: Scenario, invariant: str, difference: str) -> Shrunk:
+    """What goes wrong goes back as an error that any process can read."""
     assert _worker is not None
-    return _worker.shrink(scenario, invariant, difference)
+    try:
+        return _worker.shrink(scenario, invariant, difference)
+    except CutproofError as error:
+        raise HarnessFailed(one_line(error)) from None

@@ -6,25 +6,32 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..exit_codes import ExitCode, UsageError, one_line
-from ..subject_names import check_defect
+import msgspec
+
+from ..exit_codes import CutproofError, ExitCode, UsageError, one_line
+from ..subject_names import BUILT, check_defect
 from .options import count, progress_of, seed
 from .output import Output
 
 if TYPE_CHECKING:
-    from ..defects_run import DefectRun, Named
+    from ..defects_run import DefectRun, Field, Named
 
 DESCRIPTION = """\
 The planted defects: deliberately wrong variants of single decisions of the reference
 engine, each modelled on a real bug. `list` names them. `run` demands that they are
 caught: the invariant named beforehand is violated, the wrong code itself ran, and the
-same scenario holds and is exercised on the unmodified engine."""
+same scenario holds and is exercised on the unmodified engine.
+
+With `--subject processes` a defect's scenario, found in virtual time or taken from
+a folder, steers real processes some times, and the rate at which it shows is told."""
 
 EXAMPLES = """\
 examples:
   cutproof defects list
   cutproof defects run A01 E03
   cutproof defects run --all --json
+  cutproof defects run A01 --subject processes --runs 10
+  cutproof defects run --all --subject processes --scenarios tests/corpus
 
 exit codes of run: 0 all were caught, 3 some were not reached or not caught, 2 no such defect"""
 
@@ -34,8 +41,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ids", metavar="ID", nargs="*", help="the defects to run")
     parser.add_argument("--all", action="store_true", help="run every one")
     parser.add_argument(
-        "--scenarios", metavar="N", type=count, default=400, help="draw at most N scenarios for each (400)"
+        "--scenarios",
+        metavar="N|DIR",
+        type=_count_or_folder,
+        default=400,
+        help="draw at most N scenarios for each (400), or take those of a folder, each called ID.json",
     )
+    parser.add_argument(
+        "--subject",
+        metavar="NAME",
+        default="simulated",
+        help=f"where what is found has to show: {' or '.join(BUILT)} (simulated)",
+    )
+    parser.add_argument(
+        "--runs", metavar="N", type=count, default=10, help="run each scenario N times on processes, for its rate (10)"
+    )
+    parser.add_argument("--workers", metavar="N", type=count, help="defects that are run side by side")
     parser.add_argument("--seed", metavar="S", type=seed, default=0, help="draw from this seed (0)")
     parser.add_argument("--out", metavar="DIR", type=Path, help="keep the shrunk scenario of each that is caught here")
 
@@ -57,21 +78,21 @@ def _list(output: Output) -> ExitCode:
 
 
 def _run(options: argparse.Namespace, output: Output) -> ExitCode:
-    wanted = _wanted(options)
+    wanted, field = _wanted(options), _field(options)
     found: list[DefectRun] = []
     interrupted, failed = False, None
     with progress_of(options) as progress:
         from ..defects_run import report_of, run_defects
 
         try:
-            for run in run_defects(wanted, seed=options.seed, scenarios=options.scenarios, progress=progress):
+            for run in run_defects(wanted, field, workers=options.workers, progress=progress):
                 found.append(run)
         except KeyboardInterrupt:
             interrupted = True
         except Exception as error:  # of one hunt: what the others found is told all the same
             failed = error
     report = report_of(found, interrupted=interrupted)
-    _tell(found, output)
+    _tell(found, output, rates=field.elsewhere)
     if options.out is not None:
         _keep(found, options.out)
         output.say(f"scenarios kept in {options.out}")
@@ -79,10 +100,33 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
     if interrupted:
         output.complain("interrupted; what was done so far is told")
         return ExitCode.INTERRUPTED
+    if isinstance(failed, CutproofError):  # of the environment, or a file that cannot be read
+        output.complain(one_line(failed))
+        return failed.exit_code
     if failed is not None:
         output.complain(f"a hunt failed: {one_line(failed)}")
         return ExitCode.HARNESS_FAILED
     return ExitCode.FELL_SHORT if report.missed else ExitCode.HELD
+
+
+def _field(options: argparse.Namespace) -> Field:
+    from ..defects_run import Field
+
+    if options.subject not in BUILT:
+        raise UsageError(f"a defect is planted in the reference engine: --subject {' or '.join(BUILT)}")
+    field = Field(seed=options.seed, subject=options.subject, runs=options.runs)
+    if isinstance(options.scenarios, Path):
+        return msgspec.structs.replace(field, folder=options.scenarios)
+    return msgspec.structs.replace(field, scenarios=options.scenarios)
+
+
+def _count_or_folder(text: str) -> int | Path:
+    """A whole number, or the folder of that name."""
+    if text.strip().isdecimal():
+        return count(text)
+    if Path(text).is_dir():
+        return Path(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number of 1 or more nor a folder")
 
 
 def _wanted(options: argparse.Namespace) -> list[Named]:
@@ -97,7 +141,7 @@ def _wanted(options: argparse.Namespace) -> list[Named]:
     return [Named(id=name, upstream=DEFECTS[name].upstream, invariant=DEFECTS[name].invariant) for name in names]
 
 
-def _tell(found: list[DefectRun], output: Output) -> None:
+def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
     rows = [
         (
             run.id,
@@ -105,11 +149,13 @@ def _tell(found: list[DefectRun], output: Output) -> None:
             run.invariant,
             "caught" if run.caught else "MISSED" if run.reached else "NOT REACHED",
             run.scenarios_tried,
+            *([f"{run.rate} runs" if run.rate is not None else ""] if rates else []),
             _size(run) if run.caught else ", ".join(run.violated_instead),
         )
         for run in sorted(found, key=lambda run: run.id)
     ]
-    output.table(("id", "upstream", "violates", "", "scenarios", "shrunk to, or violated instead"), rows)
+    heads = ("id", "upstream", "violates", "", "scenarios", *(("shown in",) if rates else ()))
+    output.table((*heads, "shrunk to, or violated instead"), rows)
     caught = sum(run.caught for run in found)
     output.say(f"{caught} caught, {len(found) - caught} missed")
 

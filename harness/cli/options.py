@@ -73,8 +73,9 @@ def add_subject(parser: argparse._ActionsContainer) -> None:
         "--subject",
         metavar="NAME",
         default="simulated",
-        help="the engine: `simulated` (the reference engine in virtual time), or package.module:NAME of your own, "
-        "a Subject or something that makes one when called (default: simulated)",
+        help="the engine: `simulated` (the reference engine in virtual time), `processes` (the same as operating "
+        "system processes), or package.module:NAME of your own, a Subject or something that makes one when called "
+        "(default: simulated)",
     )
     parser.add_argument(
         "--defect", metavar="ID", help="plant a known defect in the engine first; `cutproof defects list` names them"

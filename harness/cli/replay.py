@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode
-from ..subject_names import subject_called
+from ..subject import closing
+from ..subject_names import BUILT, subject_called
 from .confirm import add_quick, ask, begin, exit_code
 from .keep import keep_run
-from .options import add_subject, progress_of
+from .options import add_subject, count, progress_of
 from .output import Output
 from .tell import tell_events, tell_rows, tell_verdicts
 
@@ -25,7 +26,8 @@ DESCRIPTION = """\
 Runs one scenario file again and tells what happened: what ran, what was hit, where
 the cut lay, what was committed, what was expected, and the verdicts. A run is a
 function of its scenario: `--json` has trace_sha256, a digest of everything that
-happened in order, and it is the same every time.
+happened in order, and it is the same every time. On real processes it is not, and
+what depends on a race may show or not: `--runs` says how often it does.
 
 A file that was found with a planted defect names it, and is replayed with it."""
 
@@ -34,6 +36,7 @@ examples:
   cutproof replay out/latest/counterexamples/ID.json
   cutproof replay tests/kept.cutproof.json --subject my.engine:Engine
   cutproof replay ID.json --defect none     the same scenario on the unmodified engine
+  cutproof replay ID.json --subject processes --runs 10
 
 exit codes: 0 held, 1 violated, 2 no such file or none that can be read, 4 the harness failed"""
 
@@ -41,6 +44,9 @@ exit codes: 0 held, 1 violated, 2 no such file or none that can be read, 4 the h
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", metavar="SCENARIO.json", type=Path, help="a scenario file, one's own or a run's")
     add_subject(parser)
+    parser.add_argument(
+        "--runs", metavar="N", type=count, default=1, help="run it so many times, and say how many were violated (1)"
+    )
     parser.add_argument("--story", action="store_true", help="the story event by event, not only its main points")
     parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario, history and a report here")
     add_quick(parser)
@@ -52,11 +58,11 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ..store import write_report
 
     scenario = read_scenario(options.scenario)
-    subject = subject_called(options.subject, _defect(options, scenario))
-    oracle = begin(options)
-    with progress_of(options) as progress:
-        progress.step(f"replaying {options.scenario.name}")
-        replayed = replay(subject, scenario)
+    with closing(subject_called(options.subject, _defect(options, scenario))) as subject:
+        oracle = begin(options)
+        with progress_of(options) as progress:
+            progress.step(f"replaying {options.scenario.name}", options.runs if options.runs > 1 else None)
+            replayed = replay(subject, scenario, runs=options.runs, on_run=progress.advance)
     _tell(replayed, output, every_event=options.story)
     with progress_of(options) as progress:
         disagreements = ask(oracle, scenario, replayed.history, replayed.judgement, progress)
@@ -72,9 +78,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 def _command(options: argparse.Namespace) -> str:
     """The command line that runs the same again."""
     words = ["cutproof", "replay", str(options.scenario)]
-    for name, default in (("subject", "simulated"), ("defect", None)):
+    for name, default in (("subject", "simulated"), ("defect", None), ("runs", 1)):
         value = getattr(options, name)
-        words += [f"--{name}", value] if value != default else []
+        words += [f"--{name}", str(value)] if value != default else []
     return shlex.join(words)
 
 
@@ -82,7 +88,7 @@ def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
     """What to plant: what was asked for, else what the file was found with, if the subject has such things."""
     if options.defect is not None:
         return None if options.defect == "none" else str(options.defect)
-    return scenario.defect or None if options.subject == "simulated" else None
+    return scenario.defect or None if options.subject in BUILT else None
 
 
 def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
@@ -100,6 +106,8 @@ def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
         case = Case(scenario.workload, scenario.topology, history)
         tell_rows((expected_rows(case) - case.pending).elements(), history.committed, output)
     output.say()
+    if replayed.rate.runs > 1:
+        output.say(replayed.rate_in_words)
     output.say(f"trace sha256 {replayed.trace_sha256}")
 
 
@@ -114,4 +122,6 @@ def _result(replayed: Replayed, subject: str, path: Path) -> dict[str, object]:
         "verdicts": replayed.judgement.verdicts,
         "story": {"sentence": replayed.story.sentence, "paragraphs": replayed.story.paragraphs},
         "trace_sha256": replayed.trace_sha256,
+        "runs": replayed.rate.runs,
+        "reproduced": replayed.rate.reproduced,
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode
+from ..subject import closing
 from ..subject_names import subject_called
 from .keep import keep_run
 from .options import add_subject, count, duration, progress_of, seed
@@ -33,6 +34,7 @@ counterexamples/, each replayable alone with `cutproof replay`."""
 EXAMPLES = """\
 examples:
   cutproof verify                                    a minute on the reference engine
+  cutproof verify --subject processes --time 5m      the same engine as real processes
   cutproof verify --subject my.engine:Engine --scenarios 200 --seed 7
   cutproof verify --workload list                    what has a name
   cutproof verify --workload two-input-alignment     one of the documents' examples
@@ -51,7 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--profile",
         choices=PROFILES,
         default="default",
-        help="how much, and what has to be shown: smoke (seconds), default (at most a minute on 2 cores), nightly",
+        help="how much, and what has to be shown: smoke (seconds), default (at most a minute on 2 cores; some minutes "
+        "on processes), nightly",
     )
     drawn.add_argument("--scenarios", metavar="N", type=count, help="so many scenarios, in place of the profile's")
     drawn.add_argument("--time", metavar="TIME", type=duration, help="stop drawing after this long: 60s, 5m, 1h")
@@ -75,6 +78,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="show that the judge has teeth on this engine: drop, repeat or alter a committed row, or move a cut, "
         "in recorded histories, and demand that the verdict turns",
     )
+    tested.add_argument(
+        "--workers",
+        metavar="N",
+        type=count,
+        help="scenarios that run side by side (as suits machine and subject)",
+    )
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", metavar="DIR", type=Path, help="the run folder (a new one under out/)")
     kept.add_argument("--keep-histories", action="store_true", help="keep every history, not only those of failures")
@@ -88,19 +97,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    if options.workload == "list":
+        return _list(output)
+    with closing(subject_called(options.subject, options.defect)) as subject:
+        return _run(subject, options, output)
+
+
+def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
     from .. import workloads
     from ..examples import Example
 
-    if options.workload == "list":
-        return _list(output)
-    subject = subject_called(options.subject, options.defect)
     if options.workload is None and options.input is None:
         chosen = None
     else:
         chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
     if isinstance(chosen, Example):
         return _example(chosen, subject, options, output)
-    request = _request(options, chosen)
+    request = _request(options, chosen, subject)
     if options.tamper:
         return _tamper(request, subject, options, output)
     return _verify(request, subject, options, output)
@@ -115,7 +128,7 @@ def _list(output: Output) -> ExitCode:
     return ExitCode.HELD
 
 
-def _request(options: argparse.Namespace, chosen: LoadedWorkload | None) -> Request:
+def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject: Subject) -> Request:
     from ..verification import Request, drawn_seed
 
     return Request(
@@ -128,6 +141,8 @@ def _request(options: argparse.Namespace, chosen: LoadedWorkload | None) -> Requ
         workload=chosen,
         stop_at_first=options.stop_at_first,
         keep_histories=options.keep_histories,
+        real_time=subject.capabilities.real_time,
+        workers=options.workers,
     )
 
 

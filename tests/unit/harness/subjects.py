@@ -40,6 +40,57 @@ class Lossy:
         return msgspec.structs.replace(history, committed=kept)
 
 
+class InRealTime:
+    """As `Lossy`, but no two runs are alike: it loses the row in every second run only, beginning with the first."""
+
+    name = "in real time"
+
+    def __init__(self, every: int = 2, at_most: int = 1_000_000) -> None:
+        self._lossy, self._sound = Lossy(), SimulatedSubject()
+        self._every, self._at_most = every, at_most
+        self.runs = 0
+        self.lost = 0
+        self.closed = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return msgspec.structs.replace(self._sound.capabilities, real_time=True, deviations=False)
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        self.runs += 1
+        sound = self._sound.run(scenario, timeline=timeline)
+        if self.runs % self._every != 1 % self._every or self.lost >= self._at_most:
+            return sound
+        lossy = self._lossy.run(scenario, timeline=timeline)
+        self.lost += lossy.committed != sound.committed
+        return lossy
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Failing:
+    """A subject that runs some scenarios, and then raises an error whenever it is asked."""
+
+    name = "failing"
+
+    def __init__(self, runs: int, error: Exception) -> None:
+        self._engine = SimulatedSubject()
+        self._left, self._error = runs, error
+        self.refused = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return msgspec.structs.replace(self._engine.capabilities, real_time=True, deviations=False)
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        if not self._left:
+            self.refused += 1
+            raise self._error
+        self._left -= 1
+        return self._engine.run(scenario, timeline=timeline)
+
+
 class Broken:
     """A subject that cannot be driven through scenarios with an odd number of records."""
 

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from cutproof.harness.defects_run import HINTS, Catch, DefectRun, Hunter, Named, hunt, report_of, run_defects
+from cutproof.harness.defects_run import (
+    HINTS,
+    Catch,
+    DefectRun,
+    Field,
+    Hunter,
+    Named,
+    hunt,
+    read,
+    report_of,
+    reproduce,
+    run_defects,
+)
+from cutproof.harness.exit_codes import UsageError
+from cutproof.harness.files import write_scenario
+from cutproof.harness.repetition import Rate
 from cutproof.harness.run import run
+from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.history import History
 from cutproof.reference_impl.defects import DEFECTS
 from cutproof.reports.model import Size
 
@@ -59,8 +78,72 @@ def test_the_report_counts_and_leaves_the_scenarios_out(found: DefectRun) -> Non
 
 
 def test_one_worker_hunts_in_this_process() -> None:
-    (run,) = run_defects([LEAK], seed=0, scenarios=60)
+    (run,) = run_defects([LEAK], Field(seed=0, scenarios=60))
     assert run.caught
+
+
+def test_a_scenario_from_a_folder_stands_in_for_the_hunt(found: DefectRun, tmp_path: Path) -> None:
+    assert found.scenario is not None
+    assert not read(LEAK, tmp_path).caught
+    write_scenario(tmp_path / "I06.json", found.scenario)
+    told = read(LEAK, tmp_path)
+    assert (told.caught, told.reached, told.difference, told.size) == (True, True, found.difference, found.size)
+    missed = read(WRONGLY_NAMED, tmp_path)
+    assert not missed.caught
+    assert "no-leaks" in missed.violated_instead
+    (tmp_path / "A01.json").write_bytes((tmp_path / "I06.json").read_bytes())
+    with pytest.raises(UsageError, match="was found with the defect I06, not with A01"):
+        read(Named(id="A01", upstream="", invariant="exactly-once"), tmp_path)
+    (tmp_path / "A01.json").write_text("{")
+    with pytest.raises(UsageError, match="is cut off"):
+        read(Named(id="A01", upstream="", invariant="exactly-once"), tmp_path)
+
+
+class Sometimes(SimulatedSubject):
+    """With its defect in every third run only, beginning with the second."""
+
+    def __init__(self, defect: str) -> None:
+        super().__init__(defect)
+        self.runs = 0
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        self.runs += 1
+        engine = SimulatedSubject(self.defect) if self.runs % 3 == 2 else SimulatedSubject()
+        return engine.run(scenario, timeline=timeline)
+
+
+def test_elsewhere_it_is_caught_if_it_shows_at_all_and_its_rate_is_told(found: DefectRun) -> None:
+    assert found.scenario is not None
+    told = reproduce(found, found.scenario, Sometimes("I06"), SimulatedSubject(), 7)
+    assert (told.caught, told.reached, told.rate) == (True, True, Rate(reproduced=2, runs=7))
+    assert report_of([told]).defects[0]["rate"] == Rate(reproduced=2, runs=7)
+    never = reproduce(found, found.scenario, SimulatedSubject(), SimulatedSubject(), 2)
+    assert (never.caught, never.reached, never.rate) == (False, False, Rate(reproduced=0, runs=2))
+
+
+def test_elsewhere_it_is_not_caught_if_the_sound_engine_is_accused_too(found: DefectRun) -> None:
+    assert found.scenario is not None
+    told = reproduce(found, found.scenario, SimulatedSubject("I06"), SimulatedSubject("I06"), 1)
+    assert not told.caught
+    assert "no-leaks" in told.violated_instead
+
+
+def test_each_scenario_is_run_on_the_subject_that_is_named(
+    found: DefectRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found.scenario is not None
+    write_scenario(tmp_path / "I06.json", found.scenario)
+    made: list[str | None] = []
+
+    def called(name: str, defect: str | None = None) -> SimulatedSubject:
+        assert name == "processes"
+        made.append(defect)
+        return SimulatedSubject(defect)
+
+    monkeypatch.setattr("cutproof.harness.defects_run.subject_called", called)
+    (told,) = run_defects([LEAK], Field(subject="processes", folder=tmp_path, runs=2))
+    assert (told.caught, told.rate) == (True, Rate(reproduced=2, runs=2))
+    assert made == ["I06", None]
 
 
 def test_hints_name_defects_and_templates() -> None:

@@ -11,8 +11,8 @@ from cutproof.faults.plan import CutChannel, KillTask
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.shrink import shrink, size_of
+from cutproof.harness.shrinking import fails_like
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.worker import fails_like
 from cutproof.properties.verdict import Violated
 
 

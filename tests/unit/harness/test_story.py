@@ -12,6 +12,7 @@ from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtPoint, AtTime, I
 from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.replay import replay
 from cutproof.harness.scenario import COMMANDS, Deviation, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.shrinking import fails_like
 from cutproof.harness.story import nearest_passing
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
@@ -25,7 +26,6 @@ from cutproof.harness.words import (
     trigger_in_words,
     workload_in_words,
 )
-from cutproof.harness.worker import fails_like
 
 NOW = AtTime(at_us=1_000)
 

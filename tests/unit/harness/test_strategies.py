@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, find, given, settings
 
-from cutproof.faults.plan import COMMON_KINDS, KINDS, AtPoint, AtTime, InPhase, KillTask, kind_of
+from cutproof.faults.plan import COMMON_KINDS, AtPoint, AtTime, InPhase, KillTask, kind_of
 from cutproof.harness.checks import problems_of
 from cutproof.harness.files import digest
 from cutproof.harness.scenario import COMMANDS, Scenario

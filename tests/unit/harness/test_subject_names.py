@@ -42,7 +42,6 @@ def test_a_class_is_called_and_a_subject_is_taken_as_it_is(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("processes", "is not built yet; there are: simulated"),
         ("simulatd", "there is no subject 'simulatd'; did you mean 'simulated'?"),
         ("no_such_module:Engine", "cannot be imported"),
         ("their_engine:Engin", "has no 'Engin'; did you mean 'Engine'?"),
@@ -55,6 +54,17 @@ def test_a_name_that_leads_nowhere_is_one_line(name: str, says: str) -> None:
     with pytest.raises(UsageError, match=r"^[^\n]*$") as caught:
         subject_called(name)
     assert says in str(caught.value)
+
+
+def test_the_reference_engine_as_processes_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+    module = types.ModuleType("cutproof.harness.subjects.processes")
+    vars(module).update(ProcessesSubject=lambda defect=None: asked.append(defect) or Engine())
+    monkeypatch.setitem(__import__("sys").modules, module.__name__, module)
+    assert subject_called("processes", "A01").name == "mine"
+    assert asked == ["A01"]
+    with pytest.raises(UsageError, match="there is no defect 'Z99'"):
+        subject_called("processes", "Z99")
 
 
 def test_a_defect_is_not_planted_in_another_engine() -> None:

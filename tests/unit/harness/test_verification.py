@@ -11,13 +11,13 @@ from cutproof.harness.exit_codes import ExitCode, UsageError
 from cutproof.harness.oracle import Examined
 from cutproof.harness.profiles import PROFILES
 from cutproof.harness.scenario import Scenario
+from cutproof.harness.subject_names import name_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.verification import (
     UNBOUNDED,
     Request,
     campaign_of,
     loaded_workload,
-    name_of,
     point_latest,
     verify,
 )
