@@ -18,7 +18,7 @@ import msgspec
 from ..core.errors import EngineError
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.transactions import AnyRequest, Done, NoAnswer, Outcome
-from ..wire import Codec, Reader, WireError
+from ..wire import HEADER, VERSION, Codec, Reader, WireError
 from . import entries as e
 from .clock import Clock
 
@@ -290,13 +290,37 @@ class Journal:
 def read_journal(path: Path) -> list[e.AnyEntry]:
     """Every entry of a journal, in the order written; without the last batch, when that is not
     complete.  Raises OSError, and CorruptJournal when it is altered."""
+    data = path.read_bytes()
     reader = Reader(CODEC)
     found: list[e.AnyEntry] = []
     try:
-        for number, batch in enumerate(reader.feed(path.read_bytes())):
+        for number, batch in enumerate(reader.feed(data)):
             if zlib.crc32(batch.entries) != batch.checksum:
                 raise CorruptJournal(f"the journal {path.name} is altered: the checksum of its batch {number} is wrong")
             found += _decoder.decode(batch.entries)
     except (WireError, msgspec.DecodeError, RecursionError) as error:
         raise CorruptJournal(f"the journal {path.name} is altered: {error}") from None
+    if _holds_a_batch(data[len(data) - reader.pending :]):
+        raise CorruptJournal(f"the journal {path.name} is altered: whole batches follow one that is not complete")
     return found
+
+
+def _holds_a_batch(tail: bytes) -> bool:
+    """Whether a whole batch lies behind the beginning of what looks like a torn one: then its length is wrong."""
+    mark = bytes([VERSION])
+    at = tail.find(mark, 1)
+    while 0 < at <= len(tail) - HEADER.size:
+        length = HEADER.unpack_from(tail, at)[1]
+        body = tail[at + HEADER.size : at + HEADER.size + length]
+        if len(body) == length and _is_batch(body):
+            return True
+        at = tail.find(mark, at + 1)
+    return False
+
+
+def _is_batch(body: bytes) -> bool:
+    try:
+        batch = CODEC.decode(body)
+    except WireError:
+        return False
+    return zlib.crc32(batch.entries) == batch.checksum
