@@ -18,6 +18,8 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 import msgspec
 
@@ -127,7 +129,7 @@ def run_defects(
             progress.advance(done, defect.id)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_obey_the_parent)
     try:
         futures: list[Future[DefectRun]] = [pool.submit(run_defect, defect, field) for defect in wanted]
         for done, future in enumerate(as_completed(futures), start=1):
@@ -316,6 +318,11 @@ def report_of(runs: Sequence[DefectRun], *, interrupted: bool = False) -> Defect
     return DefectsReport(defects=rows, caught=count, missed=len(runs) - count, interrupted=interrupted)
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C is the parent's to handle."""
+def _obey_the_parent() -> None:
+    """Ctrl-C is the parent's to handle; whom it terminates lets go of what it holds."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

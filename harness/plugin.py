@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     "the tests say")  # fmt: skip
     group.addoption("--cutproof-seed", metavar="S", type=int, help="draw from this seed (default: 0)")
     group.addoption("--cutproof-subject", metavar="NAME", default="simulated", help="what collected scenario files "
-                    "run on: simulated (default) or package.module:NAME")  # fmt: skip
+                    "run on: simulated (default), processes or package.module:NAME")  # fmt: skip
     group.addoption("--cutproof-out", metavar="DIR", type=Path, help="where run folders are kept (out/pytest)")
     group.addoption("--cutproof-known-failures", metavar="FILE", type=Path, help="failures that are expected until "
                     "a day, each with its reason")  # fmt: skip

@@ -123,7 +123,7 @@ def heat_map(summary: Summary) -> HeatMap:
 def never(summary: Summary) -> tuple[str, ...]:
     """What the run did not reach, each in one sentence."""
     heat = heat_map(summary)
-    unplanned = [kind for kind in KINDS if kind not in summary.faults and kind not in summary.not_tried]
+    unplanned = [kind for kind in KINDS if kind not in summary.faults and f"fault {kind}" not in summary.not_tried]
     unfired = [kind for kind, counts in sorted(summary.faults.items()) if counts.planned and not counts.fired]
     untouched = [
         phase for column, phase in enumerate(heat.phases) if not any(line.cells[column][0] for line in heat.lines)

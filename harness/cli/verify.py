@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..verification import Request
 
 PROFILES = ("smoke", "default", "nightly")
+TAMPERED_IN_REAL_TIME = 30
+"""histories to lie about, where each costs seconds"""
 
 DESCRIPTION = """\
 Draws scenarios (a workload, its layout, an engine configuration, and what goes
@@ -199,7 +201,7 @@ def _tamper(request: Request, subject: Subject, options: argparse.Namespace, out
             subject,
             draw,
             seed=request.seed,
-            scenarios=request.scenarios or SCENARIOS,
+            scenarios=request.scenarios or (TAMPERED_IN_REAL_TIME if request.real_time else SCENARIOS),
             time_s=request.seconds,
             progress=progress,
         )

@@ -192,16 +192,15 @@ def test_only_the_reference_engine_as_processes_has_a_twin() -> None:
 
 
 def test_workers_take_one_scenario_at_a_time() -> None:
-    class Counting(Here):
-        sizes: list[int] = []
+    sizes: list[int] = []
 
+    class Counting(Here):
         def chunk(self, first: int, end: int) -> Future[Encoded]:
-            self.sizes.append(end - first)
+            sizes.append(end - first)
             return super().chunk(first, end)
 
-    pool = Counting(PLAN, InRealTime(at_most=0))
-    Search(pool, Agreeing(), Budget(scenarios=7), chunk=1).run()
-    assert pool.sizes == [1] * 7
+    Search(Counting(PLAN, InRealTime(at_most=0)), Agreeing(), Budget(scenarios=7), chunk=1).run()
+    assert sizes == [1] * 7
 
 
 def test_a_budget_of_seconds_is_kept_however_long_a_scenario_takes() -> None:
