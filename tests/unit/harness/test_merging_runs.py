@@ -18,6 +18,7 @@ from cutproof.properties.history import History
 from cutproof.properties.workload import Count, Map
 from cutproof.reference_impl.core import transactions as t
 from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Journal
 from unit.simulated.worlds import job
@@ -173,3 +174,34 @@ def test_the_journals_of_a_run_become_its_history(name: str, timeline: bool, tmp
     run, history, journals = observed(SCENARIOS[name], tmp_path, timeline)
 
     assert untimed(again(history, run, journals)) == untimed(history)
+
+
+KILLED = "it was killed"
+
+
+def by_kill_9(journals: Sequence[Written], kinds: Sequence[str]) -> list[Written]:
+    """The same run, as it is seen when a kill takes the process: the dead tells nothing of its end, the
+    harness tells that it killed, and the task comes up again in another process."""
+    harness: list[e.Entry] = []
+    found: list[Written] = []
+    for process, _, written in journals:
+        living: list[e.Entry] = []
+        incarnation = 0
+        for entry in written:
+            if isinstance(entry, e.RunEnded) and entry.how == "killed":
+                harness.append(e.Died(entry.stamp, process, incarnation, KILLED, kinds.index("kill-task")))
+                found.append((process, incarnation, living))
+                incarnation, living = incarnation + 1, []
+            elif not (isinstance(entry, e.TaskFailed) and entry.reason == KILLED):
+                living.append(entry)
+        found.append((process, incarnation, living))
+    return [*found, ("killer", 0, harness)]
+
+
+def test_a_run_whose_tasks_were_killed_from_outside_has_the_same_history(tmp_path: Path) -> None:
+    scenario = SCENARIOS["a kill and a cut"]
+    run, history, journals = observed(scenario, tmp_path, timeline=False)
+    killed = by_kill_9(journals, ["kill-task", "cut-channel"])
+    assert sum(len(written) for _, _, written in killed) < sum(len(written) for _, _, written in journals)
+
+    assert untimed(again(history, run, killed)) == untimed(history)
