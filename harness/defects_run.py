@@ -311,9 +311,15 @@ def _shrunk(defect: Named, hunter: Hunter, scenario: Scenario, tried: int, found
 
 
 def report_of(runs: Sequence[DefectRun], *, interrupted: bool = False) -> DefectsReport:
-    """The JSON of interface: in the order of their ids, without the scenarios."""
-    ordered = sorted(runs, key=lambda run: run.id)
-    rows = [{name: getattr(run, name) for name in run.__struct_fields__ if name != "scenario"} for run in ordered]
+    """The JSON of interface: in the order of their ids, without the scenarios, and with a rate where there is one."""
+    rows = [
+        {
+            name: getattr(run, name)
+            for name in run.__struct_fields__
+            if name != "scenario" and (name != "rate" or run.rate is not None)
+        }
+        for run in sorted(runs, key=lambda run: run.id)
+    ]
     count = sum(run.caught for run in runs)
     return DefectsReport(defects=rows, caught=count, missed=len(runs) - count, interrupted=interrupted)
 

@@ -75,7 +75,7 @@ def test_what_was_never_reached_is_said() -> None:
     said = " ".join(never(stories.summary()))
     assert "Planned, but never fired: tear-write." in said
     assert "No fault fired while the job was: deploying." in said
-    assert "The subject cannot do: pause-node." in said
+    assert "The subject cannot do: fault pause-node." in said
     assert "Planned, but never applied: deviation (17)." in said
     assert "raise-in-operator" in said
 
