@@ -152,14 +152,20 @@ def _where(error: Exception) -> str:
 
 
 _worker: Worker | None = None
+_unready = ""
+"""why there is no worker here: the environment failed at once"""
 _encoder = msgspec.msgpack.Encoder()
 
 
 def start(plan: Plan, stopped: Event) -> None:
     """Make this process a worker; it lives no longer than its parent, and closes its subject when it ends."""
-    global _worker
+    global _worker, _unready
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
-    _worker = Worker(plan, stopped=stopped)
+    try:
+        _worker = Worker(plan, stopped=stopped)
+    except CutproofError as error:  # told by whoever is given work: one that dies here tells nothing
+        _unready = one_line(error)
+        return
     atexit.register(close, _worker.subject)
 
 
@@ -171,13 +177,15 @@ def _die_with_the_parent() -> None:
 
 
 def chunk(first: int, end: int) -> bytes:
-    assert _worker is not None
+    if _worker is None:
+        return _encoder.encode(Chunk(ended=_unready))
     return _encoder.encode(_worker.chunk(first, end))
 
 
 def shrunk(scenario: Scenario, invariant: str, difference: str) -> Shrunk:
     """What goes wrong goes back as an error that any process can read."""
-    assert _worker is not None
+    if _worker is None:
+        raise HarnessFailed(_unready)
     try:
         return _worker.shrink(scenario, invariant, difference)
     except CutproofError as error:

@@ -13,7 +13,20 @@ import msgspec
 import pytest
 from scenarios import chain
 
-from cutproof.faults.plan import AtPoint, AtTime, CutChannel, FailCommit, InPhase, KillNode, KillTask, LoseMessage
+from cutproof.faults.plan import (
+    AtPoint,
+    AtTime,
+    CutChannel,
+    FailCommit,
+    InPhase,
+    KillNode,
+    KillTask,
+    LimitChannel,
+    LoseMessage,
+    PauseNode,
+    SliceChannel,
+    TimeoutChannel,
+)
 from cutproof.harness import files
 from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.files import ScenarioFileError, decode_scenario, digest, encode_scenario
@@ -22,6 +35,7 @@ from cutproof.properties.history import History
 
 replace = msgspec.structs.replace
 Fields = dict[str, Any]
+LINK = {"sender": "source-0", "receiver": "map-0"}
 SCHEMA = Path(__file__).parents[3] / "docs" / "scenario.schema.json"
 
 
@@ -145,6 +159,10 @@ def test_what_is_wrong_in_a_scenario_file(change: Callable[[Fields], object], wo
             CutChannel(trigger=AtTime(at_us=1), sender="source-0", receiver="map-1"),
             "there is no channel source-0>map-1",
         ),
+        (PauseNode(trigger=AtTime(at_us=1), node=2, for_us=1), "there is no node 2; the nodes are 0 to 1"),
+        (SliceChannel(trigger=AtTime(at_us=1), **LINK, size=0, for_us=1), "size is 0; it can be 1 to 2147483647 bytes"),
+        (LimitChannel(trigger=AtTime(at_us=1), **LINK, bytes=-1), "bytes is -1; it can be 0 to 2147483647"),
+        (TimeoutChannel(trigger=AtTime(at_us=1), **LINK, after_us=-1), "after_us is -1"),
     ],
 )
 def test_a_fault_that_hits_nothing(changed: Any, words: str) -> None:

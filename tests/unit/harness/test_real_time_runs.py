@@ -283,6 +283,19 @@ def test_each_worker_closes_its_subject_when_it_ends(engine: Path, end: Callable
     assert list(engine.glob("closed-*"))
 
 
+def test_a_worker_whose_environment_fails_at_once_says_so(engine: Path) -> None:
+    (engine / "failing_engine.py").write_text(
+        "from cutproof.harness.exit_codes import HarnessFailed\n\n\ndef make():\n    raise HarnessFailed('no home folder')\n"
+    )
+    pool = Processes(Plan(subject="failing_engine:make", seed=1), 1)
+    try:
+        assert chunk_of(pool.chunk(0, 1).result()).ended == "no home folder"
+        with pytest.raises(HarnessFailed, match="no home folder"):
+            pool.shrink(chain(), "exactly-once", "lost row").result()
+    finally:
+        pool.close()
+
+
 def test_a_campaign_closes_what_it_made(engine: Path) -> None:
     plan = Plan(subject="closing_engine:Engine", seed=1, drawing=Drawing(max_records=20))
     campaign = Campaign(plan=plan, budget=Budget(scenarios=4), profile=PROFILES["smoke"], workers=1)

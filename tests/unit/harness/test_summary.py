@@ -6,7 +6,23 @@ import msgspec
 import pytest
 from scenarios import chain
 
-from cutproof.faults.plan import AtPoint, AtTime, FailCommit, InPhase, KillTask, RaiseInOperator
+from cutproof.faults.plan import (
+    AnyFault,
+    AtPoint,
+    AtTime,
+    FailCommit,
+    InPhase,
+    KillDatabase,
+    KillProxy,
+    KillTask,
+    LimitChannel,
+    PauseNode,
+    PauseTask,
+    RaiseInOperator,
+    ResetChannel,
+    SliceChannel,
+    TimeoutChannel,
+)
 from cutproof.harness.forecast import forecast
 from cutproof.harness.outcome import Outcome, measure, outcome_of
 from cutproof.harness.profiles import PROFILES, Share, falls_short, shortfalls
@@ -137,6 +153,27 @@ def calm(**fields: object) -> Scenario:
 )
 def test_what_can_show_exactly_once(scenario: Scenario, shown: bool) -> None:
     assert ("exactly-once" in can_show(scenario)) is shown
+
+
+LINK = {"sender": "map-0", "receiver": "count-0"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "restores"),
+    [
+        (PauseNode(trigger=AtTime(at_us=3_000), node=0, for_us=30_000), True),
+        (PauseNode(trigger=AtTime(at_us=3_000), node=0, for_us=6_000), False),
+        (PauseTask(trigger=AtTime(at_us=3_000), task="map-0", for_us=6_000), False),
+        (ResetChannel(trigger=AtTime(at_us=3_000), **LINK, for_us=1_000), True),
+        (LimitChannel(trigger=AtTime(at_us=3_000), **LINK, bytes=9), True),
+        (TimeoutChannel(trigger=AtTime(at_us=3_000), **LINK, after_us=1_000), True),
+        (KillProxy(trigger=AtTime(at_us=3_000)), True),
+        (SliceChannel(trigger=AtTime(at_us=3_000), **LINK, size=1, for_us=9_000), False),
+        (KillDatabase(trigger=AtTime(at_us=3_000)), False),
+    ],
+)
+def test_what_surely_makes_the_job_restore(fault: AnyFault, restores: bool) -> None:
+    assert ("exactly-once" in can_show(calm(faults=(fault,)))) is restores
 
 
 def test_what_may_fail_cannot_show_progress() -> None:
