@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..exit_codes import ExitCode, UsageError
+from ..exit_codes import ExitCode, HarnessFailed, UsageError
 from .options import count, progress_of
 from .output import Output
 
 if TYPE_CHECKING:
     from ...properties.spark.check import CheckRequest, CheckResult, Sample
+    from ...properties.spark.sources import PostgresTable
 
 FORMAT = "cutproof-check/1"
 KINDS = {
@@ -27,7 +28,10 @@ DESCRIPTION = """\
 Judges two tables, what was expected against what was committed: any pipeline's
 output, of any engine. Tables are compared as multisets of rows, so nothing
 depends on their order; 10 million rows are fine. CSV, JSON lines, Parquet, and
-Delta where it is installed; a file or a folder of files.
+Delta where it is installed; a file or a folder of files. Or a table in
+PostgreSQL, postgresql://user@host:port/database?table=schema.table, which
+PySpark reads as it is at one moment (a password may stand in the URL, in
+PGPASSWORD or in ~/.pgpass).
 
 It lists what is lost, what is repeated, what nobody expected, and, with a key,
 what differs in value."""
@@ -38,8 +42,9 @@ examples:
   cutproof check --expected a.csv --actual b.csv --key order_id --ignore loaded_at
   cutproof check --expected a.csv --actual b.csv --rename customer=cust --tolerance price=1e-9
   cutproof check --expected day.parquet --actual table/ --where "day = '2013-02-08'" --guarantee at-least-once
+  cutproof check --expected rows.jsonl --actual "postgresql://me@localhost:5432/shop?table=public.orders"
 
-exit codes: 0 the guarantee held, 1 it did not, 2 bad input, 4 Spark did not start"""
+exit codes: 0 the guarantee held, 1 it did not, 2 bad input, 4 Spark did not start or PostgreSQL did not answer"""
 
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
@@ -47,8 +52,12 @@ GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     tables = parser.add_argument_group("the tables")
-    tables.add_argument("--expected", metavar="A", required=True, help="what should be there: a file or a folder")
-    tables.add_argument("--actual", metavar="B", required=True, help="what was committed: a file or a folder")
+    tables.add_argument(
+        "--expected", metavar="A", required=True, help="what should be there: a file, a folder, a table's URL"
+    )
+    tables.add_argument(
+        "--actual", metavar="B", required=True, help="what was committed: a file, a folder, a table's URL"
+    )
     tables.add_argument("--ignore", metavar="COLS", action="append", default=[], help="columns to leave out (a,b,c)")
     tables.add_argument("--where", metavar="EXPR", help="judge only the rows that this SQL condition selects in both")
     tables.add_argument("--rename", metavar="A=B", action="append", default=[],
@@ -70,6 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.spark.check import CheckRequest, check
+    from ...properties.spark.errors import TableUnreachable
     from ...properties.spark.session import TABLES, session
 
     request = CheckRequest(
@@ -88,7 +98,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         progress.step("starting Spark")
         spark = session(settings=TABLES)
         progress.step("comparing")
-        result = check(spark, request)
+        try:
+            result = check(spark, request)
+        except TableUnreachable as error:
+            raise HarnessFailed(str(error)) from error
     _tell(result, request, output)
     output.result({"format": FORMAT, "guarantee": request.guarantee, **msgspec.structs.asdict(result)})
     return ExitCode.HELD if result.held else ExitCode.VIOLATED
@@ -160,7 +173,20 @@ def tolerances(given: list[str]) -> dict[str, float]:
     return found
 
 
-def existing(path: str) -> Path:
+def existing(path: str) -> Path | PostgresTable:
+    """A file, a folder or a table by its URL; raises UsageError on what cannot be one."""
+    if "://" in path:
+        return _table(path)
     if not Path(path).exists():
         raise UsageError(f"there is no {path}")
     return Path(path)
+
+
+def _table(url: str) -> PostgresTable:
+    from ...properties.spark.errors import CheckInputError
+    from ...properties.spark.sources import table_of
+
+    try:
+        return table_of(url)
+    except CheckInputError as error:
+        raise UsageError(str(error)) from error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -21,8 +22,9 @@ from pyspark.sql import types as T
 
 from .differences import BUCKETS, COUNT, OWED, bucket, differences, differing_buckets, quoted
 from .errors import CheckInputError
-from .inputs import aligned, first_line, read
+from .inputs import aligned, damaged_file, first_line, read
 from .normal import is_nested
+from .sources import PostgresTable, table_bytes
 
 GUARANTEES = {
     "exactly-once": ("lost", "repeated", "unexpected", "changed"),
@@ -36,8 +38,8 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Two tables and how they are to be compared; `rename` tells of expected columns how the
     actual table calls them, `limit` how many rows of each kind are shown."""
 
-    expected: Path
-    actual: Path
+    expected: Path | PostgresTable
+    actual: Path | PostgresTable
     key: tuple[str, ...] = ()
     guarantee: str = "exactly-once"
     ignore: tuple[str, ...] = ()
@@ -79,7 +81,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
-    """Compare the two tables; `CheckInputError` when they cannot be."""
+    """Compare the two tables; `CheckInputError` when they cannot be, `TableUnreachable` when a server does not answer."""
     if request.guarantee not in GUARANTEES:
         raise CheckInputError(f"the guarantee can be {', '.join(GUARANTEES)}, not {request.guarantee}")
     with _sized(spark, request):
@@ -89,6 +91,10 @@ def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
             raise
         except PySparkException as error:  # a value that does not fit its column, a damaged file
             raise CheckInputError(f"the tables cannot be compared: {first_line(error)}") from error
+        except Py4JJavaError as error:
+            if (damage := damaged_file(error)) is None:
+                raise
+            raise CheckInputError(f"the tables cannot be compared: {damage}") from error
 
 
 def _check(spark: SparkSession, request: CheckRequest) -> CheckResult:
@@ -157,7 +163,9 @@ PARTITION_BYTES = 32 << 20
 """of files; some times as much in memory"""
 
 
-def _bytes(path: Path) -> int:
+def _bytes(path: Path | PostgresTable) -> int:
+    if isinstance(path, PostgresTable):
+        return table_bytes(path)
     files = path.rglob("*") if path.is_dir() else (path,)
     return sum(file.stat().st_size for file in files if file.is_file())
 

@@ -9,3 +9,7 @@ class SparkUnavailable(Exception):
 
 class CheckInputError(Exception):
     """Tables that cannot be compared as asked: a missing file or column, unlike schemas (exit code 2)."""
+
+
+class TableUnreachable(Exception):
+    """A server that holds a table and does not answer: an environment failure (exit code 4)."""

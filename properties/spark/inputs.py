@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +17,7 @@ from pyspark.sql import types as T
 from .differences import quoted
 from .errors import CheckInputError
 from .normal import common_type, is_comparable, normal
+from .sources import PostgresTable, read_table
 
 FORMATS = {
     ".csv": "csv",
@@ -37,8 +40,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     is_text: bool = False
 
 
-def read(spark: SparkSession, path: Path) -> Table:
-    """A file, or a folder of files of one format, as a table."""
+def read(spark: SparkSession, path: Path | PostgresTable) -> Table:
+    """A file, a folder of files of one format, or a table in PostgreSQL."""
+    if isinstance(path, PostgresTable):
+        frame = read_table(spark, path)
+        return _table(frame, frame.schema)
     if not path.exists():
         raise CheckInputError(f"there is no {path}")
     kind = _format(path)
@@ -49,6 +55,10 @@ def read(spark: SparkSession, path: Path) -> Table:
         frame = {"delta": _delta, "json": _json, "parquet": _parquet}[kind](spark, path)
     except PySparkException as error:
         raise CheckInputError(f"{path} cannot be read as {kind}: {first_line(error)}") from error
+    except Py4JJavaError as error:
+        if (damage := damaged_file(error)) is None:
+            raise
+        raise CheckInputError(f"{path} cannot be read as {kind}: {damage}") from error
     return _table(frame, frame.schema)
 
 
@@ -69,6 +79,12 @@ def _parquet(spark: SparkSession, path: Path) -> DataFrame:
 
 def first_line(error: PySparkException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def damaged_file(error: Py4JJavaError) -> str | None:
+    """What a failure of Java's says of a file that is not what its name says; None when it failed for another reason."""
+    found = re.search(r"\[FAILED_READ_FILE[^\]]*\] ([^\n]*)", str(error))
+    return found[1] if found else None
 
 
 def _format(path: Path) -> str:
