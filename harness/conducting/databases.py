@@ -1,0 +1,128 @@
+"""The PostgreSQL of a harness process: killed as a whole, and back on the same port with what it had promised."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import psycopg
+
+from ...reference_impl.processes.cluster import Launcher, ProcessGone
+from ...reference_impl.processes.offspring import children_of
+from ..exit_codes import HarnessFailed
+from ..services import postgres
+from . import ports
+
+UP_WITHIN_S = 20.0
+LOOK_AGAIN_S = 0.02
+NAME = "postgres"
+TRIES = 3
+
+
+class DatabaseServer:
+    """One server under a launcher, or the user's own, which is not ours to kill."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._server: postgres.Server | None = None
+        self._folder = Path()
+        self._port = 0
+        self.pid = 0
+        """0: it is down, or not ours"""
+        self.is_starting = True
+        """it has not answered yet since it was last killed"""
+        external = postgres.external_dsn()
+        if external is not None:
+            self.dsn = external
+            return
+        self._server = postgres.Server.find(launcher.folder())
+        self._folder = launcher.folder() / "postgres"
+        self._server.prepare(self._folder)
+        self._first_start()
+
+    def _first_start(self) -> None:
+        for attempt in range(TRIES):
+            self._port = ports.pick()
+            self.start()
+            try:
+                self.wait_until_up(UP_WITHIN_S)
+                return
+            except HarnessFailed:
+                self.kill()  # somebody else may have got the port first
+                if attempt == TRIES - 1:
+                    raise
+
+    @property
+    def is_ours(self) -> bool:
+        return self._server is not None
+
+    def start(self) -> None:
+        """Start it, without waiting for it."""
+        server = self._server
+        if server is None:
+            return
+        self.dsn = server.dsn(self._port)
+        command = server.command(self._folder, self._port)
+        env = server.environment()
+        self.pid = self._launcher.execute(NAME, command, env=env, uid=server.uid, gently=True)
+
+    def answers(self) -> bool:
+        """Whether it takes a session now; one that did not survive its start is started again."""
+        if self.is_ours and self.pid and any(one.pid == self.pid for one in self._launcher.exits):
+            self.start()  # processes of the one before were not all gone yet
+        try:
+            with psycopg.connect(self.dsn, connect_timeout=2, autocommit=True) as session:
+                session.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        self.is_starting = False
+        return True
+
+    def wait_until_up(self, within_s: float) -> None:
+        deadline = time.monotonic() + within_s
+        while not self.answers():
+            if time.monotonic() > deadline:
+                raise HarnessFailed(f"PostgreSQL does not answer within {within_s:g} s: {self._last_words()}")
+            time.sleep(LOOK_AGAIN_S)
+            self._launcher.poll()
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(OSError):
+            lines = self._launcher.log(NAME).read_text(errors="replace").split("\n")
+            return next((line.strip() for line in reversed(lines) if line.strip()), "it has said nothing")
+        return "it has said nothing"
+
+    def kill(self) -> None:
+        """SIGKILL all of it: the postmaster, and each of its processes, which would outlive it a moment."""
+        pid, self.pid = self.pid, 0
+        if not pid:
+            return
+        self.is_starting = True
+        watched = [(child, handle) for child in children_of(pid) if (handle := _handle(child)) is not None]
+        try:
+            self._launcher.signal(pid, signal.SIGKILL)
+        except ProcessGone:
+            pass
+        finally:
+            for _child, handle in watched:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                os.close(handle)
+
+    def discard(self) -> None:
+        """Kill it for good."""
+        self.kill()
+        if self.is_ours:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _handle(pid: int) -> int | None:
+    """A handle that goes on meaning this process when its number is given to another."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None

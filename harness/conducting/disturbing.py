@@ -1,0 +1,225 @@
+"""How processes are disturbed: `faults.ports.Machines`, by signals, a real proxy, and orders that wait.
+
+Each method takes the number of the fault and returns whether it could be applied;
+that it has changed something live is reported when it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...reference_impl.driver.settings import Settings
+from ...reference_impl.processes.files import DiskFiles
+from ...reference_impl.processes.sinks import DATABASE
+from .channel_faults import ChannelFaults
+from .crew import Member
+from .layout import COORDINATOR, GIVEN_UP_US
+from .scene import Scene
+from .waiting import Orders
+
+LOOK_AGAIN_US = 10_000
+BELIEVED_US: int = Settings().heartbeat_timeout_us
+"""of the scenario's time: what a plan thinks that this time-out is"""
+MARGIN_US = 300_000
+
+
+class Disturbances:
+    """The faults that processes can suffer.  `replaced(member, down_us)` has another come up for a killed one."""
+
+    def __init__(self, scene: Scene, replaced: Callable[[Member, int], None]) -> None:
+        self._scene = scene
+        self._replaced = replaced
+        self.orders = Orders(scene)
+        self.channels = ChannelFaults(scene)
+        self._files = DiskFiles(scene.told.store)
+
+    def now(self) -> int:
+        return self._scene.now()
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        self._scene.at(time, action)
+
+    # -- processes -------------------------------------------------------------------
+
+    def kill_task(self, fault: int, task: str) -> bool:
+        member = self._scene.crew.current(task)
+        if member is None or not member.attempts:
+            return False
+        self._scene.fired(fault, f"{task} is killed", _attempt([member]))
+        self._kill([member], "it was killed", fault)
+        return True
+
+    def kill_node(self, fault: int, node: int) -> bool:
+        members = self._on_node(node)
+        if not any(member.attempts for member in members):
+            return False
+        self._scene.fired(fault, f"node {node} is killed with {_names(members)}", _attempt(members))
+        self._kill(members, "its node was lost", fault)
+        return True
+
+    def lose_unsynced(self, fault: int, node: int) -> bool:
+        """Power is lost: counts only if some write was not yet durable, be its writer alive or not."""
+        scene, tasks = self._scene, self._scene.placement.on_node(node)
+        members = self._on_node(node)
+        stopped = [member for member in members if scene.crew.stop(member)]  # nothing is synced while we look
+        unsynced = [path for path in self._files.unsynced() if self._files.temporaries.task(path) in tasks]
+        if not unsynced:
+            for member in stopped:
+                scene.crew.go_on(member)
+            return False
+        scene.fired(fault, f"node {node} loses power and {len(unsynced)} unsynced writes", _attempt(members))
+        self._kill(members, "its node lost power", fault, lose=tasks)
+        return True
+
+    def _kill(self, members: Sequence[Member], reason: str, fault: int, lose: Sequence[str] = ()) -> None:
+        killed = [member for member in members if self._scene.crew.kill(member)]
+        if lose:
+            self._files.lose_unsynced(lose)
+        for member in killed:
+            self._scene.journal.died(member.name, member.incarnation, reason, fault)
+            self._replaced(member, 0)
+
+    def kill_coordinator(self, fault: int, down_us: int) -> bool:
+        scene = self._scene
+        member = scene.crew.current(COORDINATOR)
+        if member is None or not scene.facts.coordinator_lives:
+            return False
+        scene.fired(fault, "the coordinator is killed", None)
+        if scene.crew.kill(member):
+            scene.journal.died(COORDINATOR, member.incarnation, "it was killed", fault)
+            self._replaced(member, scene.real(down_us))
+            scene.heal_after(scene.real(down_us), fault, lambda: None)
+        return True
+
+    def pause_task(self, fault: int, task: str, for_us: int) -> bool:
+        member = self._scene.crew.current(task)
+        if member is None or not member.attempts or member.stops:
+            return False
+        return self._pause(fault, [member], for_us, f"{task} stands still")
+
+    def pause_node(self, fault: int, node: int, for_us: int) -> bool:
+        members = [one for one in self._on_node(node) if self._scene.crew.is_current(one) and not one.stops]
+        if not any(member.attempts for member in members):
+            return False
+        return self._pause(fault, members, for_us, f"node {node} stands still with {_names(members)}")
+
+    def _pause(self, fault: int, members: Sequence[Member], for_us: int, detail: str) -> bool:
+        scene = self._scene
+        for member in members:
+            scene.journal.stopped(member.name, member.incarnation, fault)
+        stopped = [member for member in members if scene.crew.stop(member)]
+        if not stopped:
+            return False
+        scene.fired(fault, detail, _attempt(stopped))
+
+        def resume() -> None:
+            for member in stopped:
+                scene.crew.go_on(member)
+
+        scene.heal_after(self._pause_us(for_us), fault, resume)
+        return True
+
+    def _pause_us(self, for_us: int) -> int:
+        """Of the machine's clock.  A pause that is meant to be given up on is longer than that takes here."""
+        real_us = self._scene.real(for_us)
+        if for_us <= BELIEVED_US:
+            return min(real_us, GIVEN_UP_US // 2)
+        return real_us + max(0, GIVEN_UP_US + MARGIN_US - self._scene.real(BELIEVED_US))
+
+    def _on_node(self, node: int) -> list[Member]:
+        """Every process on a node, zombies included."""
+        return self._scene.crew.of(self._scene.placement.on_node(node))
+
+    def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
+        if task not in self._scene.placement.operators:
+            return False
+        return self.orders.poison(fault, task, always)
+
+    # -- channels --------------------------------------------------------------------
+
+    def delay_channel(self, fault: int, sender: str, receiver: str, by_us: int, for_us: int) -> bool:
+        return self.channels.delay(fault, sender, receiver, by_us, for_us)
+
+    def stall_channel(self, fault: int, sender: str, receiver: str, for_us: int) -> bool:
+        return self.channels.stall(fault, sender, receiver, for_us)
+
+    def cut_channel(self, fault: int, sender: str, receiver: str) -> bool:
+        return self.channels.cut(fault, sender, receiver)
+
+    def reset_channel(self, fault: int, sender: str, receiver: str, for_us: int) -> bool:
+        return self.channels.reset(fault, sender, receiver, for_us)
+
+    def slice_channel(self, fault: int, sender: str, receiver: str, size: int, for_us: int) -> bool:
+        return self.channels.slice(fault, sender, receiver, size, for_us)
+
+    def limit_channel(self, fault: int, sender: str, receiver: str, bytes: int) -> bool:
+        return self.channels.limit(fault, sender, receiver, bytes)
+
+    def timeout_channel(self, fault: int, sender: str, receiver: str, after_us: int) -> bool:
+        return self.channels.timeout(fault, sender, receiver, after_us)
+
+    # -- messages and stores -----------------------------------------------------------
+
+    def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
+        return self.orders.meddle(fault, how, message, task, by_us)
+
+    def fail_write(self, fault: int, task: str | None) -> bool:
+        return self.orders.arm(fault, "fail-write", task)
+
+    def fail_read(self, fault: int, task: str | None) -> bool:
+        return self.orders.arm(fault, "fail-read", task)
+
+    def tear_write(self, fault: int, task: str | None) -> bool:
+        return self.orders.arm(fault, "tear-write", task)
+
+    def fail_commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
+        return self.orders.commit(fault, task, how, times)
+
+    # -- servers -----------------------------------------------------------------------
+
+    def kill_proxy(self, fault: int, down_us: int) -> bool:
+        scene = self._scene
+        if not scene.told.felt or not scene.services.proxies.is_up:
+            return False
+        proxies = scene.services.proxies
+        self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
+        proxies.kill()
+        scene.heal_after(scene.real(down_us), fault, proxies.start)
+        return True
+
+    def kill_database(self, fault: int, down_us: int) -> bool:
+        """Counts when a sink is there that would miss it."""
+        scene = self._scene
+        database = scene.services.database if scene.told.sink.store == DATABASE else None
+        if database is None or not database.pid:
+            return False
+        if not any(scene.facts.attempt_of(sink) for sink in scene.placement.sinks):
+            return False
+        scene.journal.outage(fault, True)
+        database.kill()
+        scene.fired(fault, "the database is killed", None)
+        scene.healing += 1
+
+        def restart() -> None:
+            database.start()
+            look()
+
+        def look() -> None:
+            if not database.answers():
+                scene.after_real(LOOK_AGAIN_US, look)
+                return
+            scene.healing -= 1
+            scene.journal.outage(fault, False)
+            scene.journal.fault_healed(fault)
+
+        scene.after_real(scene.real(down_us), restart)
+        return True
+
+
+def _attempt(members: Sequence[Member]) -> int | None:
+    """The newest live attempt in processes."""
+    return max((attempt for member in members for attempt in member.attempts.values()), default=None)
+
+
+def _names(members: Sequence[Member]) -> str:
+    return ", ".join(member.name for member in members)

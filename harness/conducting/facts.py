@@ -1,0 +1,91 @@
+"""What is known of the job from what its processes say: who lives, and in which phase it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...reference_impl.processes.frames import JobFacts, TaskFacts
+
+WORKING = ("working", "terminating")
+
+
+class Facts:
+    """`entered(phase)` is called whenever the phase has changed."""
+
+    def __init__(self, entered: Callable[[str], None]) -> None:
+        self._entered = entered
+        self._phase = ""
+        self._job: JobFacts | None = None
+        self._live: dict[str, int] = {}
+        self._tasks: dict[str, TaskFacts] = {}
+        self.coordinator_lives = False
+
+    # -- what is told ----------------------------------------------------------------
+
+    def up(self, task: str, attempt: int) -> None:
+        self._live[task] = attempt
+        self._tasks.pop(task, None)
+        self._look()
+
+    def down(self, task: str, attempt: int) -> None:
+        """An attempt is over; a newer one, in another process, is not concerned."""
+        if self._live.get(task) == attempt:
+            del self._live[task]
+            self._tasks.pop(task, None)
+            self._look()
+
+    def task(self, told: TaskFacts) -> None:
+        if told.task in self._live:
+            self._tasks[told.task] = told
+            self._look()
+
+    def job(self, told: JobFacts) -> None:
+        self._job = told
+        self._look()
+
+    def coordinator(self, lives: bool) -> None:
+        """One comes up knowing nothing, or is gone: what the one before said is past."""
+        self.coordinator_lives = lives
+        self._job = None
+        self._look()
+
+    # -- what is known ---------------------------------------------------------------
+
+    def attempt_of(self, task: str) -> int:
+        """The newest live attempt of a task; 0 when there is none."""
+        return self._live.get(task, 0)
+
+    def live(self) -> list[str]:
+        return list(self._live)
+
+    @property
+    def under_way(self) -> bool:
+        """Some checkpoint is."""
+        return self._job is not None and self._job.under_way
+
+    @property
+    def phase(self) -> str:
+        """One of `faults.points.PHASES`; the same rule as the simulated world's."""
+        job = self._job
+        if not self.coordinator_lives or job is None or job.stage == "restarting":
+            return "recovering" if self._began else "deploying"
+        if job.stage not in WORKING:
+            return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"
+        if job.stage == "terminating" or job.is_ending:
+            return "finishing"
+        if any(told.aligning for told in self._tasks.values()):
+            return "aligning"
+        if any(0 < told.sealed <= job.newest for told in self._tasks.values()):
+            return "committing"
+        return "checkpointing" if job.under_way else "running"
+
+    _began = False
+    """some coordinator has spoken of a job"""
+
+    def _look(self) -> None:
+        self._began = self._began or self._job is not None
+        phase = self.phase
+        if phase != self._phase:
+            self._phase = phase
+            if self._began:
+                self._entered(phase)

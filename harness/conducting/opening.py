@@ -1,0 +1,116 @@
+"""Before a run: its folder, its ports, its proxies, the place where its sinks write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from ...faults.plan import AtPoint
+from ...reference_impl.core.errors import EngineError
+from ...reference_impl.processes.database_reader import Unreachable
+from ...reference_impl.processes.loop import monotonic_us
+from ...reference_impl.processes.sinks import DATABASE, Place
+from ..exit_codes import HarnessFailed
+from ..scenario import Resume, Scenario
+from ..subject import SubjectFailed
+from ..subjects import process_job
+from .crew import full_name
+from .layout import COORDINATOR, Placement, Told, proxied, store_of
+from .services import Services
+
+UP_WITHIN_S = 20.0
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that can begin; `close` takes away what was made for it."""
+
+    services: Services
+    placement: Placement
+    told: Told
+
+    def close(self) -> None:
+        """Give up its ports, proxies, tables and folder.  Every process of it has ended."""
+        services, told = self.services, self.told
+        if told.felt:
+            services.proxies.clear()
+        services.launcher.unlisten([full_name(told.run, name) for name in told.ports])
+        if told.sink.store == DATABASE:
+            if not services.database.answers():
+                services.database.wait_until_up(UP_WITHIN_S)
+            reader = told.sink.reader()
+            try:
+                reader.purge()
+            except Unreachable as error:
+                raise HarnessFailed(f"the tables of a run cannot be removed: {error}") from error
+            finally:
+                reader.close()
+        shutil.rmtree(told.folder, ignore_errors=True)
+
+
+def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
+    """Prepare a run.  Raises SubjectFailed for a scenario that the engine refuses, CutproofError for what is missing."""
+    job = process_job.describe(scenario, defect, scale)
+    try:
+        made = process_job.make_job(job)
+        made.config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
+    except EngineError as error:
+        raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
+    placement = Placement.of(made.graph, scenario.engine.nodes)
+    run = services.next_run()
+    folder = services.launcher.folder() / run
+    _make_folders(folder)
+    sink = _sink(services, scenario, folder, run)
+    names = (COORDINATOR, *map(str, placement.tasks))
+    ports = {name: services.launcher.listen(full_name(run, name)) for name in names}
+    through = proxied(scenario, placement)
+    told = Told(
+        folder=folder,
+        job=job,
+        settings=process_job.real_settings(scenario),
+        scale=scale,
+        epoch_us=monotonic_us(),
+        points=points_of(scenario),
+        detailed=timeline,
+        sink=sink,
+        run=run,
+        ports=ports,
+        routes=_routes(services, placement, ports, through),
+        felt=frozenset(through),
+    )
+    return Opened(services=services, placement=placement, told=told)
+
+
+def points_of(scenario: Scenario) -> frozenset[str]:
+    """The protocol points that something waits for."""
+    triggers = [fault.trigger for fault in scenario.faults]
+    triggers += [command.trigger for command in scenario.commands if not isinstance(command, Resume)]
+    return frozenset(trigger.point for trigger in triggers if isinstance(trigger, AtPoint))
+
+
+def _make_folders(folder: Path) -> None:
+    folder.mkdir()
+    for name in ("store", "journal"):
+        (folder / name).mkdir()
+
+
+def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Place:
+    store = store_of(scenario)
+    dsn = services.database.dsn if store == DATABASE else ""
+    place = Place(store=store, folder=folder / "sink", dsn=dsn, run=run)
+    try:
+        place.create()
+    except Unreachable as error:
+        raise HarnessFailed(f"PostgreSQL does not answer: {error}") from error
+    return place
+
+
+def _routes(
+    services: Services, placement: Placement, ports: dict[str, int], through: tuple[str, ...]
+) -> dict[str, int]:
+    """Where each channel's sender connects to: the receiver itself, or a proxy in front of it."""
+    return {
+        name: services.proxies.make(name, ports[receiver]) if name in through else ports[receiver]
+        for name, (_sender, receiver) in placement.channels.items()
+    }

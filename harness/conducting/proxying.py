@@ -1,0 +1,156 @@
+"""The Toxiproxy server of a harness process, and the proxies of a run: killed, and back on the same ports."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+from collections.abc import Callable
+
+import msgspec
+
+from ...faults.injectors.toxiproxy import Proxy, Toxic, Toxiproxy, ToxiproxyFailed, mark_file
+from ...reference_impl.processes.cluster import Launcher, ProcessGone
+from ..exit_codes import HarnessFailed
+from ..services import toxiproxy as program
+from . import ports
+
+UP_WITHIN_S = 5.0
+TRIES = 4
+NAME = "toxiproxy"
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """A toxic that is at work on a proxy."""
+
+    proxy: str
+    toxic: Toxic
+    towards: str
+
+
+class ProxyServer:
+    """One server under a launcher.  Methods raise HarnessFailed when it cannot be had, ToxiproxyFailed when it is down."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._binary = program.binary()
+        self._server: Toxiproxy | None = None
+        self._proxies: dict[str, Proxy] = {}
+        self._toxics: dict[str, Placed] = {}
+        self.pid = 0
+        """0: it is down"""
+        self.is_starting = False
+        self.before_recovery: Callable[[], None] = lambda: None
+        """told that every connection is about to break"""
+        self.start()
+
+    # -- the server ------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bring a server up, with every proxy and toxic that the one before had."""
+        for attempt in range(TRIES):
+            self._start_one()
+            try:
+                if self._server is not None:
+                    self._server.wait_until_up(UP_WITHIN_S)
+                    self._place_again()
+                return
+            except ToxiproxyFailed as error:
+                self.kill()
+                if attempt == TRIES - 1:
+                    raise HarnessFailed(f"Toxiproxy cannot be used: {error}") from error
+
+    def _start_one(self) -> None:
+        mark = secrets.token_hex(8)
+        file = self._launcher.folder() / f"toxiproxy-{mark}.json"
+        file.write_text(mark_file(mark))
+        port = ports.pick()
+        self.pid = self._launcher.execute(NAME, program.command(self._binary, port, mark=file))
+        self._server = Toxiproxy(port, mark=mark)
+
+    def _place_again(self) -> None:
+        for name, before in list(self._proxies.items()):
+            self._proxies[name] = self._up.proxy(name, before.upstream_port, before.port)
+        for name, placed in list(self._toxics.items()):
+            self._proxies[placed.proxy].add(placed.toxic, placed.towards, name)
+
+    def kill(self) -> None:
+        """SIGKILL; connections through it break.  Toxics and proxies are back when it is started again."""
+        pid, self.pid, self._server = self.pid, 0, None
+        if pid:
+            try:
+                self._launcher.signal(pid, signal.SIGKILL)
+            except ProcessGone:
+                return
+
+    def recover(self) -> None:
+        """A server that does not do what it is told is replaced."""
+        self.before_recovery()
+        self.kill()
+        self.start()
+
+    @property
+    def is_up(self) -> bool:
+        return self._server is not None
+
+    @property
+    def _up(self) -> Toxiproxy:
+        if self._server is None:
+            raise ToxiproxyFailed("the Toxiproxy server is down")
+        return self._server
+
+    # -- proxies ---------------------------------------------------------------------
+
+    def make(self, name: str, upstream_port: int) -> int:
+        """Make a proxy; the port that it listens on, for good."""
+        for attempt in range(TRIES):
+            try:
+                proxy = self._up.proxy(name, upstream_port, ports.pick())
+            except ToxiproxyFailed as error:
+                if attempt == TRIES - 1:
+                    raise HarnessFailed(f"Toxiproxy cannot be used: {error}") from error
+                continue
+            self._proxies[name] = proxy
+            return proxy.port
+        raise HarnessFailed("Toxiproxy made no proxy")
+
+    def clear(self) -> None:
+        """Forget every proxy and toxic; a server that resists is not kept."""
+        proxies, self._proxies, self._toxics = self._proxies, {}, {}
+        self.before_recovery = lambda: None
+        if not self.is_up:
+            self.start()
+            return
+        try:
+            for proxy in proxies.values():
+                proxy.delete()
+        except ToxiproxyFailed:
+            self.recover()
+
+    def add(self, name: str, proxy: str, toxic: Toxic, towards: str = "receiver") -> None:
+        self._up  # noqa: B018 - raises when the server is down
+        self._proxies[proxy].add(toxic, towards, name)
+        self._toxics[name] = Placed(proxy=proxy, toxic=toxic, towards=towards)
+
+    def remove(self, name: str) -> None:
+        """Remove a toxic, if need be with a new server; one that is down comes back without it."""
+        placed = self._toxics.pop(name, None)
+        if placed is None or not self.is_up:
+            return
+        try:
+            self._proxies[placed.proxy].remove(name)
+        except ToxiproxyFailed:
+            self.recover()
+
+    def close_connections(self, proxy: str) -> None:
+        """And refuse new ones, until `open_again`."""
+        self._up  # noqa: B018 - raises when the server is down
+        self._proxies[proxy].disable()
+
+    def open_again(self, proxy: str) -> None:
+        """Listen again, if need be with a new server; one that is down comes back open."""
+        if not self.is_up:
+            return
+        try:
+            self._proxies[proxy].enable()
+        except ToxiproxyFailed:
+            self.recover()

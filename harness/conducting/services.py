@@ -1,0 +1,65 @@
+"""What one harness process starts on first need and keeps over its runs: launcher, Toxiproxy, PostgreSQL."""
+
+from __future__ import annotations
+
+import secrets
+
+from ...reference_impl.processes.cluster import Launcher, LauncherFailed
+from ..exit_codes import HarnessFailed
+from .databases import DatabaseServer
+from .proxying import ProxyServer
+
+MODULE = f"{__package__}.launching"
+
+
+class Services:
+    """Each is there once it has been asked for; `close` ends them all.  Raises HarnessFailed, in one line."""
+
+    def __init__(self) -> None:
+        self._launcher: Launcher | None = None
+        self._proxies: ProxyServer | None = None
+        self._database: DatabaseServer | None = None
+        self._token = secrets.token_hex(4)
+        self._runs = 0
+
+    def next_run(self) -> str:
+        """A name that no other run has, here or on a database that others use too."""
+        self._runs += 1
+        return f"c{self._token}_{self._runs}"
+
+    @property
+    def launcher(self) -> Launcher:
+        if self._launcher is None:
+            try:
+                self._launcher = Launcher(module=MODULE, warm=("node", "coordinator"))
+            except LauncherFailed as error:
+                raise HarnessFailed(f"no process can be started: {error}") from error
+        return self._launcher
+
+    @property
+    def proxies(self) -> ProxyServer:
+        if self._proxies is None:
+            self._proxies = ProxyServer(self.launcher)
+        return self._proxies
+
+    @property
+    def database(self) -> DatabaseServer:
+        if self._database is None:
+            self._database = DatabaseServer(self.launcher)
+        return self._database
+
+    def watch(self) -> None:
+        """A server that died unasked is an error of the environment."""
+        gone = {one.pid: one for one in self.launcher.exits}
+        for name, server in (("Toxiproxy", self._proxies), ("PostgreSQL", self._database)):
+            if server is not None and not server.is_starting and server.pid in gone:
+                raise HarnessFailed(f"{name} ended by itself, with {gone[server.pid].how}; run again")
+
+    def close(self) -> None:
+        """End everything; what the launcher started dies with it, and its folder goes."""
+        launcher, self._launcher, self._proxies, self._database = self._launcher, None, None, None
+        if launcher is not None:
+            try:
+                launcher.close()
+            except LauncherFailed as error:
+                raise HarnessFailed(f"something of the run may be left: {error}") from error

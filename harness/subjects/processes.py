@@ -1,0 +1,95 @@
+"""The reference engine as real processes, as a subject."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ...faults.plan import KINDS
+from ...properties.history import History
+from ...reference_impl.defects import parts_for
+from ...reference_impl.processes.cluster import LauncherFailed
+from ..conducting.conductor import Conductor
+from ..conducting.evidence import SUBJECT, history_of, keep
+from ..conducting.opening import opened
+from ..conducting.services import Services
+from ..exit_codes import HarnessFailed, UsageError
+from ..scenario import Scenario
+from ..services import postgres
+from ..subject import Capabilities
+from .simulated import OPERATORS
+
+SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
+SCALE = 20
+"""µs of the machine's clock to one of the scenario's"""
+LARGEST_SCALE = 1_000
+
+
+class ProcessesSubject:
+    """Runs scenarios on processes, with `defect` planted; keeps each run's journals in a folder below `keep`.
+
+    Its launcher, Toxiproxy and PostgreSQL are started when a scenario first needs them, and stay until `close`.
+    """
+
+    def __init__(self, defect: str | None = None, *, keep: Path | None = None) -> None:
+        parts_for(defect)  # an unknown one is refused here
+        self.defect = defect
+        self.keep = keep
+        self._scale = _scale()
+        self._services = Services()
+
+    @property
+    def name(self) -> str:
+        return SUBJECT
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All but the death of a database that is the user's own."""
+        not_ours = {"kill-database"} if os.environ.get(postgres.DSN_VARIABLE) else set()
+        return Capabilities(
+            faults=frozenset(KINDS) - not_ours,
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+            operators=frozenset(OPERATORS),
+            guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
+            sinks=frozenset({"transactional", "idempotent", "plain"}),
+            deviations=False,
+            real_time=True,
+        )
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        """Run a scenario; raises SubjectFailed for one that cannot be run, CutproofError for what is missing."""
+        try:
+            return self._run(scenario, timeline)
+        except LauncherFailed as error:
+            self.close()
+            raise HarnessFailed(f"the processes of the run cannot be led any more: {error}") from error
+        except BaseException:
+            self.close()  # nobody knows what state they are in; the next run starts others
+            raise
+
+    def _run(self, scenario: Scenario, timeline: bool) -> History:
+        run = opened(self._services, scenario, self.defect, self._scale, timeline)
+        conductor = Conductor(run, scenario)
+        try:
+            conductor.conduct()
+            evidence = conductor.evidence()
+        finally:
+            conductor.close()
+        if self.keep is not None:
+            keep(evidence, run.told.journal, self.keep / run.told.run)
+        history = history_of(evidence, run.told.journal)
+        run.close()
+        return history
+
+    def close(self) -> None:
+        """End every process that this subject has started."""
+        self._services.close()
+
+
+def _scale() -> int:
+    told = os.environ.get(SCALE_VARIABLE, "")
+    if not told:
+        return SCALE
+    if not told.isdecimal() or not 1 <= int(told) <= LARGEST_SCALE:
+        raise UsageError(f"{SCALE_VARIABLE} is {told!r}, not a whole number from 1 to {LARGEST_SCALE}")
+    return int(told)
