@@ -284,9 +284,9 @@ def test_each_worker_closes_its_subject_when_it_ends(engine: Path, end: Callable
 
 
 def test_a_worker_whose_environment_fails_at_once_says_so(engine: Path) -> None:
-    (engine / "failing_engine.py").write_text(
-        "from cutproof.harness.exit_codes import HarnessFailed\n\n\ndef make():\n    raise HarnessFailed('no home folder')\n"
-    )
+    fails = "raise HarnessFailed('no home folder')"
+    text = f"from cutproof.harness.exit_codes import HarnessFailed\n\ndef make():\n    {fails}\n"
+    (engine / "failing_engine.py").write_text(text)
     pool = Processes(Plan(subject="failing_engine:make", seed=1), 1)
     try:
         assert chunk_of(pool.chunk(0, 1).result()).ended == "no home folder"
