@@ -22,7 +22,7 @@ from ...reference_impl.processes import entries as e
 from ...reference_impl.processes.journal import read_journal
 from .merging_failures import judged
 from .merging_order import Journal, LookBegan, Placed, Source, in_order
-from .merging_requests import completed, rolled_back, settled
+from .merging_requests import completed, rolled_back, settled, where_sent
 from .recorder import Recorder, RunLog
 
 Committed = Sequence[tuple[str, Row]]
@@ -59,7 +59,7 @@ def merged(
     a stamp; by default from the first entry.
     """
     sources = [Source(process, incarnation) for process, incarnation, _ in journals]
-    placed = in_order(journals)
+    placed = where_sent(in_order(journals))
     placed = sorted([*placed, *settled(placed, committed, history.residue)])
     placed = sorted([*placed, *completed(placed, history.residue.retained)])
     if rolls_back:

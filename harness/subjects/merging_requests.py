@@ -94,6 +94,26 @@ class Evidence:
             self.done.add((type(request), request.name))
 
 
+def where_sent(placed: Sequence[Placed]) -> list[Placed]:
+    """What was done, told where it was asked for and not where its answer was heard: a process may stand
+    still between the two for long, while others already build on what it did.
+
+    Of a fence only the answer says that it holds; it stays where it is.
+    """
+    sent: dict[int, tuple[Placed, t.AnyRequest]] = {}
+    found: list[Placed] = []
+    for one in placed:
+        entry = one.entry
+        if isinstance(entry, e.Transacting):
+            sent[one.source] = (one, entry.request)
+        elif isinstance(entry, e.Transacted) and entry.answer == "done" and not isinstance(entry.request, t.Fence):
+            asked = sent.pop(one.source, None)
+            if asked is not None and asked[1] == entry.request:
+                one = asked[0].with_entry(entry, 0.25)
+        found.append(one)
+    return sorted(found)
+
+
 def settled(placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue) -> list[Placed]:
     """The answers that nobody heard, in their places, for requests that were done."""
     doubts, found = in_doubt(placed)
@@ -170,11 +190,12 @@ def _same(asked: t.AnyRequest, answered: t.AnyRequest) -> bool:
     return asked == answered and not isinstance(asked, Single)
 
 
-def rolled_back(placed: Iterable[Placed], sources: Sequence[Source]) -> list[Placed]:
+def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Placed]:
     """What a store takes back whose open transactions live in sessions: with a process that dies, with
     the older attempts that a fence shuts out, and with the store itself, the transactions open there."""
     opened: dict[str, tuple[Placed, Named]] = {}
     found: list[Placed] = []
+    to_come = Counter(name for one in placed if (name := _sealed_by(one.entry)))
 
     def abort(at: Placed, gone: Sequence[str]) -> None:
         for number, name in enumerate(gone):
@@ -188,7 +209,8 @@ def rolled_back(placed: Iterable[Placed], sources: Sequence[Source]) -> list[Pla
             dead = Source(entry.process, entry.incarnation)
             abort(one, [name for name, (at, _) in opened.items() if sources[at.source] == dead])
         elif isinstance(entry, e.Outage) and entry.began:
-            abort(one, list(opened))
+            # told just before the store dies: what is sealed still is no longer open then
+            abort(one, [name for name in opened if not to_come[name]])
         elif isinstance(entry, e.Transacted) and entry.answer == "done":
             request = entry.request
             if isinstance(request, t.Fence):
@@ -198,7 +220,15 @@ def rolled_back(placed: Iterable[Placed], sources: Sequence[Source]) -> list[Pla
                 opened.setdefault(request.name, (one, request))
             elif isinstance(request, t.PreCommit | t.Commit | t.AbortTransaction):
                 opened.pop(request.name, None)
+                to_come[_sealed_by(entry)] -= 1
     return found
+
+
+def _sealed_by(entry: e.Entry) -> str:
+    """The transaction that is no longer open by this, empty when none is."""
+    if isinstance(entry, e.Transacted) and entry.answer == "done":
+        return entry.request.name if isinstance(entry.request, t.PreCommit | t.Commit) else ""
+    return ""
 
 
 def _done(stamp: int, request: t.AnyRequest, applied: int) -> e.Transacted:

@@ -40,6 +40,20 @@ def test_answers_that_were_heard_are_taken_as_they_are(script: Script) -> None:
     assert statuses(script.history(("x", ROW))) == {"x": "committed", "y": "aborted"}
 
 
+def test_what_was_done_counts_from_where_it_was_asked_for(script: Script) -> None:
+    """A zombie may hear the answer long after others have built on what it did."""
+    script.asks(*begun("x"))
+    script.sends(sealing("x"))
+    script.asks(committing("x", 2), by="coordinator")
+    script.later()
+    script.process("sink-0").transacted(sealing("x"), t.Done(), 0)
+
+    (one,) = script.history(("x", ROW)).transactions
+
+    prepared, committed = orders(one.prepared, one.committed)
+    assert prepared < committed
+
+
 # -- sealing -------------------------------------------------------------------------------------------------------
 
 
@@ -229,6 +243,15 @@ def test_an_outage_ends_what_is_open_and_keeps_what_is_sealed(script: Script) ->
     script.asks(*begun("z"))
 
     assert statuses(script.history(rolls_back=True)) == {"x": "prepared", "y": "aborted", "z": "open"}
+
+
+def test_what_is_sealed_while_the_store_is_about_to_die_is_not_taken_back(script: Script) -> None:
+    script.asks(*begun("x"))
+    script.later()
+    script.harness.outage(DATABASE, True)
+    script.asks(sealing("x"))
+
+    assert statuses(script.history(rolls_back=True)) == {"x": "prepared"}
 
 
 # -- completions -----------------------------------------------------------------------------------------------------

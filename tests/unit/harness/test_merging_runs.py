@@ -11,6 +11,7 @@ import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, FailCommit, KillCoordinator, KillTask, PauseTask
 from cutproof.harness.scenario import Cancel, Resume, Savepoint, Scenario
+from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.merging import journals_in, merged
 from cutproof.harness.subjects.merging_order import Journal as Written
 from cutproof.harness.subjects.simulated import Run
@@ -172,6 +173,13 @@ SCENARIOS = {
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_journals_of_a_run_become_its_history(name: str, timeline: bool, tmp_path: Path) -> None:
     run, history, journals = observed(SCENARIOS[name], tmp_path, timeline)
+
+    assert untimed(again(history, run, journals)) == untimed(history)
+
+
+@pytest.mark.parametrize("index", range(12))
+def test_the_journals_of_any_run_become_its_history(index: int, tmp_path: Path) -> None:
+    run, history, journals = observed(scenario_of(Drawing())(11, index), tmp_path, timeline=index % 4 == 0)
 
     assert untimed(again(history, run, journals)) == untimed(history)
 
