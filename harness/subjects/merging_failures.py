@@ -13,11 +13,11 @@ import msgspec
 
 from ...reference_impl.core.ids import AttemptId, TaskId
 from ...reference_impl.processes import entries as e
+from ...reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_GONE
 from .merging_order import Placed, Source
 
 COORDINATOR = "coordinator"
 """The name of its process."""
-NO_HEARTBEAT = "no heartbeat"
 CONNECTION_BROKE = re.compile(r"its connection from (\S+) broke")
 STORE_REFUSED = "the external store refused"
 ENDED_BADLY = ("killed", "failed", "cancelled")
@@ -91,10 +91,15 @@ class Faults:
         for stopped in reversed(self._stopped):
             if stopped.process == process and stopped.stamp <= at and self._lasts(stopped.fault, stopped.stamp, at):
                 return stopped.fault
+        died = self.ending(process, at)
+        return died if died is not None else self.taking_database(at, at)
+
+    def ending(self, process: str, at: int) -> int | None:
+        """The fault of which a process died about then."""
         for died in reversed(self._died):
             if died.process == process and at - 5 * LATER_US <= died.stamp <= at + LATER_US:
                 return died.fault
-        return self.taking_database(at, at)
+        return None
 
     def taking_database(self, began: int, at: int) -> int | None:
         """The fault that took the database away during a run that began then and failed now: its
@@ -207,6 +212,8 @@ class _Judge:
             fault = faults.silencing(self._process_of.get(entry.task, ""), at)
             self.starved = self.starved or fault is None
             return fault
+        if entry.reason == PROCESS_GONE:
+            return faults.ending(self._process_of.get(entry.task, ""), at)
         if STORE_REFUSED in entry.reason:
             return faults.taking_database(run.began if run is not None else at, at)
         return None

@@ -39,10 +39,10 @@ QUIET = (Append, Upsert, Write, Begin)
 class Sessions:
     """Carries requests to the store and answers back; what one asker sends stays in order."""
 
-    def __init__(self, world: World, store: External) -> None:
+    def __init__(self, world: World, store: External, arms: Arms) -> None:
         self.world = world
         self.store = store
-        self.arms = Arms()
+        self.arms = arms
         self._clear_at: dict[str, int] = {}
 
     def send(self, asker: TaskRunner | CoordinatorRunner, number: int, request: AnyRequest) -> None:

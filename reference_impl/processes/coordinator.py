@@ -48,6 +48,10 @@ from .world import CRASHED, ProcessWorld, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
 
+NO_HEARTBEAT = "no heartbeat"
+PROCESS_GONE = "its process is gone"
+"""Why an attempt is lost, as the coordinator sees it; what made it so, others know."""
+
 
 class Guest:
     """A node's connection."""
@@ -154,7 +158,7 @@ class Nodes:
             return
         self._guests[hello.process] = guest
         if before is not None:
-            self._lose(before, "its process was replaced")
+            self._lose(before, PROCESS_GONE)
         for task, attempt in hello.attempts.items():
             if attempt:
                 self._deployed[task] = (attempt, guest)
@@ -168,12 +172,13 @@ class Nodes:
             self._all.remove(guest)
         if self._guests.get(guest.process) is guest:
             del self._guests[guest.process]
-        self._lose(guest, "its process is gone")
+        self._lose(guest, PROCESS_GONE)
 
     def _lose(self, guest: Guest, reason: str) -> None:
         for task, (attempt, where) in list(self._deployed.items()):
             if where is guest:
                 del self._deployed[task]
+                self.world.observer.task_failed(task, attempt, reason, None)
                 self.world.lose(task, attempt, reason)
 
     def _watch(self, *_: object) -> None:
@@ -189,8 +194,7 @@ class Nodes:
                 guest.given_up = True
                 del self._guests[guest.process]
                 self.world.supervision.send(Lost(self.world.clock.tick(), guest.process, guest.incarnation))
-                self.world.give_up(guest.process, [t for t, (_, where) in self._deployed.items() if where is guest])
-                self._lose(guest, "no heartbeat")
+                self._lose(guest, NO_HEARTBEAT)
         self.world.loop.after_real(told.heartbeat_us, self._watch)
 
 
@@ -267,11 +271,6 @@ class CoordinatorWorld(ProcessWorld):
     def lose(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
         if self.runner_now is not None:
             self.runner_now.feed(TaskLost(task, attempt, reason))
-
-    def give_up(self, process: str, tasks: list[TaskId]) -> None:
-        """A node is given up: a failure of what it ran, that the coordinator sees."""
-        for task in tasks:
-            self.observer.task_failed(task, self.attempt, "no heartbeat", None)
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
         """This process is the coordinator: it dies, of a fault or of what its machine raised."""

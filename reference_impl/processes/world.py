@@ -81,7 +81,7 @@ class ProcessWorld:
         )
         self.place.check()
         self._reader = self.place.reader()
-        self.sessions = Sessions(self, Journalled(self.place.external(), self.journal))
+        self.sessions = Sessions(self, Journalled(self.place.external(), self.journal), self.arms)
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
         self._defect_told = False

@@ -72,7 +72,7 @@ class World:
         arms = Arms()
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
-        self.sessions = Sessions(self, self.external)
+        self.sessions = Sessions(self, self.external, arms)
         self.coordinator: CoordinatorRunner | None = None
         self.job = 0
         self.job_over = True
