@@ -57,7 +57,7 @@ PROFILES: dict[str, Profile] = {
 REAL_TIME_SHARES: dict[str, int] = {
     "exactly-once": 75,
     "no-data-loss": 80,
-    "consistent-cut": 75,
+    "consistent-cut": 60,
     "order": 50,
     "restored-state": 35,
     "visibility": 65,
