@@ -81,7 +81,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
-    """Compare the two tables; `CheckInputError` when they cannot be, `TableUnreachable` when a server does not answer."""
+    """Compare the two tables; `CheckInputError` when they cannot be, `TableUnreachable` when one cannot be got at."""
     if request.guarantee not in GUARANTEES:
         raise CheckInputError(f"the guarantee can be {', '.join(GUARANTEES)}, not {request.guarantee}")
     with _sized(spark, request):

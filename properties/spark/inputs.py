@@ -82,7 +82,7 @@ def first_line(error: PySparkException) -> str:
 
 
 def damaged_file(error: Py4JJavaError) -> str | None:
-    """What a failure of Java's says of a file that is not what its name says; None when it failed for another reason."""
+    """What a failure of Java's says of a file that is not what its name says; None when it failed otherwise."""
     found = re.search(r"\[FAILED_READ_FILE[^\]]*\] ([^\n]*)", str(error))
     return found[1] if found else None
 

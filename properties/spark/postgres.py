@@ -100,10 +100,9 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
 
 def connect(conninfo: str, password: str = "") -> Link:
     """A session that can only read, and sees one moment; raises psycopg.Error."""
-    more = {"password": password} if password else {}
     link = Link.connect(
         conninfo,
-        **more,
+        password=password or None,
         autocommit=True,
         connect_timeout=CONNECT_TIMEOUT_S,
         application_name="cutproof-check",
@@ -148,7 +147,8 @@ class Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Arrow batches; raises what `told` makes of an error."""
-        assert_slice(partition)
+        if not isinstance(partition, Slice):
+            raise TypeError(f"no slice of a table: {partition!r}")
         try:
             with connect(self._conninfo, self._password) as link:
                 link.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(self._plan.snapshot))
@@ -162,12 +162,7 @@ class Reader(DataSourceReader):
             raise CheckInputError(f"{self._plan.schema}.{self._plan.table} holds text that is no UTF-8") from None
 
 
-def assert_slice(partition: InputPartition) -> None:
-    if not isinstance(partition, Slice):
-        raise TypeError(f"no slice of a table: {partition!r}")
-
-
-def query(plan: Plan, part: Any) -> sql.Composed:
+def query(plan: Plan, part: Slice) -> sql.Composed:
     """The rows of a slice.  Pages follow each other without a gap, and the last slice has no end."""
     select = sql.SQL("SELECT {} FROM {}").format(
         sql.SQL(", ").join(sql.Identifier(column.name) for column in plan.columns),

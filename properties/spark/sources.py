@@ -212,7 +212,8 @@ class _Found(NamedTuple):
 def _found(link: Link, where: PostgresTable) -> _Found:
     """The table in the server's catalogue; raises CheckInputError when there is none."""
     row = link.execute(
-        "SELECT c.oid, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        "SELECT c.oid, n.nspname, c.relname, c.relkind::text"
+        " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
         " WHERE c.relname = %s AND CASE WHEN %s = '' THEN pg_table_is_visible(c.oid) ELSE n.nspname = %s END",
         (where.table, where.schema, where.schema),
     ).fetchone()
@@ -271,8 +272,8 @@ def _column(where: PostgresTable, name: str, kind: str, is_plain: bool, modifier
         if precision <= LARGEST_PRECISION and 0 <= scale <= precision:
             return TableColumn(name=name, kind=kind, precision=precision, scale=scale)
     raise CheckInputError(
-        f"the column {name} of {where.name} is of type {shown}, which cannot be compared here; it can be bigint, integer,"
-        f" double precision, text, boolean, timestamp, date or numeric (to {LARGEST_PRECISION} digits)"
+        f"the column {name} of {where.name} is of type {shown}, which cannot be compared here; it can be bigint,"
+        f" integer, double precision, text, boolean, timestamp, date or numeric (to {LARGEST_PRECISION} digits)"
     )
 
 
