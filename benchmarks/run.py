@@ -54,11 +54,18 @@ def _profile(options: argparse.Namespace) -> list[Figure]:
     return verified.figures_of_one_worker()
 
 
+def _processes(options: argparse.Namespace) -> list[Figure]:
+    import processes
+
+    return processes.figures()
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "simulator": _simulator,
     "verified": _verified,
     "check": _check,
     "profile": _profile,
+    "processes": _processes,
 }
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cutproof.harness.subject import Subject
+from cutproof.harness.subject import Subject, close
 from cutproof.harness.subject_names import subject_called
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-@pytest.fixture(params=["simulated"])
-def subject(request: pytest.FixtureRequest) -> Subject:
-    return subject_called(request.param)
+@pytest.fixture(scope="session", params=["simulated", "processes"])
+def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
+    made = subject_called(request.param)
+    yield made
+    close(made)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from answers import ANSWERS, owed
 
-from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, LoseMessage
+from cutproof.faults.plan import AnyTrigger, AtPoint, AtTime, KillCoordinator, KillTask, LoseMessage
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.strategies import Drawing, scenario_of
@@ -20,23 +20,32 @@ from cutproof.properties.history import AttemptStarted, FaultFired, JobEnded
 from cutproof.properties.verdict import Holds, Unknown
 from cutproof.properties.workload import Row
 
-AMID = AtTime(at_us=4_000)
-"""records flow and checkpoints are complete, in every workload below"""
+AMID = AtPoint(point="checkpoint-completed", occurrence=1)
+"""a checkpoint is complete, and records still flow, in every workload below"""
+READING = AtPoint(point="record-read", occurrence=20)
+"""where no checkpoints are taken"""
 
 
 def scenario(
-    workload: str, *faults: Any, commands: tuple[Any, ...] = (), kill: bool = True, width: int = 2, **engine: Any
+    workload: str,
+    *faults: Any,
+    commands: tuple[Any, ...] = (),
+    kill: bool = True,
+    kill_at: AnyTrigger = AMID,
+    width: int = 2,
+    **engine: Any,
 ) -> Scenario:
     """A general workload whose widest operator is killed amid records, and what else is asked for."""
     found = GENERAL[workload][1]()
     victim = found.nodes[-1].name
-    killed = (KillTask(trigger=AMID, task=f"{victim}-0"),) if kill else ()
+    killed = (KillTask(trigger=kill_at, task=f"{victim}-0"),) if kill else ()
     return Scenario(
         workload=found,
         topology=lay_out(found, dict.fromkeys([source.name for source in found.inputs], width)),
         engine=Engine(**{"checkpoint_interval_us": 1_500, "tolerated_failures": 20, "restart_attempts": 20, **engine}),
         faults=(*killed, *faults),
         commands=commands,
+        seed=workload,  # by which a subject that has several kinds of sinks chooses one
     )
 
 
@@ -134,7 +143,7 @@ def test_at_least_once_loses_nothing(subject: Subject, sink: str) -> None:
 
 
 def test_at_most_once_repeats_nothing(subject: Subject) -> None:
-    asked = scenario("order-payments", guarantee="at-most-once", sink="plain")
+    asked = scenario("order-payments", kill_at=READING, guarantee="at-most-once", sink="plain")
     result = conforms(subject, asked, "at-most-once")
     assert committed(result) < owed(asked.workload)
     assert len([entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]) == 2
@@ -151,7 +160,7 @@ def test_at_most_once_is_refused_where_nothing_would_ever_commit(subject: Subjec
 
 @pytest.mark.parametrize(("drain", "status"), [(False, "stopped"), (True, "drained")])
 def test_stop_and_resume_leave_no_seam(subject: Subject, drain: bool, status: str) -> None:
-    commands = (StopWithSavepoint(trigger=AtTime(at_us=4_000), drain=drain), Resume(trigger=AtTime(at_us=500)))
+    commands = (StopWithSavepoint(trigger=AMID, drain=drain), Resume(trigger=AtTime(at_us=500)))
     asked = scenario("payments", commands=commands, kill=False)
     result = conforms(subject, asked, "exactly-once", "no-data-loss", "consistent-cut")
     assert committed(result) == owed(asked.workload)
@@ -172,11 +181,13 @@ def test_drawn_scenarios_of_every_template(subject: Subject, template: str) -> N
     draw = scenario_of(Drawing(templates=(template,), capabilities=subject.capabilities))
     outcomes: Counter[str] = Counter()
     exercised: set[str] = set()
-    for index in range(8):
+    for index in range(2 if subject.capabilities.real_time else 8):
         judgement = run(subject, draw(7, index)).judgement
         assert judgement.violated == {}, (template, index)
         outcomes[judgement.outcome] += 1
         exercised |= {name for name, verdict in judgement.verdicts.items() if isinstance(verdict, Holds)}
-    assert outcomes["held"] >= 7
+    assert outcomes.total() - outcomes["held"] <= 1
+    if subject.capabilities.real_time:
+        return  # two of a template are too few to show everything
     assert "consistent-cut" in exercised
     assert template == "S14" or {"exactly-once", "no-data-loss", "restored-state"} <= exercised, "S14 breaks nothing"
