@@ -170,6 +170,20 @@ def test_what_comes_of_the_harness_s_farewell_is_no_news(script: Script) -> None
     assert len(entries(h.AttemptStarted, history)) == 1
 
 
+@pytest.mark.parametrize(("killed", "expected"), [(True, [("a-0", 2, KILL)]), (False, [])])
+def test_an_attempt_that_was_sent_to_a_dead_process_failed_of_its_killer(
+    script: Script, killed: bool, expected: list[tuple[str, int, int]]
+) -> None:
+    script.attempt(1, "b-0")
+    script.fails("b-0", "KeyError: 3", fault=5)
+    if killed:
+        script.dies("a-0")
+    script.attempt(2, cause="b-0: KeyError: 3")
+    script.attempt(3, cause="a-0: its process is gone")
+
+    assert failures(script.history())[1:] == expected
+
+
 def test_a_coordinator_that_dies_is_down_once_and_answers_what_was_asked(script: Script) -> None:
     coordinator = script.process("coordinator")
     script.harness.command_issued(0, "savepoint", False)
