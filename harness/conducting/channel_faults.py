@@ -152,7 +152,7 @@ class ChannelFaults:
         return True
 
     def _until_broken(self, watch: Watch, undo: Callable[[], None], within_us: int | None) -> None:
-        """Undo a fault when it is felt, or when it is too late for that; with None it may wait for as long as it takes."""
+        """Undo a fault when it is felt, or when it is too late for that; None: it may take as long as it likes."""
         scene = self._scene
         over = False
 
@@ -177,24 +177,23 @@ class ChannelFaults:
 
     # -- the proxies -------------------------------------------------------------------
 
+    def _is_there(self, channel: str) -> bool:
+        """Whether a channel has a proxy that can be told something."""
+        return channel in self._scene.told.felt and self._proxies.is_up
+
     def _is_live(self, channel: str) -> bool:
-        """Whether both ends of a channel that has a proxy live, and the server too."""
-        ends = self._scene.placement.channels.get(channel)
+        """Whether both ends of it live too."""
+        if not self._is_there(channel):
+            return False
         facts = self._scene.facts
-        return (
-            ends is not None
-            and channel in self._scene.told.felt
-            and self._proxies.is_up
-            and facts.attempt_of(ends[0]) > 0
-            and facts.attempt_of(ends[1]) > 0
-        )
+        return all(facts.attempt_of(end) for end in self._scene.placement.channels[channel])
 
     @property
     def _proxies(self) -> ProxyServer:
         return self._scene.services.proxies
 
     def _add(self, watch: Watch, toxic: Toxic) -> bool:
-        if not self._is_live(watch.channel):
+        if not self._is_there(watch.channel):
             return False
         self._at_work = watch.fault
         try:

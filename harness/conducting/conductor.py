@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...faults.plan import kind_of as fault_kind
 from ...properties.history import Residue
 from ...reference_impl.processes import frames as f
 from ...reference_impl.processes.database_reader import Unreachable
@@ -27,7 +28,6 @@ from .opening import UP_WITHIN_S, Opened
 from .rest import Rest
 from .scene import Scene
 from .steering import Steering
-from ...faults.plan import kind_of as fault_kind
 
 READY_WITHIN_US = 30_000_000
 LEAST_US, MOST_US = 20_000_000, 90_000_000
@@ -195,19 +195,19 @@ class Conductor:
 
     # -- ends and beginnings -----------------------------------------------------------
 
-    def _miss(self, member: Member, exit: Exit) -> None:
+    def _miss(self, member: Member, end: Exit) -> None:
         """A process has ended that nobody had killed."""
         if not self._has_begun:
             raise SubjectFailed(
-                f"{member.name} ended with {exit.how} at its start: {self.scene.crew.last_words(member.name)}"
+                f"{member.name} ended with {end.how} at its start: {self.scene.crew.last_words(member.name)}"
             )
-        if exit.code == 0 and not self.scene.crew.is_current(member):
+        if end.code == 0 and not self.scene.crew.is_current(member):
             return  # another has its place, and it was told to go
         if member.blame is not None:
             reason = "it died while it wrote a snapshot"
         else:
             self._deaths += 1
-            reason = f"its process ended with {exit.how}: {self.scene.crew.last_words(member.name)}"
+            reason = f"its process ended with {end.how}: {self.scene.crew.last_words(member.name)}"
         self.scene.journal.died(member.name, member.incarnation, reason, member.blame)
         down_us = self._opened.told.settings.takeover_us if member.name == COORDINATOR else 0
         self._replace(member, self.scene.real(down_us))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import select
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -15,6 +17,7 @@ from ...reference_impl.processes.frames import Frame, Ready
 from ...reference_impl.processes.orders import Exited
 from ...reference_impl.processes.supervision import CODEC
 from ..subject import SubjectFailed
+from .handles import handle_of
 from .layout import COORDINATOR, Placement, Told
 
 
@@ -35,6 +38,13 @@ class Member:
         """the fault of which it is about to kill itself"""
         self._connection: Connection | None = None
         self._early: list[Frame] = []
+        self._handle = handle_of(pid)
+
+    def strike(self) -> None:
+        """SIGKILL, without waiting for it."""
+        if self._handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def send(self, frame: Frame) -> None:
         """Now, or as soon as it has come up; to one that is gone, not at all."""
@@ -62,6 +72,9 @@ class Member:
         while connection is not None and connection.is_open:
             connection.read()
         self._connection = None
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,18 +180,25 @@ class Crew:
 
     # -- signals ---------------------------------------------------------------------
 
-    def kill(self, member: Member) -> bool:
-        """SIGKILL, and take what it had said; whether it lived."""
-        if member.is_gone:
-            return False
-        member.is_gone = True
-        try:
-            self._launcher.signal(member.pid, signal.SIGKILL)
-        except ProcessGone:
-            member.is_gone = False  # its end is told like any other
-            return False
-        member.drain()
-        return True
+    def kill(self, members: Sequence[Member]) -> list[Member]:
+        """SIGKILL, all at once, and take what they had said; those that lived."""
+        victims = [member for member in members if not member.is_gone]
+        for member in victims:
+            member.strike()
+        killed = []
+        for member in victims:
+            try:
+                self._launcher.signal(member.pid, signal.SIGKILL)
+            except ProcessGone:
+                if not self._died_of_it(member):
+                    continue  # its end is told like any other
+            member.is_gone = True
+            member.drain()
+            killed.append(member)
+        return killed
+
+    def _died_of_it(self, member: Member) -> bool:
+        return any(end.pid == member.pid and end.signal == signal.SIGKILL for end in self._launcher.exits)
 
     def stop(self, member: Member) -> bool:
         """SIGSTOP; whether it lives to be continued."""
@@ -236,8 +256,7 @@ class Crew:
         self._closing = True
         for member in self.living():
             self.stop(member)
-        for member in self.living():
-            self.kill(member)
+        self.kill(self.living())
         for connection in self._guests:
             connection.close()
         self._outbox.loop.unwatch(self._listener)

@@ -16,6 +16,7 @@ from ...reference_impl.processes.offspring import children_of
 from ..exit_codes import HarnessFailed
 from ..services import postgres
 from . import ports
+from .handles import handle_of
 
 UP_WITHIN_S = 20.0
 LOOK_AGAIN_S = 0.02
@@ -102,7 +103,7 @@ class DatabaseServer:
         if not pid:
             return
         self.is_starting = True
-        watched = [(child, handle) for child in children_of(pid) if (handle := _handle(child)) is not None]
+        watched = [(child, handle) for child in children_of(pid) if (handle := handle_of(child)) is not None]
         try:
             self._launcher.signal(pid, signal.SIGKILL)
         except ProcessGone:
@@ -118,11 +119,3 @@ class DatabaseServer:
         self.kill()
         if self.is_ours:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _handle(pid: int) -> int | None:
-    """A handle that goes on meaning this process when its number is given to another."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ...reference_impl.driver.settings import Settings
 from ...reference_impl.processes.files import DiskFiles
+from ...reference_impl.processes.loop import monotonic_us
 from ...reference_impl.processes.sinks import DATABASE
 from .channel_faults import ChannelFaults
 from .crew import Member
@@ -18,6 +19,8 @@ from .scene import Scene
 from .waiting import Orders
 
 LOOK_AGAIN_US = 10_000
+LOOK_FOR_WRITES_US = 1_000
+WRITES_WAITED_FOR = 3
 BELIEVED_US: int = Settings().heartbeat_timeout_us
 """of the scenario's time: what a plan thinks that this time-out is"""
 MARGIN_US = 300_000
@@ -58,25 +61,43 @@ class Disturbances:
         return True
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
-        """Power is lost: counts only if some write was not yet durable, be its writer alive or not."""
-        scene, tasks = self._scene, self._scene.placement.on_node(node)
-        members = self._on_node(node)
+        """Power is lost: counts only if some write was not yet durable, be its writer alive or not.
+
+        Writes that have been ordered and are not yet out of their process are waited for.
+        """
+        patience_us = self._scene.real(self._scene.told.settings.snapshot_write_us) * WRITES_WAITED_FOR
+        self._lose_when_written(fault, node, monotonic_us() + patience_us)
+        return True
+
+    def _lose_when_written(self, fault: int, node: int, deadline_us: int) -> None:
+        if not self._unsynced(node) or not self._lose_unsynced(fault, node):
+            if monotonic_us() < deadline_us:
+                self._scene.after_real(LOOK_FOR_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
+
+    def _unsynced(self, node: int) -> int:
+        tasks = self._scene.placement.on_node(node)
+        return sum(self._files.temporaries.task(path) in tasks for path in self._files.unsynced())
+
+    def _lose_unsynced(self, fault: int, node: int) -> bool:
+        scene, members = self._scene, self._on_node(node)
         stopped = [member for member in members if scene.crew.stop(member)]  # nothing is synced while we look
-        unsynced = [path for path in self._files.unsynced() if self._files.temporaries.task(path) in tasks]
+        unsynced = self._unsynced(node)
         if not unsynced:
             for member in stopped:
                 scene.crew.go_on(member)
             return False
-        scene.fired(fault, f"node {node} loses power and {len(unsynced)} unsynced writes", _attempt(members))
-        self._kill(members, "its node lost power", fault, lose=tasks)
+        scene.fired(fault, f"node {node} loses power and {unsynced} unsynced writes", _attempt(members))
+        self._kill(members, "its node lost power", fault, lose=scene.placement.on_node(node))
         return True
 
     def _kill(self, members: Sequence[Member], reason: str, fault: int, lose: Sequence[str] = ()) -> None:
-        killed = [member for member in members if self._scene.crew.kill(member)]
+        scene = self._scene
+        for member in members:
+            scene.journal.died(member.name, member.incarnation, reason, fault)
+        killed = scene.crew.kill(members)
         if lose:
             self._files.lose_unsynced(lose)
         for member in killed:
-            self._scene.journal.died(member.name, member.incarnation, reason, fault)
             self._replaced(member, 0)
 
     def kill_coordinator(self, fault: int, down_us: int) -> bool:
@@ -85,8 +106,8 @@ class Disturbances:
         if member is None or not scene.facts.coordinator_lives:
             return False
         scene.fired(fault, "the coordinator is killed", None)
-        if scene.crew.kill(member):
-            scene.journal.died(COORDINATOR, member.incarnation, "it was killed", fault)
+        scene.journal.died(COORDINATOR, member.incarnation, "it was killed", fault)
+        if scene.crew.kill([member]):
             self._replaced(member, scene.real(down_us))
             scene.heal_after(scene.real(down_us), fault, lambda: None)
         return True
@@ -152,8 +173,8 @@ class Disturbances:
     def slice_channel(self, fault: int, sender: str, receiver: str, size: int, for_us: int) -> bool:
         return self.channels.slice(fault, sender, receiver, size, for_us)
 
-    def limit_channel(self, fault: int, sender: str, receiver: str, bytes: int) -> bool:
-        return self.channels.limit(fault, sender, receiver, bytes)
+    def limit_channel(self, fault: int, sender: str, receiver: str, count: int, /) -> bool:
+        return self.channels.limit(fault, sender, receiver, count)
 
     def timeout_channel(self, fault: int, sender: str, receiver: str, after_us: int) -> bool:
         return self.channels.timeout(fault, sender, receiver, after_us)

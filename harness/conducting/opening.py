@@ -50,7 +50,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
-    """Prepare a run.  Raises SubjectFailed for a scenario that the engine refuses, CutproofError for what is missing."""
+    """Prepare a run.  Raises SubjectFailed for what the engine refuses, CutproofError for what is missing."""
     job = process_job.describe(scenario, defect, scale)
     try:
         made = process_job.make_job(job)

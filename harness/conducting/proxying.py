@@ -28,7 +28,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProxyServer:
-    """One server under a launcher.  Methods raise HarnessFailed when it cannot be had, ToxiproxyFailed when it is down."""
+    """One server under a launcher.  Raises HarnessFailed when it cannot be had, ToxiproxyFailed when it is down."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
