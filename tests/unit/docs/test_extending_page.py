@@ -16,7 +16,15 @@ TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
 EXAMPLES = {
     "An operator": ("greater", {"properties/classes.py"}),
-    "A fault": ("stall.?channel|RESTORING", set()),
+    "A fault": (
+        "stall.?channel|def stall|RESTORING",
+        {
+            "reference_impl/processes/supervision.py",
+            "reference_impl/driver/arms.py",
+            "harness/conducting/waiting.py",
+            "harness/subjects/merging_failures.py",
+        },
+    ),
     "An invariant": (r"consistent.cut|def check\(|class History|Lie", set()),
     "A defect": ("class Part|DEFECTS", set()),
 }
