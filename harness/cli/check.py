@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ...properties.spark.check import CheckRequest, check
+    from ...properties.spark.check import CheckRequest, check, demand_tables
     from ...properties.spark.errors import TableUnreachable
     from ...properties.spark.session import TABLES, session
 
@@ -95,10 +95,11 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         exact=options.exact,
     )
     with progress_of(options) as progress:
-        progress.step("starting Spark")
-        spark = session(settings=TABLES)
-        progress.step("comparing")
         try:
+            demand_tables(request)
+            progress.step("starting Spark")
+            spark = session(settings=TABLES)
+            progress.step("comparing")
             result = check(spark, request)
         except TableUnreachable as error:
             raise HarnessFailed(str(error)) from error

@@ -80,6 +80,13 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.lost or self.repeated or self.unexpected or self.changed)
 
 
+def demand_tables(request: CheckRequest) -> None:
+    """That servers answer and have the tables, asked without Spark, which takes seconds to start; raises as `check`."""
+    for place in (request.expected, request.actual):
+        if isinstance(place, PostgresTable):
+            table_bytes(place)
+
+
 def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
     """Compare the two tables; `CheckInputError` when they cannot be, `TableUnreachable` when one cannot be got at."""
     if request.guarantee not in GUARANTEES:
