@@ -19,8 +19,6 @@ from .merging_order import Placed, Source
 COORDINATOR = "coordinator"
 """The name of its process."""
 CONNECTION_BROKE = re.compile(r"its connection from (\S+) broke")
-PROCESS_GONE = re.compile(r"(\S+): its process is gone$")
-"""The cause of an attempt, as the coordinator notes it, when the one before lost a task's process."""
 STORE_REFUSED = "the external store refused"
 ENDED_BADLY = ("killed", "failed", "cancelled")
 
@@ -171,7 +169,6 @@ class _Judge:
     def _heed(self, one: Placed) -> None:
         entry = one.entry
         if isinstance(entry, e.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
-            self._never_came_up(one, entry)
             self._newest = max(self._newest, entry.attempt)
             self._jobs[entry.attempt] = entry.job
         elif isinstance(entry, e.JobEnded):
@@ -196,19 +193,6 @@ class _Judge:
             fault = self._explained_by(entry)
         self._failed.add(key)
         self.kept.append(one.with_entry(msgspec.structs.replace(entry, fault=fault)))
-
-    def _never_came_up(self, one: Placed, started: e.Noted) -> None:
-        """A process that was killed between two attempts, and that the coordinator still took for
-        alive: the attempt that was sent there failed, and nobody was there to say so."""
-        gone = PROCESS_GONE.match(started.detail)
-        if gone is None or self._jobs.get(self._newest) != started.job:
-            return
-        key = TaskId(gone[1]), AttemptId(self._newest)
-        fault = self._faults.killing(self._process_of.get(key[0], gone[1]), one.stamp)
-        if fault is not None and key not in self._failed and key not in self._of:
-            self._failed.add(key)
-            failed = e.TaskFailed(one.stamp, *key, "its process is gone", fault)
-            self.kept.append(one.with_entry(failed, -0.25))
 
     def _follows(self, entry: e.TaskFailed) -> bool:
         """Whether it only is what another's failure did to its connection."""

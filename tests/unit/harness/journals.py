@@ -46,11 +46,11 @@ class Script:
         self.now += by_us
 
     def attempt(
-        self, number: int, *tasks: str, job: int = 1, incarnation: int = 0, restores: int | None = None, cause: str = ""
+        self, number: int, *tasks: str, job: int = 1, incarnation: int = 0, restores: int | None = None
     ) -> None:
         """The coordinator starts an attempt; each task comes up in a process of its own."""
         self.later()
-        self.process("coordinator").note("attempt-started", restores, number, job, cause)
+        self.process("coordinator").note("attempt-started", restores, number, job, "")
         self.later()
         for task in tasks:
             self.run(task, number, incarnation=incarnation)

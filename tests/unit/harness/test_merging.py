@@ -170,18 +170,19 @@ def test_what_comes_of_the_harness_s_farewell_is_no_news(script: Script) -> None
     assert len(entries(h.AttemptStarted, history)) == 1
 
 
-@pytest.mark.parametrize(("killed", "expected"), [(True, [("a-0", 2, KILL)]), (False, [])])
+@pytest.mark.parametrize(("killed", "fault"), [(True, KILL), (False, None)])
 def test_an_attempt_that_was_sent_to_a_dead_process_failed_of_its_killer(
-    script: Script, killed: bool, expected: list[tuple[str, int, int]]
+    script: Script, killed: bool, fault: int | None
 ) -> None:
-    script.attempt(1, "b-0")
+    script.attempt(1, "a-0", "b-0")
     script.fails("b-0", "KeyError: 3", fault=5)
+    script.later()
+    script.attempt(2)
     if killed:
         script.dies("a-0")
-    script.attempt(2, cause="b-0: KeyError: 3")
-    script.attempt(3, cause="a-0: its process is gone")
+    script.fails("a-0", "its process is gone", 2, by="coordinator")
 
-    assert failures(script.history())[1:] == expected
+    assert failures(script.history()) == [("b-0", 1, 5), ("a-0", 2, fault)]
 
 
 def test_a_coordinator_that_dies_is_down_once_and_answers_what_was_asked(script: Script) -> None:
