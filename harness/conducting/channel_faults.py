@@ -23,6 +23,8 @@ LEAST_HELD_US = 10_000
 LEAST_PIECES = 3
 GRACE_US = 1_000_000
 """of the machine's clock: for how long a connection that is to break is waited for"""
+LIMITED_US = 3_000_000
+"""of the machine's clock: for how long so many bytes are waited for"""
 SLICE_PAUSE_US = 300
 ANY = "*"
 
@@ -136,14 +138,14 @@ class ChannelFaults:
 
     def limit(self, fault: int, sender: str, receiver: str, size: int) -> bool:
         watch = self._watch(fault, sender, receiver, f"the connection closes after {size} bytes", None)
-        return self._once(watch, Limit(bytes=size), None)
+        return self._once(watch, Limit(bytes=size), LIMITED_US)
 
     def timeout(self, fault: int, sender: str, receiver: str, after_us: int) -> bool:
         real_us = max(1_000, self._scene.real(after_us))
         watch = self._watch(fault, sender, receiver, "what enters is dropped, and the connection closes", None)
         return self._once(watch, Timeout(ms=real_us // 1000), real_us + GRACE_US)
 
-    def _once(self, watch: Watch, toxic: Toxic, within_us: int | None) -> bool:
+    def _once(self, watch: Watch, toxic: Toxic, within_us: int) -> bool:
         """A toxic that is removed when it has broken a connection, or when it is too late for that."""
         if not self._add(watch, toxic):
             return False
@@ -151,8 +153,8 @@ class ChannelFaults:
         self._until_broken(watch, lambda: self._remove(watch), within_us)
         return True
 
-    def _until_broken(self, watch: Watch, undo: Callable[[], None], within_us: int | None) -> None:
-        """Undo a fault when it is felt, or when it is too late for that; None: it may take as long as it likes."""
+    def _until_broken(self, watch: Watch, undo: Callable[[], None], within_us: int) -> None:
+        """Undo a fault when it is felt, or when it is too late for that."""
         scene = self._scene
         over = False
 
@@ -160,15 +162,14 @@ class ChannelFaults:
             nonlocal over
             if not over:
                 over = True
-                scene.healing -= within_us is not None
+                scene.healing -= 1
                 undo()
                 scene.journal.fault_healed(watch.fault)
 
         watch.done = act
         self._watches.append(watch)
-        if within_us is not None:
-            scene.healing += 1
-            scene.loop.at(monotonic_us() + within_us, act)
+        scene.healing += 1
+        scene.loop.at(monotonic_us() + within_us, act)
 
     def waits_for_all(self, fault: int, detail: str) -> None:
         """The proxy server is about to die: felt by whatever connection breaks of it."""

@@ -35,6 +35,8 @@ LEAST_US, MOST_US = 20_000_000, 90_000_000
 PARTING_US = 3_000_000
 """for how long the last attempts are waited for when the job has ended"""
 LOOK_AGAIN_US = 50_000
+ECHOES = 2
+"""after the first, what was on its way when it was asked for has arrived"""
 MOST_DEATHS = 12
 """of processes by themselves: after so many nobody is replaced any more"""
 
@@ -57,6 +59,8 @@ class Conductor:
         self._newest = 0
         self._deaths = 0
         self._over_us = 0
+        self._echoes = 0
+        self._awaits_echo = False
         self._quiet = False
         self._has_begun = False
         self._take: dict[type, Callable[[Member, Any], None]] = {
@@ -74,6 +78,7 @@ class Conductor:
             f.Ended: lambda member, told: self._jobs.ended(told),
             f.Lost: self._lost,
             f.Happened: lambda member, told: self._steering.happened(told.what),
+            f.Echo: self._echoed,
             f.Count: lambda member, told: self._rest.counted(told),
         }
 
@@ -135,13 +140,28 @@ class Conductor:
         if self._is_hopeless:
             return True
         if not self._jobs.is_all_over:
-            self._over_us = 0
+            self._over_us = self._echoes = 0
             return self._rest.is_at_rest
         if not self._over_us:
             self._over_us = monotonic_us()
             self.scene.loop.at(self._over_us + PARTING_US, lambda *_: None)
+        too_late = monotonic_us() >= self._over_us + PARTING_US
         parted = not any(member.attempts for member in self.scene.crew.living())
-        return self.scene.healing == 0 and (parted or monotonic_us() >= self._over_us + PARTING_US)
+        return self.scene.healing == 0 and (too_late or (parted and self._has_heard_all()))
+
+    def _has_heard_all(self) -> bool:
+        """Whether the coordinator has taken what the last attempts said to it: an acknowledgement that comes
+        late still has its snapshot deleted."""
+        member = self.scene.crew.current(COORDINATOR)
+        if member is None or self._echoes >= ECHOES:
+            return True
+        if not self._awaits_echo:
+            self._awaits_echo = True
+            member.send(f.Echo(self.scene.clock.tick(), self._echoes + 1))
+        return False
+
+    def _echoed(self, member: Member, told: f.Echo) -> None:
+        self._echoes, self._awaits_echo = told.number, False
 
     # -- what processes say ------------------------------------------------------------
 

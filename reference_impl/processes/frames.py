@@ -318,6 +318,12 @@ class Freeze(Frame):
     off: bool
 
 
+class Echo(Frame):
+    """Said back, once everything that was there to be heard before it has been heard."""
+
+    number: int
+
+
 class Close(Frame):
     """End in order: everything that was observed is written."""
 
@@ -348,5 +354,6 @@ SupervisionFrame = (
     | TakeOver
     | Ask
     | Freeze
+    | Echo
     | Close
 )

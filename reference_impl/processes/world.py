@@ -27,7 +27,7 @@ from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
 from .connections import Outbox
 from .files import DiskFiles, DiskJobs
-from .frames import Arm, Close, Disarm, Fired, Happened, SupervisionFrame
+from .frames import Arm, Close, Disarm, Echo, Fired, Happened, SupervisionFrame
 from .journal import Journal
 from .loop import Loop, monotonic_us
 from .sinks import Place, look
@@ -88,6 +88,7 @@ class ProcessWorld:
         self._orders: dict[type, Callable[[Any], None]] = {
             Arm: lambda order: self.arms.arm(order.kind, order.target, order.fault, order.times),
             Disarm: lambda order: self.arms.disarm(order.fault),
+            Echo: lambda order: self.supervision.send(Echo(self.clock.tick(), order.number)),
             Close: lambda order: self._close(),
         }
 
