@@ -70,9 +70,9 @@ class Disturbances:
         return True
 
     def _lose_when_written(self, fault: int, node: int, deadline_us: int) -> None:
-        if not self._unsynced(node) or not self._lose_unsynced(fault, node):
-            if monotonic_us() < deadline_us:
-                self._scene.after_real(LOOK_FOR_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
+        lost = self._unsynced(node) > 0 and self._lose_unsynced(fault, node)
+        if not lost and monotonic_us() < deadline_us:
+            self._scene.after_real(LOOK_FOR_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
 
     def _unsynced(self, node: int) -> int:
         tasks = self._scene.placement.on_node(node)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...faults.plan import AtTime
 from ...reference_impl.core.events import CompletedSnapshot
-from ...reference_impl.core.ids import AttemptId
+from ...reference_impl.core.ids import AttemptId, CheckpointId
 from ...reference_impl.processes.files import DiskFiles, DiskJobs
 from ...reference_impl.processes.frames import Ended, Submit, TakeOver
 from ..scenario import Resume, Scenario
@@ -79,7 +79,7 @@ class Jobs:
         journal = self._scene.journal
         journal.command_issued(number, "resume", False)
         self.submit(initial, recall=self._memory)
-        journal.command_returned(number, newest, "")
+        journal.command_returned(number, CheckpointId(newest) if newest is not None else None, "")
 
     def retained(self, newest: int) -> list[int]:
         """The checkpoints that the last job, or its user, still holds; `newest` is what is known of one in memory."""
