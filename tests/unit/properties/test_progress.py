@@ -88,33 +88,6 @@ def test_a_failure_that_no_fault_explains(make: Callable[[], Toy]) -> None:
     assert verdict.tasks == ("count-0",)
 
 
-def silent(reason: str = "no heartbeat", *, starved: bool = True) -> Toy:
-    toy = finished()
-    toy.seen.starved = starved
-    toy.seen.journal.append(TaskFailed(order=10**6, at_us=1, task="count-0", attempt=1, reason=reason))
-    return toy
-
-
-def test_silence_on_a_machine_that_is_too_slow_accuses_nobody() -> None:
-    verdict = judged(silent())
-    assert isinstance(verdict, Unknown)
-    assert verdict.reason == "not observable"
-    assert "the machine was too slow: count-0 of attempt 1 was not heard of" in verdict.detail
-
-
-def test_silence_elsewhere_and_another_failure_there_are_unexplained() -> None:
-    assert difference(silent(starved=False)) == "unexplained failure"
-    assert difference(silent("KeyError: 3")) == "unexplained failure"
-
-
-def test_a_machine_that_is_too_slow_has_its_failure_of_rest_excused() -> None:
-    toy = recovered()
-    toy.seen.quiet = False
-    assert difference(toy) == "no rest"
-    toy.seen.starved = True
-    assert reason(toy) == "not observable"
-
-
 def test_a_coordinator_that_falls_over_by_itself() -> None:
     toy = finished()
     toy.seen.journal.append(CoordinatorDown(order=1, at_us=1))
