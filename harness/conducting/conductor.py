@@ -55,7 +55,7 @@ class Conductor:
         self._environment = Disturbances(scene, self._replace)
         self._jobs = Jobs(scene, scenario, lambda: scene.crew.current(COORDINATOR))
         self._steering = Steering(scene, scenario, self._environment, self._jobs)
-        self._rest = Rest(scene)
+        self._rest = Rest(scene, not all(source.bounded for source in scenario.workload.inputs))
         self._newest = 0
         self._deaths = 0
         self._over_us = 0

@@ -11,8 +11,10 @@ from .scene import Scene
 class Rest:
     """Asks, after each complete checkpoint, what has been done since; freezes the job when that is nothing."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, endless: bool) -> None:
+        """`endless`: some input never ends; any other job comes to its own end."""
         self._scene = scene
+        self._endless = endless
         settings = scene.told.settings
         self._echo_us = scene.real(4 * (settings.snapshot_write_us + settings.control_latency_us))
         self._counts: dict[str, Count] = {}
@@ -27,7 +29,7 @@ class Rest:
 
     def completed(self, checkpoint: int) -> None:
         """A checkpoint is complete: has anything been done since?"""
-        if self._is_busy or self._frozen:
+        if not self._endless or self._is_busy or self._frozen:
             return
         self._counts.clear()
         self._asked = True

@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import janitor
 from .errors import SparkUnavailable
 from .java import java_home
 
@@ -52,6 +53,7 @@ AT_HOME = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.
 _lock = threading.Lock()
 _session: Future[SparkSession] | None = None
 _master = ""
+_janitor: subprocess.Popen[str] | None = None
 
 
 def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -109,11 +111,28 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
     home = java_home()
     if importlib.util.find_spec("pyspark") is None:
         raise SparkUnavailable("PySpark is not installed: `pip install pyspark`")
-    log = Path(tempfile.mkdtemp(prefix="cutproof-spark-")) / "spark.log"
+    log = _folder() / "spark.log"
     try:
         return _launch(master, settings, home, log)
     except Exception as error:
         raise SparkUnavailable(f"Spark did not start on {master}: {_reason(error, log)}") from error
+
+
+def _folder() -> Path:
+    """A folder for Spark's log and files, kept by a process that removes it when this one is gone."""
+    global _janitor
+    if _janitor is not None:
+        _janitor.communicate()
+    _janitor = subprocess.Popen(
+        [sys.executable, "-I", "-S", janitor.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    if _janitor.stdout is None:
+        raise SparkUnavailable("the keeper of Spark's folder does not speak")
+    return Path(_janitor.stdout.readline().rstrip("\n"))
 
 
 def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> SparkSession:
@@ -123,6 +142,9 @@ def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> 
     from pyspark.sql import SparkSession
 
     settings = dict(settings) | (AT_HOME if master.startswith("local") else {})
+    settings["spark.local.dir"] = str(log.parent)
+    options = f"{settings.get('spark.driver.extraJavaOptions', '')} -Djava.io.tmpdir={log.parent} -XX:-UsePerfData"
+    settings["spark.driver.extraJavaOptions"] = options.strip()
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("cutproof").setAll(list(settings.items()))
     with log.open("wb") as file, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable):
         gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]

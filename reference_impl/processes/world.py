@@ -50,6 +50,21 @@ class Journalled:
         return self._store.handle(request)
 
 
+class NotedFiles(DiskFiles):
+    """The snapshot store, with a note before a checkpoint's record is written: its writer may die of telling."""
+
+    def __init__(self, root: Path, journal: Journal) -> None:
+        super().__init__(root)
+        self._journal = journal
+
+    def store(self, snapshot: CompletedSnapshot) -> None:
+        self._journal.checkpoint_completing(
+            snapshot.checkpoint, snapshot.job, snapshot.attempt, snapshot.handles, snapshot.savepoint
+        )
+        self._journal.flush()
+        super().store(snapshot)
+
+
 class ProcessWorld:
     """A world of one process; its two kinds are a node's and the coordinator's.
 
@@ -72,7 +87,7 @@ class ProcessWorld:
         self.supervision.flush_all = self.flush
         self.decisions = Decisions(configuration.deviations, self._happened)
         self.arms = Arms()
-        self.files = DiskFiles(self._path(STORE))
+        self.files = NotedFiles(self._path(STORE), self.journal)
         self.jobs = DiskJobs(self._path(STORE))
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
