@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import time
@@ -13,6 +14,7 @@ import psycopg
 
 from ...reference_impl.processes.cluster import Launcher, ProcessGone
 from ...reference_impl.processes.offspring import children_of
+from ...reference_impl.processes.orders import Exited
 from ..exit_codes import HarnessFailed
 from ..services import postgres
 from . import ports
@@ -21,6 +23,7 @@ from .handles import handle_of
 UP_WITHIN_S = 20.0
 LOOK_AGAIN_S = 0.02
 NAME = "postgres"
+INITDB = "initdb"
 TRIES = 3
 
 
@@ -42,8 +45,29 @@ class DatabaseServer:
             return
         self._server = postgres.Server.find(launcher.folder())
         self._folder = launcher.folder() / "postgres"
-        self._server.prepare(self._folder)
+        self._initialise(self._server)
         self._first_start()
+
+    def _initialise(self, server: postgres.Server) -> None:
+        """Make its folder.  Under the launcher, since what writes there must not outlive this process."""
+        server.make_folder(self._folder)
+        pid = self._launcher.execute(INITDB, server.initdb(self._folder), env=server.environment(), uid=server.uid)
+        end = self._end_of(pid, postgres.INITDB_TIMEOUT_S)
+        if end is None:
+            raise HarnessFailed(f"PostgreSQL's initdb has not ended within {postgres.INITDB_TIMEOUT_S:g} s")
+        if end.code != 0:
+            raise HarnessFailed(f"PostgreSQL's initdb failed with {end.how}: {self._last_words(INITDB)}")
+
+    def _end_of(self, pid: int, within_s: float) -> Exited | None:
+        """How a process ended; None when it has not in time."""
+        deadline = time.monotonic() + within_s
+        while not (ends := [one for one in self._launcher.exits if one.pid == pid]):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            select.select([self._launcher], [], [], left)
+            self._launcher.poll()
+        return ends[0]
 
     def _first_start(self) -> None:
         for attempt in range(TRIES):
@@ -87,13 +111,13 @@ class DatabaseServer:
         deadline = time.monotonic() + within_s
         while not self.answers():
             if time.monotonic() > deadline:
-                raise HarnessFailed(f"PostgreSQL does not answer within {within_s:g} s: {self._last_words()}")
+                raise HarnessFailed(f"PostgreSQL does not answer within {within_s:g} s: {self._last_words(NAME)}")
             time.sleep(LOOK_AGAIN_S)
             self._launcher.poll()
 
-    def _last_words(self) -> str:
+    def _last_words(self, name: str) -> str:
         with contextlib.suppress(OSError):
-            lines = self._launcher.log(NAME).read_text(errors="replace").split("\n")
+            lines = self._launcher.log(name).read_text(errors="replace").split("\n")
             return next((line.strip() for line in reversed(lines) if line.strip()), "it has said nothing")
         return "it has said nothing"
 

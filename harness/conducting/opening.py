@@ -9,6 +9,7 @@ import msgspec
 
 from ...faults.plan import AtPoint
 from ...reference_impl.core.errors import EngineError
+from ...reference_impl.processes import purge
 from ...reference_impl.processes.database_reader import Unreachable
 from ...reference_impl.processes.loop import monotonic_us
 from ...reference_impl.processes.sinks import DATABASE, Place
@@ -46,6 +47,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
                 raise HarnessFailed(f"the tables of a run cannot be removed: {error}") from error
             finally:
                 reader.close()
+            services.launcher.revoke(told.run)
         shutil.rmtree(told.folder, ignore_errors=True)
 
 
@@ -99,6 +101,9 @@ def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Pla
     store = store_of(scenario)
     dsn = services.database.dsn if store == DATABASE else ""
     place = Place(store=store, folder=folder / "sink", dsn=dsn, run=run)
+    if store == DATABASE and not services.database.is_ours:
+        # What is made there outlives every process of ours, so it is told first who is to take it away.
+        services.launcher.bequeath(run, "purge", purge.encode(place))
     try:
         place.create()
     except Unreachable as error:

@@ -152,41 +152,45 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     binaries: Binaries
     uid: int | None
     gid: int | None
-    copied_to: Path | None = None
-    """where the binaries were copied, because `uid` cannot reach the package's own folder; the
-    caller removes it with the rest of its folder"""
 
     @staticmethod
     def find(folder: Path) -> Server:
         """What is there; `folder` takes a copy of the binaries if one is needed.  Raises `PostgresMissing`."""
         found, uid, gid = binaries(), user(), group()
-        if uid is None or gid is None or _can_run(found.postgres, uid, gid):
+        if uid is None or gid is None or _can_run(found, uid, gid):
             return Server(binaries=found, uid=uid, gid=gid)
         place = folder / "postgres-binaries"
-        if not (place / "bin").exists():
-            shutil.copytree(found.folder, place, symlinks=True, ignore=shutil.ignore_patterns("include"))
-            os.chmod(place, 0o755)
-        copy = Binaries(folder=place, version=found.version)
-        if not _can_run(copy.postgres, uid, gid):
+        copy = Binaries(folder=place / found.folder.parent.name / found.folder.name, version=found.version)
+        if not (place / "whole").exists():
+            _copy(found.folder, copy.folder)
+            (place / "whole").touch()
+        if not _can_run(copy, uid, gid):
             raise PostgresMissing(
-                f"user {pwd.getpwuid(uid).pw_name} can run PostgreSQL neither in {found.folder} nor in {place}"
+                f"user {pwd.getpwuid(uid).pw_name} can run PostgreSQL neither in {found.folder} nor in {copy.folder}"
             )
-        return Server(binaries=copy, uid=uid, gid=gid, copied_to=place)
+        return Server(binaries=copy, uid=uid, gid=gid)
 
     def prepare(self, folder: Path) -> None:
         """Make a new cluster in `folder`, which is created, or there and empty, and becomes the
         user's; those above it must let the user pass.  Raises `HarnessFailed`."""
+        self.make_folder(folder)
+        done = _run(self.initdb(folder), self.uid, self.gid, INITDB_TIMEOUT_S)
+        if done.returncode:
+            raise HarnessFailed(f"PostgreSQL's initdb failed in {folder}: {' '.join(done.stdout.split())}")
+
+    def make_folder(self, folder: Path) -> None:
+        """The folder of a new cluster, the user's own."""
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         if self.uid is not None and self.gid is not None:
             os.chown(folder, self.uid, self.gid)
-        initdb = [
+
+    def initdb(self, folder: Path) -> list[str]:
+        """The command line that makes a new cluster there."""
+        return [
             *(str(self.binaries.initdb), "-D", str(folder), "-U", USER, "-E", "UTF8", "--no-locale"),
             *("--auth=trust", "--no-sync", "--no-instructions"),
         ]
-        done = _run(initdb, self.uid, self.gid, INITDB_TIMEOUT_S)
-        if done.returncode:
-            raise HarnessFailed(f"PostgreSQL's initdb failed in {folder}: {' '.join(done.stdout.split())}")
 
     def command(self, folder: Path, port: int) -> list[str]:
         """The command line of a server on a prepared folder; its log goes to standard error."""
@@ -203,10 +207,26 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return f"host=127.0.0.1 port={port} user={USER} dbname=postgres sslmode=disable gssencmode=disable"
 
 
-def _can_run(program: Path, uid: int, gid: int) -> bool:
-    """Ask by doing it: permissions, access lists and mounts all count."""
+def _copy(package: Path, to: Path) -> None:
+    """Copy an installation to where another user can reach it.
+
+    Its programs look for the libraries that the wheel brought in the folder PACKAGE.libs beside the package.
+    """
+    libraries = package.parent.with_name(f"{package.parent.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, to.parent.with_name(libraries.name), symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(package, to, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("include"))
+    for folder in (to.parent.parent, to.parent, to):
+        folder.chmod(0o755)
+
+
+def _can_run(found: Binaries, uid: int, gid: int) -> bool:
+    """Ask by doing it: permissions, access lists, libraries and mounts all count."""
     try:
-        return _run([str(program), "--version"], uid, gid, INITDB_TIMEOUT_S).returncode == 0
+        return all(
+            _run([str(program), "--version"], uid, gid, INITDB_TIMEOUT_S).returncode == 0
+            for program in (found.initdb, found.postgres)
+        )
     except PermissionError:
         return False
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.driver.decisions import Decisions
 from cutproof.reference_impl.driver.arms import Arms
+from cutproof.reference_impl.driver.decisions import Decisions
 
 
 def test_the_named_occurrence_is_late_and_no_other() -> None:
