@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.harness.progress import Silent
+from cutproof.harness.services import toxiproxy
 from cutproof.harness.subject import Subject, close
 from cutproof.harness.subject_names import subject_called
 
@@ -16,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(scope="session", params=["simulated", "processes"])
 def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
+    if request.param == "processes":
+        toxiproxy.ensure(Silent())
     made = subject_called(request.param)
     yield made
     close(made)
