@@ -1,8 +1,8 @@
 """What a crash costs on real processes: seconds, not virtual ones.
 
-`from a kill to the next commit` is the time from SIGKILL to the first row that a
-sink commits after it: the end of the process is noticed, another comes up, all
-tasks restore, read on, and a checkpoint completes.
+`from a kill to the next commit` is the time from SIGKILL to the first rows that a
+sink commits for a checkpoint that had not begun then: the end of the process is
+noticed, another comes up, all tasks restore, read on, and a checkpoint completes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.topologies import lay_out
 from cutproof.properties.history import FaultFired
-from cutproof.properties.workload import Count, Node, Source, Workload
+from cutproof.properties.workload import Count, Input, Node, Workload
 from measure import Figure, figure
 
 KILLS = 11
@@ -29,9 +29,9 @@ def workload(records: int) -> Workload:
     half = records // 2
     splits = tuple(tuple((key % 7, key, 1_000 * split + key + 1) for key in range(half)) for split in range(2))
     return Workload(
-        inputs=(Source(name="source", splits=splits),),
+        name="benchmark",
+        inputs=(Input(name="source", splits=splits),),
         nodes=(Node(name="count", operator=Count(), inputs=("source",)),),
-        output="count",
     )
 
 
@@ -61,7 +61,12 @@ def seconds_to_the_next_commit(subject: ProcessesSubject, task: str) -> float:
     """Of one run with one kill amid its records."""
     history = held(run(subject, scenario(300, kill(task, 150), read_interval_us=100), timeline=True)).history
     struck = next(entry.at_us for entry in history.journal if isinstance(entry, FaultFired))
-    commits = [one.at_us for one in history.timeline if one.what == "transaction-committed" and one.at_us > struck]
+    begun = max((one.checkpoint or 0 for one in history.timeline if one.at_us <= struck), default=0)
+    commits = [
+        one.at_us
+        for one in history.timeline
+        if one.what == "transaction-committed" and (one.checkpoint or 0) > begun and one.detail != "0 rows"
+    ]
     return (min(commits) - struck) / 1e6
 
 

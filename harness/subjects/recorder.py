@@ -259,6 +259,7 @@ class Recorder:
                 f"transaction-{transaction.status}",
                 request.writer,
                 request.attempt,
+                checkpoint=transaction.checkpoint,
                 detail=f"{len(transaction.rows)} rows",
             )
 
