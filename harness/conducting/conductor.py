@@ -87,7 +87,7 @@ class Conductor:
     def conduct(self) -> None:
         """Run it until it is at rest, or its time is over.  Raises SubjectFailed, CutproofError."""
         crew = self.scene.crew
-        for name in (COORDINATOR, *map(str, self._opened.placement.tasks)):
+        for name in (COORDINATOR, *self._opened.placement.processes):
             crew.spawn(name, self._steering.deviations())
         if not self._wait_for(lambda: not crew.missing(), READY_WITHIN_US):
             missing = crew.missing()

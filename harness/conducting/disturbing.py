@@ -45,7 +45,7 @@ class Disturbances:
     # -- processes -------------------------------------------------------------------
 
     def kill_task(self, fault: int, task: str) -> bool:
-        member = self._scene.crew.current(task)
+        member = self._home_of(task)
         if member is None or not member.attempts:
             return False
         self._scene.fired(fault, f"{task} is killed", _attempt([member]))
@@ -113,7 +113,7 @@ class Disturbances:
         return True
 
     def pause_task(self, fault: int, task: str, for_us: int) -> bool:
-        member = self._scene.crew.current(task)
+        member = self._home_of(task)
         if member is None or not member.attempts or member.stops:
             return False
         return self._pause(fault, [member], for_us, f"{task} stands still")
@@ -149,7 +149,13 @@ class Disturbances:
 
     def _on_node(self, node: int) -> list[Member]:
         """Every process on a node, zombies included."""
-        return self._scene.crew.of(self._scene.placement.on_node(node))
+        placement = self._scene.placement
+        return self._scene.crew.of(placement.homes_of(placement.on_node(node)))
+
+    def _home_of(self, task: str) -> Member | None:
+        """The process that a task lives in."""
+        homes = self._scene.placement.homes_of([task])
+        return self._scene.crew.current(homes[0]) if homes else None
 
     def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
         if task not in self._scene.placement.operators:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from ...faults.plan import ChannelFault, KillDatabase, KillProxy
+from ...faults.plan import ChannelFault, KillDatabase, KillNode, KillProxy, KillTask, PauseNode, PauseTask, TearWrite
 from ...reference_impl.core.ids import TaskId
 from ...reference_impl.core.topology import JobGraph
 from ...reference_impl.driver.settings import Settings
@@ -29,7 +30,8 @@ GIVEN_UP_US = 1_500_000
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a job and where they live: each task in a process that bears its name."""
+    """The parts of a job and where they live: each task in a process that bears its name, or those of a
+    node together in one, `node-0` and so on."""
 
     tasks: tuple[TaskId, ...]
     operators: frozenset[TaskId]
@@ -38,9 +40,11 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     channels: dict[str, tuple[TaskId, TaskId]]
     """name: sender and receiver"""
+    homes: dict[TaskId, str]
+    """task: its process"""
 
     @staticmethod
-    def of(graph: JobGraph, nodes: int) -> Placement:
+    def of(graph: JobGraph, nodes: int, *, together: bool = False) -> Placement:
         tasks = list(graph.tasks())
         return Placement(
             tasks=tuple(task for task, _, _ in tasks),
@@ -48,17 +52,42 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
             sinks=tuple(task for task, spec, _ in tasks if spec.role == "sink"),
             nodes=nodes,
             channels={f"{wire.sender}>{wire.receiver}": (wire.sender, wire.receiver) for wire in graph.wires()},
+            homes={
+                task: f"node-{number % nodes}" if together else str(task) for number, (task, _, _) in enumerate(tasks)
+            },
         )
 
     def on_node(self, node: int) -> tuple[TaskId, ...]:
         """As the simulated world places them, so that a scenario means the same tasks."""
         return tuple(task for number, task in enumerate(self.tasks) if number % self.nodes == node)
 
-    def outputs(self, task: str) -> list[str]:
-        return [name for name, (sender, _) in self.channels.items() if sender == task]
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """All but the coordinator's."""
+        return tuple(dict.fromkeys(self.homes[task] for task in self.tasks))
 
-    def inputs(self, task: str) -> list[str]:
-        return [name for name, (_, receiver) in self.channels.items() if receiver == task]
+    def homes_of(self, tasks: Iterable[str]) -> tuple[str, ...]:
+        """The processes that tasks live in, each once; a task that there is not lives in none."""
+        return tuple(dict.fromkeys(self.homes[task] for one in tasks if (task := TaskId(one)) in self.homes))
+
+    def within(self, process: str) -> tuple[TaskId, ...]:
+        """The tasks that live in a process."""
+        return tuple(task for task in self.tasks if self.homes[task] == process)
+
+    def outputs(self, process: str) -> list[str]:
+        return [name for name, (sender, _) in self.channels.items() if self.homes[sender] == process]
+
+    def inputs(self, process: str) -> list[str]:
+        return [name for name, (_, receiver) in self.channels.items() if self.homes[receiver] == process]
+
+
+def lives_together(scenario: Scenario) -> bool:
+    """Whether the tasks of a node share a process: a fault hits nodes, and none kills or stops one task alone."""
+    alone = any(
+        isinstance(fault, KillTask | PauseTask) or (isinstance(fault, TearWrite) and fault.task is not None)
+        for fault in scenario.faults
+    )
+    return not alone and any(isinstance(fault, KillNode | PauseNode) for fault in scenario.faults)
 
 
 def proxied(scenario: Scenario, placement: Placement) -> tuple[str, ...]:
@@ -131,14 +160,12 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
         }
         made: Configuration
         if process == COORDINATOR:
-            made = msgspec.convert(
-                {**common, "processes": {task: str(task) for task in placement.tasks}}, CoordinatorConfiguration
-            )
+            made = msgspec.convert({**common, "processes": placement.homes}, CoordinatorConfiguration)
         else:
             made = msgspec.convert(
                 {
                     **common,
-                    "tasks": (TaskId(process),),
+                    "tasks": placement.within(process),
                     "coordinator_port": self.ports[COORDINATOR],
                     "routes": {name: self.routes[name] for name in placement.outputs(process)},
                     "felt": frozenset(name for name in placement.inputs(process) if name in self.felt),

@@ -18,7 +18,7 @@ from ..scenario import Resume, Scenario
 from ..subject import SubjectFailed
 from ..subjects import process_job
 from .crew import full_name
-from .layout import COORDINATOR, Placement, Told, proxied, store_of
+from .layout import COORDINATOR, Placement, Told, lives_together, proxied, store_of
 from .services import Services
 
 UP_WITHIN_S = 20.0
@@ -59,12 +59,12 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
         made.config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
     except EngineError as error:
         raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
-    placement = Placement.of(made.graph, scenario.engine.nodes)
+    placement = Placement.of(made.graph, scenario.engine.nodes, together=lives_together(scenario))
     run = services.next_run()
     folder = services.launcher.folder() / run
     _make_folders(folder)
     sink = _sink(services, scenario, folder, run)
-    names = (COORDINATOR, *map(str, placement.tasks))
+    names = (COORDINATOR, *placement.processes)
     ports = {name: services.launcher.listen(full_name(run, name)) for name in names}
     through = proxied(scenario, placement)
     told = Told(
@@ -115,7 +115,5 @@ def _routes(
     services: Services, placement: Placement, ports: dict[str, int], through: tuple[str, ...]
 ) -> dict[str, int]:
     """Where each channel's sender connects to: the receiver itself, or a proxy in front of it."""
-    return {
-        name: services.proxies.make(name, ports[receiver]) if name in through else ports[receiver]
-        for name, (_sender, receiver) in placement.channels.items()
-    }
+    behind = {name: ports[placement.homes[receiver]] for name, (_sender, receiver) in placement.channels.items()}
+    return {name: services.proxies.make(name, port) if name in through else port for name, port in behind.items()}

@@ -33,8 +33,8 @@ class Rest:
             return
         self._counts.clear()
         self._asked = True
-        for task in self._scene.placement.tasks:
-            member = self._scene.crew.current(task)
+        for process in self._scene.placement.processes:
+            member = self._scene.crew.current(process)
             if member is not None:
                 member.send(Ask(self._scene.clock.tick(), checkpoint))
 

@@ -66,16 +66,20 @@ class Orders:
 
     # -- the faults ------------------------------------------------------------------
 
+    def _homes_of(self, *tasks: str) -> tuple[str, ...]:
+        return self._scene.placement.homes_of(tasks)
+
     def arm(self, fault: int, kind: str, task: str | None) -> bool:
         """The next happening of a kind in a task, or (None) in the coordinator."""
-        process = task if task is not None else COORDINATOR
+        processes = self._homes_of(task) if task is not None else (COORDINATOR,)
         return self._tell(
-            Waiting(fault=fault, processes=(process,), order=lambda stamp: Arm(stamp, kind, task, fault, 1))
+            Waiting(fault=fault, processes=processes, order=lambda stamp: Arm(stamp, kind, task, fault, 1))
         )
 
     def commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
         """The next commits of a task, or (None) of whoever asks first."""
-        processes = (task,) if task is not None else (*map(str, self._scene.placement.sinks), COORDINATOR)
+        sinks = self._homes_of(*self._scene.placement.sinks)
+        processes = self._homes_of(task) if task is not None else (*sinks, COORDINATOR)
         one = Waiting(
             fault=fault, processes=processes, order=lambda stamp: Arm(stamp, how, task, fault, one.times), times=times
         )
@@ -95,7 +99,7 @@ class Orders:
         return self._tell(
             Waiting(
                 fault=fault,
-                processes=(task,),
+                processes=self._homes_of(task),
                 order=lambda stamp: Poisoned(stamp, TaskId(task), fault, always),
                 comes_again=always,
             )
