@@ -11,7 +11,6 @@ import sys
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, SpawnContext
 from pathlib import Path
 
@@ -21,7 +20,18 @@ from cutproof.reference_impl.processes import cluster
 from cutproof.reference_impl.processes.children import GENTLE_S
 from cutproof.reference_impl.processes.cluster import Launcher
 from cutproof.reference_impl.processes.segments import segments
-from unit.processes.toys import MARK, MODULE, SLEEP, WITHIN_S, ask, marked, remaining, state, wait_for_end
+from unit.processes.toys import (
+    MARK,
+    MODULE,
+    SLEEP,
+    WITHIN_S,
+    ask,
+    ends_abruptly,
+    marked,
+    remaining,
+    state,
+    wait_for_end,
+)
 
 
 def test_closing_leaves_neither_process_nor_orphan_nor_folder_nor_port(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,14 +122,6 @@ def test_shared_memory_of_a_killed_database_goes_and_that_of_others_stays() -> N
     assert int(said) not in left
 
 
-def ends_abruptly(mark: str, told: Connection) -> None:
-    os.environ[MARK] = mark
-    launcher = Launcher(module=MODULE)
-    launcher.fork("node-1", "pauser", b"")
-    told.send(str(launcher.folder()))
-    os._exit(0)
-
-
 @pytest.mark.parametrize(
     "context", [multiprocessing.get_context("fork"), multiprocessing.get_context("spawn")], ids=["forked", "spawned"]
 )
@@ -128,6 +130,7 @@ def test_a_worker_process_that_ends_without_a_word_leaves_nothing(context: ForkC
     here, there = context.Pipe()
     worker = context.Process(target=ends_abruptly, args=(mark, there))
     worker.start()
+    there.close()  # a worker that dies unheard is then heard of
     folder = Path(here.recv())
     worker.join(WITHIN_S)
     assert remaining(mark, WITHIN_S) == []

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from cutproof.reference_impl.processes.cluster import Launcher
@@ -124,6 +125,16 @@ def remaining(mark: str, within_s: float) -> list[int]:
     while (found := marked(mark) or marked(mark)) and (left := deadline - time.monotonic()) > 0:
         wait_for_end(found[0], left)
     return found
+
+
+def ends_abruptly(mark: str, told: Connection) -> None:
+    """What a worker of the harness does that is not given the time for a last word.  (Here, and not beside its test,
+    since a spawned process imports it by the name of its module.)"""
+    os.environ[MARK] = mark
+    launcher = Launcher(module=MODULE)
+    launcher.fork("node-1", "pauser", b"")
+    told.send(str(launcher.folder()))
+    os._exit(0)
 
 
 if __name__ == "__main__":
