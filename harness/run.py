@@ -8,12 +8,16 @@ can be demanded of it.  What is judged is the history alone.
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 from ..properties.case import Case
 from ..properties.history import History
 from ..properties.judge import Judgement, judge_case
 from .scenario import Scenario
-from .subject import Subject
+from .subject import Subject, forget
+
+Keep = Literal["nothing", "violated", "everything"]
+"""Of what a subject has saved of its runs, what stays when they have been judged."""
 
 
 class Result:
@@ -37,11 +41,16 @@ class Result:
         return self.case.history
 
 
-def run(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> Result:
-    """Drive the subject through the scenario and judge; `SubjectFailed` when it cannot be driven."""
+def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: Keep = "nothing") -> Result:
+    """Drive the subject through the scenario and judge; `SubjectFailed` when it cannot be driven.
+
+    If the judge crashes, what the subject has saved stays.
+    """
     began = time.perf_counter()
     history = subject.run(scenario, timeline=timeline)
     ran = time.perf_counter()
     case = Case(scenario.workload, scenario.topology, history)
     judgement = judge_case(case)
+    if keep == "nothing" or (keep == "violated" and not judgement.violated):
+        forget(subject)
     return Result(scenario, case, judgement, ran - began, time.perf_counter() - ran)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -62,6 +63,30 @@ def closing(subject: Subject) -> Iterator[Subject]:
         yield subject
     finally:
         close(subject)
+
+
+@runtime_checkable
+class Saving(Protocol):
+    """A subject that saves what a run has left, in a place that stays, before it gives the history back: a run that
+    cannot be had again must not be lost by whoever judges it."""
+
+    @property
+    def saved(self) -> Path | None:
+        """Where the latest run is; None when there was none, or it has been forgotten."""
+
+    def forget(self) -> None:
+        """Remove what the latest run has saved."""
+
+
+def forget(subject: Subject) -> None:
+    """The latest run has been judged and is not to be kept."""
+    if isinstance(subject, Saving):
+        subject.forget()
+
+
+def saved_by(subject: Subject) -> Path | None:
+    """Where the latest run can be judged again, if it is anywhere."""
+    return subject.saved if isinstance(subject, Saving) else None
 
 
 class SubjectFailed(Exception):

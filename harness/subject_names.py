@@ -27,9 +27,10 @@ def subject_called(name: str, defect: str | None = None) -> Subject:
 
         return SimulatedSubject(defect)
     if name == "processes":
+        from .services import places
         from .subjects.processes import ProcessesSubject
 
-        return ProcessesSubject(defect)
+        return ProcessesSubject(defect, keep=places.runs())
     if ":" not in name:
         raise UsageError(f"there is no subject {name!r}{nearest(name, BUILT)}; your own is named package.module:NAME")
     if defect:

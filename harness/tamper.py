@@ -19,7 +19,7 @@ from ..properties.verdict import Holds, Verdict, Violated
 from .progress import Progress, Silent
 from .scenario import Scenario
 from .slices import Draw
-from .subject import Subject
+from .subject import Subject, forget
 
 FORMAT = "cutproof-tamper/1"
 SCENARIOS = 200
@@ -78,6 +78,7 @@ def tamper(
         while report.scenarios < scenarios and not (time_s and time.monotonic() - began > time_s):
             scenario = draw(seed, report.scenarios)
             _tell_all(scenario, subject.run(scenario), counts)
+            forget(subject)
             report.scenarios += 1
             progress.advance(report.scenarios)
     except KeyboardInterrupt:

@@ -29,7 +29,7 @@ from .shrink import Shrunk
 from .shrinking import shrink_in_real_time, shrink_on
 from .slices import first_slice, sliced
 from .strategies import Drawing, scenario_of
-from .subject import Capabilities, Subject, SubjectFailed, close
+from .subject import Capabilities, Subject, SubjectFailed, close, saved_by
 from .subject_names import stand_in_for, subject_called
 
 
@@ -96,7 +96,7 @@ class Worker:
 
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
         try:
-            result = run(self.subject, scenario)
+            result = run(self.subject, scenario, keep="everything" if self._plan.keep_histories else "violated")
             outcome = outcome_of(
                 index,
                 scenario,
@@ -114,7 +114,7 @@ class Worker:
             chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=self._ended))
             return
         except Exception as error:  # the subject or a checker broke: reported as the harness's failure
-            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=_where(error)))
+            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=_where(error) + self._saved()))
             return
         chunk.outcomes.append(outcome)
         chunk.questions.append(question)
@@ -125,6 +125,11 @@ class Worker:
             return shrink_on(self.subject, scenario, invariant, difference, go_on=self._go_on)
         stand_in = stand_in_for(self.subject, self._plan.defect)
         return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference, go_on=self._go_on)
+
+    def _saved(self) -> str:
+        """Where the run is that came to no verdict, if it is anywhere."""
+        folder = saved_by(self.subject)
+        return f"; the run is kept: `cutproof judge {folder}`" if folder is not None else ""
 
     def _go_on(self) -> None:
         if self._stopped is not None and self._stopped.is_set():

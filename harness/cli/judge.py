@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode, UsageError
 from .confirm import add_quick, ask, begin, exit_code
@@ -11,34 +12,40 @@ from .options import progress_of
 from .output import Output
 from .tell import tell_verdicts
 
+if TYPE_CHECKING:
+    from ...properties.history import History
+    from ..scenario import Scenario
+
 FORMAT = "cutproof-judge/1"
 
 DESCRIPTION = """\
 Judges a recorded history again, without running anything: one that a run kept, or one
 that was recorded elsewhere in the same format (cutproof-history/1). The scenario says
-what was to be computed; without --scenario it is looked for beside the history."""
+what was to be computed; without --scenario it is looked for beside the history.
+
+Runs on real processes are saved before they are judged, and those that were violated,
+or whose judge crashed, or all with `verify --keep-histories`, are kept: a folder each in
+a place that `cutproof doctor` names. Such a folder can be judged too."""
 
 EXAMPLES = """\
 examples:
   cutproof judge out/latest/histories/ID.json
   cutproof judge recorded.json --scenario scenario.json --json
+  cutproof judge ~/.local/state/cutproof/runs/ID       a run on real processes, from its journals
 
 exit codes: 0 held, 1 violated, 2 bad input, 4 the two judges disagree or Spark did not start"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("history", metavar="HISTORY.json", type=Path, help="a recorded history")
+    parser.add_argument("history", metavar="HISTORY", type=Path, help="a recorded history, or a kept run's folder")
     parser.add_argument("--scenario", metavar="FILE", type=Path, help="the scenario file that it is a run of")
     add_quick(parser)
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.judge import judge
-    from ..files import read_history, read_scenario
 
-    history = read_history(options.history)
-    path = options.scenario or _beside(options.history)
-    scenario = read_scenario(path)
+    path, scenario, history = _read(options.history, options.scenario)
     oracle = begin(options)
     with progress_of(options) as progress:
         progress.step(f"judging {options.history.name}")
@@ -58,6 +65,22 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         }
     )
     return code
+
+
+def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
+    """The scenario and where it is said, and the history."""
+    from ..files import read_history, read_scenario
+
+    if recorded.is_dir():
+        from ..conducting import evidence
+
+        scenario, history = evidence.kept(recorded)
+        if named is None:
+            return recorded / evidence.SCENARIO, scenario, history
+    else:
+        history = read_history(recorded)
+        named = named or _beside(recorded)
+    return named, read_scenario(named), history
 
 
 def _beside(history: Path) -> Path:

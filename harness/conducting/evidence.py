@@ -11,12 +11,15 @@ from ...faults.plan import kind_of
 from ...properties.history import History, Residue
 from ...properties.workload import Row
 from ...reference_impl.processes.journal import CorruptJournal
-from ..exit_codes import HarnessFailed
+from ..exit_codes import HarnessFailed, UsageError, one_line
+from ..files import write_scenario, write_whole
 from ..scenario import Scenario
 from ..subjects.merging import journals_in, merged
 from ..subjects.translation import identity
 
 EVIDENCE = "evidence.json"
+SCENARIO = "scenario.json"
+"""for whoever wants to run it again; judging needs the evidence alone"""
 JOURNALS = "journal"
 SUBJECT = "processes"
 
@@ -37,23 +40,28 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     timeline: bool
 
 
-def keep(evidence: Evidence, journals: Path, folder: Path) -> None:
-    """Put what a run has left into a folder that stays.  Raises HarnessFailed."""
+def keep(evidence: Evidence, journals: Path, folder: Path) -> Path:
+    """Put what a run has left into a folder that stays, and that has the evidence when it has all.  Raises
+    HarnessFailed."""
     try:
         folder.mkdir(parents=True)
         shutil.copytree(journals, folder / JOURNALS)
-        (folder / EVIDENCE).write_bytes(msgspec.json.encode(evidence))
+        write_scenario(folder / SCENARIO, evidence.scenario)
+        write_whole(folder / EVIDENCE, msgspec.json.encode(evidence))
     except OSError as error:
-        raise HarnessFailed(f"the run cannot be kept in {folder}: {error}") from error
+        raise HarnessFailed(
+            f"the run cannot be kept in {folder} ({one_line(error)}); name another place with XDG_STATE_HOME"
+        ) from error
+    return folder
 
 
-def kept(folder: Path) -> History:
-    """The history of a run that was kept.  Raises HarnessFailed."""
+def kept(folder: Path) -> tuple[Scenario, History]:
+    """A run that was kept, and its history.  Raises UsageError when there is none that could be read."""
     try:
         evidence = msgspec.json.decode((folder / EVIDENCE).read_bytes(), type=Evidence)
-    except (OSError, msgspec.DecodeError) as error:
-        raise HarnessFailed(f"{folder} holds no run that could be read: {error}") from error
-    return history_of(evidence, folder / JOURNALS)
+        return evidence.scenario, history_of(evidence, folder / JOURNALS)
+    except (OSError, msgspec.DecodeError, HarnessFailed) as error:
+        raise UsageError(f"{folder} holds no run on processes that could be read: {one_line(error)}") from error
 
 
 def history_of(evidence: Evidence, journals: Path) -> History:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from ...faults.plan import KINDS
@@ -26,7 +27,7 @@ LARGEST_SCALE = 1_000
 
 
 class ProcessesSubject:
-    """Runs scenarios on processes, with `defect` planted; keeps each run's journals in a folder below `keep`.
+    """Runs scenarios on processes, with `defect` planted; saves each run in a folder below `keep`, before it is merged.
 
     Its launcher, Toxiproxy and PostgreSQL are started when a scenario first needs them, and stay until `close`.
     """
@@ -35,6 +36,8 @@ class ProcessesSubject:
         parts_for(defect)  # an unknown one is refused here
         self.defect = defect
         self.keep = keep
+        self.saved: Path | None = None
+        """the latest run, until it is forgotten"""
         self._scale = _scale()
         self._services = Services()
 
@@ -68,6 +71,7 @@ class ProcessesSubject:
             raise
 
     def _run(self, scenario: Scenario, timeline: bool) -> History:
+        self.saved = None
         run = opened(self._services, scenario, self.defect, self._scale, timeline)
         conductor = Conductor(run, scenario)
         try:
@@ -76,10 +80,16 @@ class ProcessesSubject:
         finally:
             conductor.close()
         if self.keep is not None:
-            keep(evidence, run.told.journal, self.keep / run.told.run)
+            self.saved = keep(evidence, run.told.journal, self.keep / run.told.run)
         history = history_of(evidence, run.told.journal)
         run.close()
         return history
+
+    def forget(self) -> None:
+        """Remove what the latest run has saved."""
+        folder, self.saved = self.saved, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """End every process that this subject has started."""

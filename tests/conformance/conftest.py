@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.progress import Silent
-from cutproof.harness.services import toxiproxy
 from cutproof.harness.subject import Subject, close
 from cutproof.harness.subject_names import subject_called
 
@@ -19,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(scope="session", params=["simulated", "processes"])
 def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
     if request.param == "processes":
-        toxiproxy.ensure(Silent())
+        request.getfixturevalue("toxiproxy_server")
     made = subject_called(request.param)
     yield made
     close(made)

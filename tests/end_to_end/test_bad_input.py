@@ -55,7 +55,8 @@ def test_a_scenario_file_that_is_none(kind: str, tmp_path: Path) -> None:
         (["report", "none"], "there is no run folder none"),
         (["check", "--expected", "none.csv", "--actual", "none.csv"], "there is no none.csv"),
         (["verify", "--workload", "ordres"], "did you mean 'orders'?"),
-        (["verify", "--subject", "processes"], "not built yet; there are: simulated"),
+        (["verify", "--subject", "proceses"], "did you mean 'processes'?"),
+        (["judge", "empty"], "empty holds no run on processes that could be read"),
         (["verify", "--subject", "no.such:Engine"], "cannot be imported"),
         (["verify", "--seed", "x"], "'x' is not a whole number"),
         (["verify", "--out", "file/x"], "cannot write into file/x"),
@@ -69,6 +70,7 @@ def test_a_scenario_file_that_is_none(kind: str, tmp_path: Path) -> None:
 def test_usage_that_cannot_be(words: list[str], says: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "short.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty").mkdir()
     done = cutproof_command(tmp_path, *words)
     assert done.returncode == 2
     assert says in done.stderr.splitlines()[-1]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import types
+from pathlib import Path
 
 import pytest
 
 from cutproof.harness.exit_codes import UsageError
+from cutproof.harness.services import places
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subject_names import subject_called
 
@@ -57,12 +59,12 @@ def test_a_name_that_leads_nowhere_is_one_line(name: str, says: str) -> None:
 
 
 def test_the_reference_engine_as_processes_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
+    asked: list[tuple[str | None, Path]] = []
     module = types.ModuleType("cutproof.harness.subjects.processes")
-    vars(module).update(ProcessesSubject=lambda defect=None: asked.append(defect) or Engine())
+    vars(module).update(ProcessesSubject=lambda defect, keep: asked.append((defect, keep)) or Engine())
     monkeypatch.setitem(__import__("sys").modules, module.__name__, module)
     assert subject_called("processes", "A01").name == "mine"
-    assert asked == ["A01"]
+    assert asked == [("A01", places.runs())], "what its runs leave is saved in the named place"
     with pytest.raises(UsageError, match="there is no defect 'Z99'"):
         subject_called("processes", "Z99")
 

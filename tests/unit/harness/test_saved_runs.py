@@ -1,0 +1,165 @@
+"""A run in real time is saved before it is judged: kept for a finding or on request, and whenever the judge crashed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from scenarios import chain, join
+from subjects import Lossy
+
+from cutproof.harness import doctor
+from cutproof.harness.cli import main
+from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
+from cutproof.harness.pool import Here
+from cutproof.harness.pool import chunk_of as decoded
+from cutproof.harness.run import Keep, run
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.services import places
+from cutproof.harness.strategies import Drawing
+from cutproof.harness.subject import Capabilities, Subject, saved_by
+from cutproof.harness.subject_names import subject_called
+from cutproof.harness.subjects.processes import ProcessesSubject
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.worker import Chunk, Plan
+from cutproof.properties.history import History
+
+
+class Saves:
+    """An engine that saves its runs, as one file each."""
+
+    name = "saves"
+
+    def __init__(self, folder: Path, engine: SimulatedSubject | Lossy) -> None:
+        self._folder = folder
+        self._engine = engine
+        self.saved: Path | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._engine.capabilities
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        history = self._engine.run(scenario, timeline=timeline)
+        self.saved = self._folder / f"{len(self.there)}"
+        self.saved.write_bytes(msgspec.json.encode(history))
+        return history
+
+    def forget(self) -> None:
+        assert self.saved is not None
+        self.saved.unlink()
+        self.saved = None
+
+    @property
+    def there(self) -> list[str]:
+        return sorted(path.name for path in self._folder.iterdir())
+
+
+def crash(case: object) -> None:
+    raise ZeroDivisionError("the judge is ill")
+
+
+@pytest.mark.parametrize(
+    ("keep", "stays"), [("nothing", []), ("violated", ["violated"]), ("everything", ["held", "violated"])]
+)
+def test_what_stays_of_runs_that_were_judged(keep: Keep, stays: list[str], tmp_path: Path) -> None:
+    found = []
+    for name, engine, scenario in (("held", SimulatedSubject(), join()), ("violated", Lossy(), chain())):
+        folder = tmp_path / name
+        folder.mkdir()
+        subject = Saves(folder, engine)
+        result = run(subject, scenario, keep=keep)
+        assert bool(result.judgement.violated) is (name == "violated")
+        found += [name] if subject.there else []
+        assert bool(saved_by(subject)) is bool(subject.there)
+    assert found == stays
+
+
+def test_whatever_is_asked_for_a_run_stays_if_the_judge_crashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = Saves(tmp_path, SimulatedSubject())
+    monkeypatch.setattr("cutproof.harness.run.judge_case", crash)
+    with pytest.raises(ZeroDivisionError):
+        run(subject, join())
+    assert subject.there == ["0"]
+
+
+def chunk_of(subject: Subject, *, keep_histories: bool = False) -> Chunk:
+    plan = Plan(seed=1, drawing=Drawing(max_records=20, max_faults=1), keep_histories=keep_histories)
+    return decoded(Here(plan, subject).chunk(0, 1).result())
+
+
+def test_a_search_keeps_all_only_on_request(tmp_path: Path) -> None:
+    for keep_histories in (False, True):
+        subject = Saves(tmp_path, SimulatedSubject())
+        assert [outcome.held for outcome in chunk_of(subject, keep_histories=keep_histories).outcomes] == [True]
+        assert len(subject.there) == keep_histories
+
+
+def test_a_search_says_where_the_run_is_that_its_judge_crashed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = Saves(tmp_path, SimulatedSubject())
+    monkeypatch.setattr("cutproof.harness.run.judge_case", crash)
+    (undriven,) = chunk_of(subject).undriven
+    assert undriven.reason.startswith("ZeroDivisionError: the judge is ill (crash, line ")
+    assert undriven.reason.endswith(f"; the run is kept: `cutproof judge {tmp_path / '0'}`")
+
+
+@pytest.fixture
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProcessesSubject]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = subject_called("processes")
+    assert isinstance(made, ProcessesSubject)
+    yield made
+    made.close()
+
+
+def test_a_run_on_processes_is_judged_again_from_its_journals(
+    processes: ProcessesSubject,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its processes are gone, and so is the one that could not judge it."""
+    assert not run(processes, join()).judgement.violated
+    assert doctor.kept().runs == 0
+    with monkeypatch.context() as ill:
+        ill.setattr("cutproof.harness.run.judge_case", crash)
+        with pytest.raises(ZeroDivisionError):
+            run(processes, join())
+    processes.close()
+    (folder,) = places.runs().iterdir()
+    assert doctor.kept().runs == 1
+
+    assert main(["judge", str(folder), "--quick", "--json"]) == ExitCode.HELD
+    told = json.loads(capsys.readouterr().out)
+    assert (told["history"], told["scenario"]) == (str(folder), str(folder / "scenario.json"))
+    assert (told["subject"], told["outcome"]) == ("processes", "held")
+    assert told["verdicts"]["no-leaks"]["verdict"] == "holds"
+
+    assert main(["doctor", "--prune", "--json", "--out", str(tmp_path / "out")]) == ExitCode.HELD
+    assert json.loads(capsys.readouterr().out)["runs"] == 1
+    assert doctor.kept().runs == 0
+
+
+def test_a_folder_that_is_no_kept_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "evidence.json").write_text("{}")
+    assert main(["judge", str(tmp_path), "--quick"]) == UsageError.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert f"{tmp_path} holds no run on processes that could be read: " in said.err
+
+
+def test_a_place_that_cannot_be_written_is_the_environments_failure(
+    tmp_path: Path, processes: ProcessesSubject
+) -> None:
+    (tmp_path / "file").write_text("")
+    processes.keep = tmp_path / "file"
+    with pytest.raises(HarnessFailed, match=r"^the run cannot be kept in .*; name another place with XDG_STATE_HOME$"):
+        processes.run(join())
