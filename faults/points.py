@@ -18,6 +18,7 @@ POINTS: dict[str, str] = {
     "snapshot-persisted": "the store reports a task's snapshot durable",
     "ack-sent": "a task acknowledges a checkpoint",
     "end-of-data-sent": "a task tells a channel that its input has ended",
+    "end-of-partition-sent": "a task tells a channel that it has finished",
     # the coordinator
     "checkpoint-triggered": "the coordinator starts a checkpoint",
     "ack-received": "the coordinator takes an acknowledgement",

@@ -23,8 +23,9 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
     keeping = {source.name for source in case.workload.inputs} | {SINK}
     keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
+    going_on = {run.operator for run in case.history.runs if run.task not in completed.finished}
     for run in case.history.runs:
-        gone = run.how == "finished" and run.ended is not None and run.ended < completed.order
+        gone = run.operator not in going_on
         if run.attempt != completed.attempt or run.operator not in keeping or gone:
             continue
         if run.task not in completed.handles:

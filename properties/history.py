@@ -128,6 +128,8 @@ class Completed(Entry, kw_only=True):
     handles: dict[str, str]
     """task: handle of its snapshot"""
     savepoint: bool = False
+    finished: list[str] = []
+    """tasks that had finished before it: what is said of one in `handles`, if anything, is its last snapshot"""
 
 
 class StoredState(msgspec.Struct, kw_only=True):

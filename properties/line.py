@@ -9,7 +9,8 @@ jobs too).  Attempts that nobody built on are off the line.
 The *epoch* of an event on a line is the first completed checkpoint on the line
 that its task marked after it, `INFINITE` when there is none.  A checkpoint that
 was taken and then aborted bounds no epoch: its events count with the next one
-that completed.
+that completed.  A task that had finished took no part in a checkpoint: all that
+it did is on the line, and its last snapshot stands for it.
 
 Chandy and Lamport, "Distributed Snapshots" (1985), is the theory: a cut is
 consistent when no event in it depends on one outside.  Lines are chained task
@@ -148,6 +149,10 @@ class Lines:
         }
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
+        self._stored_of: dict[tuple[str, int], list[Stored]] = {}
+        for entry in history.stored:
+            self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
+        self._stored: dict[int, dict[str, Stored]] = {}
         self._lines: dict[int, Line] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
 
@@ -170,13 +175,33 @@ class Lines:
         return self.of_attempt(self.completed[checkpoint].attempt)
 
     def stored(self, checkpoint: int) -> dict[str, Stored]:
-        """The store's entries of a completed checkpoint, by task; a pointer to nothing has none."""
-        found = {}
-        for task, handle in self.completed[checkpoint].handles.items():
-            entry = self.handles.get(handle)
-            if entry is not None:
-                found[task] = entry
-        return found
+        """The store's entries of a completed checkpoint, by task; a pointer to nothing has none.
+
+        Of a task that had finished it is the last snapshot that it took, whether
+        the checkpoint still points to it or not.
+        """
+        if checkpoint not in self._stored:
+            completed = self.completed[checkpoint]
+            found = {task: self.handles.get(handle) for task, handle in completed.handles.items()}
+            found |= {task: self._last_stored(task, completed) for task in completed.finished if task not in found}
+            self._stored[checkpoint] = {task: entry for task, entry in found.items() if entry is not None}
+        return self._stored[checkpoint]
+
+    def _last_stored(self, task: str, completed: Completed) -> Stored | None:
+        """The newest snapshot of a task that lies on the line of a checkpoint which counts it as finished."""
+        attempt: int | None = completed.attempt
+        while attempt is not None:
+            of_attempt = self._stored_of.get((task, attempt), ())
+            if of_attempt:
+                return of_attempt[-1]
+            restored = self.starts[attempt].restores if attempt in self.starts else None
+            known = restored is not None and restored in self.completed
+            attempt = self.completed[restored].attempt if known and restored is not None else None
+        return None
+
+    def finished(self, task: str, checkpoint: int) -> bool:
+        """Whether a completed checkpoint counts a task as finished."""
+        return task in self.completed[checkpoint].finished
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task; those that no JSON can be
@@ -194,8 +219,16 @@ class Lines:
         return merged
 
     def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None:
-        """Where an attempt of a task took its snapshot of a checkpoint, None when it took none."""
+        """Where an attempt of a task took its snapshot of a checkpoint, None when it took none; its last one
+        where the checkpoint counts it as finished."""
+        if checkpoint in self.completed and self.finished(task, checkpoint):
+            return self._last_mark(task, attempt)
         return self._marks.get((task, attempt), {}).get(checkpoint)
+
+    def _last_mark(self, task: str, attempt: int) -> Mark | None:
+        """Of the last snapshot that an attempt of a task had stored."""
+        of_attempt = self._stored_of.get((task, attempt), ())
+        return self._marks.get((task, attempt), {}).get(of_attempt[-1].checkpoint) if of_attempt else None
 
     def restored(self, task: str, attempt: int) -> int | None:
         """The checkpoint that an attempt of a task began from: what it loaded, else what the
@@ -221,15 +254,17 @@ class Lines:
             (task, run.attempt, mark.checkpoint)
             for task, chain in pieces.items()
             for run, cut in chain
-            for mark in _marks_up_to(run, cut)
+            for mark in self._marks_up_to(run, cut)
         }
         checkpoints = tuple(
             number
             for number in sorted(self.completed)
-            if all((task, entry.attempt, number) in kept for task, entry in self.stored(number).items())
+            if all((task, entry.attempt, entry.checkpoint) in kept for task, entry in self.stored(number).items())
         )
         wanted = frozenset(checkpoints)
-        segments = {task: tuple(_segment(run, cut, wanted) for run, cut in chain) for task, chain in pieces.items()}
+        segments = {
+            task: tuple(self._segment(run, cut, wanted) for run, cut in chain) for task, chain in pieces.items()
+        }
         attempts = sorted({run.attempt for chain in pieces.values() for run, _ in chain} | {tip})
         return Line(tip=tip, attempts=tuple(attempts), checkpoints=checkpoints, segments=segments)
 
@@ -248,6 +283,26 @@ class Lines:
             attempt, cut = before
         chain.reverse()
         return chain
+
+    def _marks_up_to(self, run: TaskRun, cut: int | None) -> list[Mark]:
+        if cut is None or self.finished(run.task, cut):
+            return run.marks
+        for index, mark in enumerate(run.marks):
+            if mark.checkpoint == cut:
+                return run.marks[: index + 1]
+        return []
+
+    def _segment(self, run: TaskRun, cut: int | None, completed: frozenset[int]) -> Segment:
+        marks = tuple(mark for mark in self._marks_up_to(run, cut) if mark.checkpoint in completed)
+        if cut is None or self.finished(run.task, cut):
+            everything = _ALL * len(run.outputs)
+            return Segment(
+                run=run, reads=len(run.reads), applies=len(run.applies), sent=everything, cut=cut, marks=marks
+            )
+        end = mark_of(run, cut)
+        if end is None:
+            return Segment(run=run, reads=0, applies=0, sent=(0,) * len(run.outputs), cut=cut, marks=marks)
+        return Segment(run=run, reads=end.reads, applies=end.applies, sent=tuple(end.sent), cut=cut, marks=marks)
 
 
 _state_decoder = msgspec.json.Decoder(StoredState)
@@ -269,27 +324,6 @@ def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
         if mark.checkpoint == checkpoint:
             return mark
     return None
-
-
-def _marks_up_to(run: TaskRun, cut: int | None) -> list[Mark]:
-    if cut is None:
-        return run.marks
-    for index, mark in enumerate(run.marks):
-        if mark.checkpoint == cut:
-            return run.marks[: index + 1]
-    return []
-
-
-def _segment(run: TaskRun, cut: int | None, completed: frozenset[int]) -> Segment:
-    marks = tuple(mark for mark in _marks_up_to(run, cut) if mark.checkpoint in completed)
-    if cut is None:
-        return Segment(
-            run=run, reads=len(run.reads), applies=len(run.applies), sent=_ALL * len(run.outputs), cut=None, marks=marks
-        )
-    end = mark_of(run, cut)
-    if end is None:
-        return Segment(run=run, reads=0, applies=0, sent=(0,) * len(run.outputs), cut=cut, marks=marks)
-    return Segment(run=run, reads=end.reads, applies=end.applies, sent=tuple(end.sent), cut=cut, marks=marks)
 
 
 _ALL = (INFINITE,)

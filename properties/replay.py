@@ -111,7 +111,11 @@ class Replay:
         for task, stored in self._lines.stored(checkpoint).items():
             run = self._lines.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
-                yield from self.run(task, stored.attempt).states.get(checkpoint, ())
+                states = self.run(task, stored.attempt).states
+                if self._lines.finished(task, checkpoint):
+                    yield from next(reversed(states.values()), ())
+                else:
+                    yield from states.get(checkpoint, ())
 
     def _read(self, run: TaskRun, replayed: RunReplay) -> None:
         for index, (split, offset) in enumerate(run.reads):

@@ -105,7 +105,12 @@ def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) 
     names = f"checkpoint {allowed.checkpoint}" if allowed is not None else "nothing"
     who = f"{run.task} of attempt {run.attempt}"
     if run.loaded is None or not _loads(run):
-        took = running or bool(run.reads or run.applies or run.marks)
+        worked = bool(run.reads or run.applies or run.marks)
+        had_finished = allowed is not None and run.task in allowed.finished and run.task not in allowed.handles
+        if had_finished and worked:
+            message = f"{who} had finished before {names}, and worked again"
+            return _violated(case, run.started, "finished task worked", message, run)
+        took = worked or (running and not had_finished)
         if allowed is not None and took:
             message = f"{who} began with nothing, {names} was complete"
             return _violated(case, run.started, "nothing restored", message, run)

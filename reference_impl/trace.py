@@ -86,7 +86,13 @@ class Observer(Protocol):
     ) -> None: ...
 
     def checkpoint_completed(
-        self, checkpoint: CheckpointId, job: int, attempt: AttemptId, handles: dict[TaskId, Handle], savepoint: bool
+        self,
+        checkpoint: CheckpointId,
+        job: int,
+        attempt: AttemptId,
+        handles: dict[TaskId, Handle],
+        savepoint: bool,
+        finished: Sequence[TaskId] = (),
     ) -> None: ...
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None: ...

@@ -262,5 +262,5 @@ def _shows(entry: e.Entry) -> int | None:
 
 def _completed(entry: e.CheckpointCompleting) -> e.CheckpointCompleted:
     return e.CheckpointCompleted(
-        entry.stamp, entry.checkpoint, entry.job, entry.attempt, entry.handles, entry.savepoint
+        entry.stamp, entry.checkpoint, entry.job, entry.attempt, entry.handles, entry.savepoint, entry.finished
     )

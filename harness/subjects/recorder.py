@@ -187,7 +187,13 @@ class Recorder:
             self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
 
     def checkpoint_completed(
-        self, checkpoint: CheckpointId, job: int, attempt: AttemptId, handles: dict[TaskId, Handle], savepoint: bool
+        self,
+        checkpoint: CheckpointId,
+        job: int,
+        attempt: AttemptId,
+        handles: dict[TaskId, Handle],
+        savepoint: bool,
+        finished: Sequence[TaskId] = (),
     ) -> None:
         self.history.completed.append(
             h.Completed(
@@ -198,6 +204,7 @@ class Recorder:
                 at_us=self.now(),
                 handles={str(task): str(handle) for task, handle in handles.items()},
                 savepoint=savepoint,
+                finished=[str(task) for task in finished],
             )
         )
         if self.detailed:

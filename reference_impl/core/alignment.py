@@ -12,11 +12,16 @@ still owes those downstream a cancel barrier, or they would wait for ever.
 
 At-least-once does not block (ABS-7): `Counting` only counts barriers, several
 checkpoints at a time, and records overtake each other around the cut.
+
+A channel whose sender has finished counts as having delivered every barrier
+(FIN-1; seed 000).  A task all of whose senders have finished hears of a
+checkpoint from the coordinator, as a source does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -43,10 +48,10 @@ class Aligning(msgspec.Struct, frozen=True):
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """At-least-once: how many channels delivered each pending barrier, oldest first."""
+    """At-least-once: which channels delivered each pending barrier, oldest first."""
 
     last: CheckpointId
-    pending: tuple[tuple[CheckpointId, int], ...] = ()
+    pending: tuple[tuple[CheckpointId, Channels], ...] = ()
     aborted: tuple[CheckpointId, ...] = ()
     given_up: tuple[CheckpointId, ...] = ()
     """above `last`, beside older ones that can still complete"""
@@ -73,7 +78,20 @@ class AbortCame(msgspec.Struct, frozen=True):
     checkpoint: CheckpointId
 
 
-Signal = BarrierCame | CancelCame | AbortCame
+class TriggerCame(msgspec.Struct, frozen=True):
+    """The coordinator starts the checkpoint here: no sender is left that could."""
+
+    checkpoint: CheckpointId
+
+
+class PartitionEnded(msgspec.Struct, frozen=True):
+    """The channel's sender has finished; the channel is not among `inputs` any more."""
+
+    channel: int
+
+
+OfCheckpoint = BarrierCame | CancelCame | AbortCame | TriggerCame
+Signal = OfCheckpoint | PartitionEnded
 
 
 class SetAside(msgspec.Struct, frozen=True):
@@ -102,11 +120,10 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 Action = SetAside | TakeAgain | Begin | GiveUp
-Move = Callable[["Alignment", "State", "Signal"], tuple["State", list["Action"]]]
 
 
 class Alignment:
-    """The decisions around a barrier; `inputs` is the number of input channels."""
+    """The decisions around a barrier; `inputs` is the number of channels that have not ended."""
 
     reached = False
 
@@ -115,7 +132,8 @@ class Alignment:
 
     def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         """The state after the signal, and what is to be done, in order."""
-        move = TABLE.get((type(state), type(signal), self.relation(state, signal.checkpoint)))
+        relation = "" if isinstance(signal, PartitionEnded) else self.relation(state, signal.checkpoint)
+        move = TABLE.get((type(state), type(signal), relation))
         if move is None:
             raise ProtocolViolated(f"no transition for {state} at {signal}")
         return move(self, state, signal, inputs)
@@ -144,7 +162,7 @@ class Alignment:
     def ignore(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         return state, []
 
-    def first_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def first_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         signal = expect(signal, BarrierCame)
         checkpoint = signal.checkpoint
         if inputs == 1:
@@ -152,7 +170,7 @@ class Alignment:
         aligning = Aligning(state.last, checkpoint, (signal.channel,), state.aborted)
         return aligning, [SetAside(signal.channel)]
 
-    def next_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def next_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
         signal = expect(signal, BarrierCame)
         arrived = (*state.arrived, signal.channel)
@@ -161,33 +179,33 @@ class Alignment:
         rest = _after(state.aborted, state.checkpoint)
         return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), TakeAgain(state.arrived)]
 
-    def newer_barrier(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def newer_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """A channel that never delivered the current barrier is past it: it cannot complete."""
         state = expect(state, Aligning)
         flowing, actions = self.give_up(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
 
-    def give_up(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def give_up(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
         known = isinstance(signal, AbortCame)
         flowing = Flowing(state.checkpoint, _after(state.aborted, state.checkpoint))
         return flowing, [GiveUp(state.checkpoint, declined=not known), TakeAgain(state.arrived)]
 
-    def pass_cancel(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def pass_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=True)]
 
-    def newer_cancel(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def newer_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
         flowing, actions = self.give_up(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
 
-    def remember(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def remember(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """Aborted before its barrier came: it will come, or a cancel barrier will."""
         return msgspec.structs.replace(state, aborted=tuple(sorted((*state.aborted, signal.checkpoint)))), []
 
-    def skip_aborted(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def skip_aborted(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """The first barrier (or cancel) of a checkpoint that was aborted before it."""
         if isinstance(state, Counting):
             return self._without(state, signal.checkpoint), self.skip(signal.checkpoint)
@@ -196,15 +214,43 @@ class Alignment:
             return self._past(flowing, signal.checkpoint), actions + self.skip(signal.checkpoint)
         return self._past(state, signal.checkpoint), self.skip(signal.checkpoint)
 
-    def count(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        state = expect(state, Counting)
-        counts = dict(state.pending)
-        counts[signal.checkpoint] = counts.get(signal.checkpoint, 0) + 1
-        if counts[signal.checkpoint] < inputs:
-            return msgspec.structs.replace(state, pending=tuple(sorted(counts.items()))), []
+    def count(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        state, signal = expect(state, Counting), expect(signal, BarrierCame)
+        delivered = dict(state.pending)
+        delivered[signal.checkpoint] = (*delivered.get(signal.checkpoint, ()), signal.channel)
+        if len(delivered[signal.checkpoint]) < inputs:
+            return msgspec.structs.replace(state, pending=tuple(sorted(delivered.items()))), []
         return self._past(state, signal.checkpoint), [Begin(signal.checkpoint)]
 
-    def drop_count(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+    def begin(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """No channel is left that could deliver a barrier: what was told stands for all of them."""
+        checkpoint = expect(signal, TriggerCame).checkpoint
+        return self._past(state, checkpoint), [Begin(checkpoint)]
+
+    def end_aligned(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
+        """It may have been the last that a barrier was waited for from."""
+        state = expect(state, Aligning)
+        if len(state.arrived) < inputs:
+            return state, []
+        rest = _after(state.aborted, state.checkpoint)
+        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), TakeAgain(state.arrived)]
+
+    def end_counted(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
+        """Of every pending checkpoint nothing is waited for from it any more."""
+        counting, ended = expect(state, Counting), signal.channel
+        pending = tuple(
+            (checkpoint, tuple(channel for channel in delivered if channel != ended))
+            for checkpoint, delivered in counting.pending
+        )
+        after: State = msgspec.structs.replace(counting, pending=pending)
+        actions: list[Action] = []
+        for checkpoint, delivered in pending:
+            if len(delivered) == inputs:
+                after = self._past(after, checkpoint)
+                actions.append(Begin(checkpoint))
+        return after, actions
+
+    def drop_count(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """Give one checkpoint up; older ones are counted on."""
         state = expect(state, Counting)
         known = isinstance(signal, AbortCame)
@@ -235,7 +281,7 @@ def _after(checkpoints: tuple[CheckpointId, ...], last: CheckpointId) -> tuple[C
     return tuple(checkpoint for checkpoint in checkpoints if checkpoint > last)
 
 
-TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Signal, int], tuple[State, list[Action]]]] = {
+TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Any, int], tuple[State, list[Action]]]] = {
     (Flowing, BarrierCame, "new"): Alignment.first_barrier,
     (Flowing, BarrierCame, "aborted"): Alignment.skip_aborted,
     (Flowing, BarrierCame, "obsolete"): Alignment.ignore,
@@ -266,10 +312,20 @@ TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Signal, int], tu
     (Counting, AbortCame, "new"): Alignment.drop_count,
     (Counting, AbortCame, "aborted"): Alignment.ignore,
     (Counting, AbortCame, "obsolete"): Alignment.ignore,
+    (Flowing, TriggerCame, "new"): Alignment.begin,
+    (Flowing, TriggerCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, TriggerCame, "obsolete"): Alignment.ignore,
+    (Counting, TriggerCame, "new"): Alignment.begin,
+    (Counting, TriggerCame, "aborted"): Alignment.skip_aborted,
+    (Counting, TriggerCame, "obsolete"): Alignment.ignore,
+    (Flowing, PartitionEnded, ""): Alignment.ignore,
+    (Aligning, PartitionEnded, ""): Alignment.end_aligned,
+    (Counting, PartitionEnded, ""): Alignment.end_counted,
 }
 """(state, signal, relation of the signal's checkpoint to the state) → move.
 
 Relations: `current` is being aligned; `obsolete` was begun or given up here;
 `aborted` was aborted by the coordinator before its barrier came; `new` is none
-of these.
+of these.  The end of a channel has none.  A trigger amid an alignment is no
+case: a channel that is waited for has not ended.
 """

@@ -32,8 +32,8 @@ class Attempts(ABC):
         self.parts = parts
         self.tasks = tuple(task for task, _, _ in graph.tasks())
         self.sinks = tuple(task for task, spec, _ in graph.tasks() if spec.role == "sink")
-        sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
-        self.checkpoints = Checkpoints(job, config, parts, self.tasks, sources)
+        self.graph = graph
+        self.checkpoints = Checkpoints(job, config, parts, graph)
         self.attempt = attempt
         self.stage: Stage = Listing()
         self._version = 0
@@ -41,6 +41,8 @@ class Attempts(ABC):
         self._after_save: dict[int, Callable[[], list[Effect]]] = {}
         self._waiting_commands: list[Commanded] = []
         self._ended_inputs: tuple[TaskId, ...] = ()
+        self._leaving: dict[TaskId, CheckpointId] = {}
+        """tasks that were told to finish, and the checkpoint on which all they did rests"""
         self._restarts = 0
         self._failed_checkpoints = 0
 
@@ -58,21 +60,28 @@ class Attempts(ABC):
     def _start_attempt(self, cause: str) -> list[Effect]:
         self.attempt = AttemptId(self.attempt + 1)
         restores = self.checkpoints.newest() if self.config.rewinds else None
-        missing = [task for task in self.tasks if restores is not None and task not in restores.handles]
-        if restores is not None and missing:
-            return self._close("failed", f"checkpoint {restores.checkpoint} holds no state of {', '.join(missing)}")
+        if restores is not None and (reason := refusal(self.graph, restores)):
+            return self._close("failed", reason)
         self.stage = Saving(restores)
-        self._ended_inputs = ()
+        self._ended_inputs = self.checkpoints.left = self._finished_before(restores)
+        self._leaving = {}
 
         def when_saved() -> list[Effect]:
             return self._deploy(restores, cause) if isinstance(self.stage, Saving) else []
 
         return self._save(when_saved)
 
+    def _finished_before(self, restores: CompletedSnapshot | None) -> tuple[TaskId, ...]:
+        """The tasks of the operators that the snapshot counts as finished as a whole."""
+        if restores is None:
+            return ()
+        gone = self.graph.whole(restores.finished)
+        return tuple(task for task, spec, _ in self.graph.tasks() if spec.name in gone)
+
     def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
         self.stage = Deploying(restores, self.tasks)
         note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
-        orders = deployment(self.tasks, self.attempt, self.job, restores)
+        orders = deployment(self.tasks, self.attempt, self.job, restores, self._finished_before(restores))
         return [note, *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
 
     def _on_running(self, message: Running) -> list[Effect]:
@@ -164,13 +173,31 @@ class Attempts(ABC):
     def _on_command(self, event: Commanded) -> list[Effect]: ...
 
 
+def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
+    """Why a job cannot start from a snapshot; "" when it can (FIN-2; seed 000)."""
+    gone = graph.whole(restores.finished)
+    for name in gone:
+        before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in gone]
+        if before:
+            return (
+                f"checkpoint {restores.checkpoint} counts {name} as finished, and {', '.join(before)} before it has"
+                " not: nothing that it sends would be taken"
+            )
+    missing = [task for task, spec, _ in graph.tasks() if spec.name not in gone and task not in restores.handles]
+    return f"checkpoint {restores.checkpoint} holds no state of {', '.join(missing)}" if missing else ""
+
+
 def deployment(
-    tasks: Sequence[TaskId], attempt: AttemptId, job: int, restores: CompletedSnapshot | None
+    tasks: Sequence[TaskId],
+    attempt: AttemptId,
+    job: int,
+    restores: CompletedSnapshot | None,
+    finished: Sequence[TaskId] = (),
 ) -> list[Effect]:
     """The orders that bring an attempt up, each task with its part of the snapshot.
 
     What this job already ended on is restored only to finish its commits: its
-    sources are suspended.
+    sources are suspended.  Tasks of a finished operator come up finished.
     """
     if restores is None:
         return [Tell(task, Deploy(attempt=attempt)) for task in tasks]
@@ -184,6 +211,7 @@ def deployment(
                 handle=None if task in restores.states else restores.handles.get(task),
                 state=restores.states.get(task),
                 suspended=suspended,
+                finished=task in finished,
             ),
         )
         for task in tasks

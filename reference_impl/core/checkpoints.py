@@ -4,6 +4,11 @@ A checkpoint is *pending* from its trigger until every expected task has
 acknowledged; then its record is *being stored*; once that is durable it is
 complete, and *retained* until newer ones subsume it.  Whatever is given up
 leaves names behind (`unsettled`) that are discarded, late or not.
+
+Whom a checkpoint is expected of, and who starts it, is its plan (FIN-1): a task
+that has finished is asked for nothing, and one whose senders have all finished
+is told by the coordinator.  A task that finishes while a checkpoint is pending
+counts as finished in it (FIN-8).
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Abort, Ack, Trigger
 from .parts import Parts
 from .state import TaskState
+from .topology import JobGraph
 
 
 class Pending(msgspec.Struct, kw_only=True):
@@ -32,6 +38,12 @@ class Pending(msgspec.Struct, kw_only=True):
     command: int | None = None
     acknowledged: dict[TaskId, Handle] = {}
     states: dict[TaskId, TaskState] = {}
+    ended: tuple[TaskId, ...] = ()
+    """acknowledged after all their input"""
+    finished: tuple[TaskId, ...] = ()
+    """had finished without acknowledging it"""
+    started: tuple[TaskId, ...] = ()
+    """told to start it"""
 
     @property
     def is_acknowledged(self) -> bool:
@@ -41,12 +53,15 @@ class Pending(msgspec.Struct, kw_only=True):
 class Checkpoints:
     """The book of one coordinator; each method returns the effects of an entry."""
 
-    def __init__(self, job: int, config: Config, parts: Parts, tasks: Sequence[TaskId], sources: Sequence[TaskId]):
+    def __init__(self, job: int, config: Config, parts: Parts, graph: JobGraph):
         self.job = job
         self.config = config
         self.parts = parts
-        self.tasks = tuple(tasks)
-        self.sources = tuple(sources)
+        self.tasks = tuple(task for task, _, _ in graph.tasks())
+        self.sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
+        self.left: tuple[TaskId, ...] = ()
+        """the attempt's tasks that have finished"""
+        self._graph = graph
         self.next_id = CheckpointId(1)
         self.under_way = 0
         """pending and not asked for by a user: what `concurrent_checkpoints` bounds"""
@@ -62,7 +77,10 @@ class Checkpoints:
         pending = Pending(
             checkpoint=self.parts.checkpoint_ids.allocate(self),
             attempt=attempt,
-            expected=self.parts.triggering.expected(self.tasks, self.sources),
+            expected=self.parts.triggering.expected(
+                self._unfinished(), tuple(source for source in self.sources if source not in self.left)
+            ),
+            finished=self.left,
             savepoint=savepoint,
             ending=ending,
             command=command,
@@ -76,9 +94,37 @@ class Checkpoints:
         effects: list[Effect] = [Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint)]
         if self.parts.triggering.times_out():
             effects.append(SetTimer(f"timeout {checkpoint}", self.config.checkpoint_timeout_us))
+        effects.extend(self._start(pending))
+        return effects if pending.expected else [*effects, *self._complete_what_is_ready(pending)]
+
+    def _start(self, pending: Pending) -> list[Effect]:
+        """Tell those who start it: the tasks without a sender that has not finished."""
         ending = pending.ending if pending.ending != "finish" else ""
-        order = Trigger(attempt=attempt, checkpoint=checkpoint, ending=ending)
-        return [*effects, *(Tell(source, order) for source in self.sources)]
+        order = Trigger(attempt=pending.attempt, checkpoint=pending.checkpoint, ending=ending)
+        first = self._graph.first_of(self._unfinished()) if self.left else self.sources
+        told = [task for task in first if task not in pending.acknowledged and task not in pending.started]
+        pending.started = (*pending.started, *told)
+        return [Tell(task, order) for task in told]
+
+    def _unfinished(self) -> tuple[TaskId, ...]:
+        return tuple(task for task in self.tasks if task not in self.left)
+
+    def leave(self, task: TaskId) -> list[Effect]:
+        """A task has finished: what is pending goes on without it."""
+        self.left = (*self.left, task)
+        effects: list[Effect] = []
+        for pending in list(self.pending.values()):
+            effects.extend(self._go_on_without(pending, task))
+        return effects
+
+    def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
+        if task not in pending.acknowledged:
+            pending.expected = tuple(one for one in pending.expected if one != task)
+            pending.finished = (*pending.finished, task)
+            self.unsettled[self._handle(pending, task)] = None
+        if not pending.started:
+            return []  # its id is not durable yet: it will be started with this in mind
+        return [*self._start(pending), *self._complete_what_is_ready(pending)]
 
     # -- acknowledgements ----------------------------------------------------------
 
@@ -88,10 +134,18 @@ class Checkpoints:
         pending = completion.find(self, ack)
         if pending is None or pending.attempt != ack.attempt or ack.task not in self.tasks:
             return self._reject(ack)
+        if ack.task in pending.finished:
+            return self._reject(ack)  # it was written before its task finished, and is not needed any more
         pending.acknowledged[ack.task] = ack.handle
         if ack.state is not None:
             pending.states[ack.task] = ack.state
-        return [effect for done in completion.finished(self, pending) for effect in self._complete(done)]
+        if ack.ended and ack.task not in pending.ended:
+            pending.ended = (*pending.ended, ack.task)
+        return self._complete_what_is_ready(pending)
+
+    def _complete_what_is_ready(self, pending: Pending) -> list[Effect]:
+        ready = self.parts.completion.finished(self, pending)
+        return [effect for done in ready for effect in self._complete(done)]
 
     def _reject(self, ack: Ack) -> list[Effect]:
         """An acknowledgement of something that is over, or that is acknowledged already."""
@@ -110,14 +164,23 @@ class Checkpoints:
         return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(snapshot)]
 
     def snapshot_of(self, pending: Pending) -> CompletedSnapshot:
+        """Its record: what was acknowledged, and the last states of those who had finished before."""
+        handles, states = dict(pending.acknowledged), dict(pending.states)
+        newest = self.retained[-1] if self.retained else None
+        for task in self.parts.finishing.kept(self._graph, pending.finished):
+            if newest is not None and task in newest.handles:
+                handles[task] = newest.handles[task]
+            if newest is not None and task in newest.states:
+                states[task] = newest.states[task]
         return CompletedSnapshot(
             checkpoint=pending.checkpoint,
             job=self.job,
             attempt=pending.attempt,
             savepoint=pending.savepoint,
             ending=pending.ending,
-            handles=dict(pending.acknowledged),
-            states=dict(pending.states),
+            handles=handles,
+            states=states,
+            finished=pending.finished,
         )
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
@@ -128,7 +191,9 @@ class Checkpoints:
         effects: list[Effect] = []
         for snapshot in self.parts.cleanup.subsumed(self.retained, self.config.retained_checkpoints):
             self.retained.remove(snapshot)
-            effects.append(Discard(tuple(snapshot.handles.values()), snapshot.checkpoint))
+            needed = self.handles()
+            unneeded = tuple(handle for handle in snapshot.handles.values() if handle not in needed)
+            effects.append(Discard(unneeded, snapshot.checkpoint))
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
             effects.extend(self.abort(older, f"subsumed by checkpoint {checkpoint}"))
         return pending, [*effects, *self.settle()]

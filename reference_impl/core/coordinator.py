@@ -39,10 +39,10 @@ from .events import (
     TaskLost,
     TimerFired,
 )
-from .ids import AttemptId, CheckpointId
+from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Ack, Cancel, Complete, Decline, Finished, InputEnded, Running, Terminate
 from .parts import Parts
-from .stages import STATUS, Deploying, Ended, Listing, Restarting, Terminating
+from .stages import STATUS, Deploying, Ended, Listing, Restarting, Terminating, Working
 from .topology import JobGraph
 
 LISTING_TRIES = 5
@@ -172,12 +172,32 @@ class Coordinator(Attempts):
         if pending.attempt == self.attempt and self.is_running:
             if pending.ending:
                 return [*effects, *self._terminate(event.checkpoint, pending.ending)]
-            news = Complete(attempt=self.attempt, checkpoint=event.checkpoint)
-            effects.extend(Tell(task, news) for task in self.tasks)
+            effects.extend(self._tell_complete(pending))
         if self.config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer("pause", self.config.minimum_pause_us))
         return [*effects, *self._resume_restart(), *self._end_if_settled()]
+
+    def _tell_complete(self, pending: Pending) -> list[Effect]:
+        """The checkpoint is complete: those to whom nothing is owed any more may go (FIN-1)."""
+        finished = self.checkpoints.left
+        going = () if self.is_ending else self.parts.finishing.leaves(pending.ended, (*finished, *self._leaving))
+        waits = bool(self._leaving)
+        self._leaving.update((task, pending.checkpoint) for task in going)
+        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint)
+        stay = [Tell(task, news) for task in self.tasks if task not in self._leaving and task not in finished]
+        again = [SetTimer("leave", self.config.retry_us)] if going and not waits else []
+        return [*stay, *self._tell_leave(going), *again]
+
+    def _tell_leave(self, tasks: Sequence[TaskId]) -> list[Effect]:
+        attempt = self.attempt
+        return [Tell(task, Terminate(attempt=attempt, checkpoint=self._leaving[task])) for task in tasks]
+
+    def _remind_leave(self) -> list[Effect]:
+        """Until each has said that it is gone it is told again: the news, or the answer, may be lost."""
+        if not self._leaving or not self.is_running:
+            return []
+        return [*self._tell_leave(tuple(self._leaving)), SetTimer("leave", self.config.retry_us)]
 
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
@@ -213,7 +233,7 @@ class Coordinator(Attempts):
             pending = self.checkpoints.pending.get(message.checkpoint)
             return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
         if isinstance(message, InputEnded):
-            return self._on_input_ended(message)
+            return self._on_input_ended(message.task)
         return self._on_finished(message) if isinstance(message, Finished) else []
 
     def _on_ack(self, message: Ack) -> list[Effect]:
@@ -225,10 +245,10 @@ class Coordinator(Attempts):
             return self._save(lambda: effects)
         return effects
 
-    def _on_input_ended(self, message: InputEnded) -> list[Effect]:
-        if message.task in self._ended_inputs:
+    def _on_input_ended(self, task: TaskId) -> list[Effect]:
+        if task in self._ended_inputs:
             return []
-        self._ended_inputs = (*self._ended_inputs, message.task)
+        self._ended_inputs = (*self._ended_inputs, task)
         everything = len(self._ended_inputs) == len(self.tasks)
         return self._finish() if everything and self.is_running else []
 
@@ -243,8 +263,9 @@ class Coordinator(Attempts):
         return self._trigger(ending="finish")
 
     def _terminate(self, checkpoint: CheckpointId | None, ending: str) -> list[Effect]:
-        self.stage = Terminating(checkpoint, ending, self.tasks)
-        return self._tell_terminate()
+        waiting = tuple(task for task in self.tasks if task not in self.checkpoints.left)
+        self.stage = Terminating(checkpoint, ending, waiting)
+        return [*self._tell_terminate(), *self._end_if_settled()]
 
     def _tell_terminate(self) -> list[Effect]:
         """Until each task has finished it is told again: the last news must not be lost."""
@@ -253,9 +274,12 @@ class Coordinator(Attempts):
         return [*(Tell(task, order) for task in stage.waiting), SetTimer("terminate", self.config.retry_us)]
 
     def _on_finished(self, message: Finished) -> list[Effect]:
-        if not isinstance(self.stage, Terminating):
+        stage, task = self.stage, message.task
+        self._leaving.pop(task, None)
+        if isinstance(stage, Working) and task not in self.checkpoints.left:
+            return [*self.checkpoints.leave(task), *self._on_input_ended(task)]
+        if not isinstance(stage, Terminating):
             return []
-        stage = self.stage
         waiting = tuple(task for task in stage.waiting if task != message.task)
         self.stage = Terminating(stage.checkpoint, stage.ending, waiting)
         return self._end_if_settled()
@@ -361,6 +385,8 @@ class Coordinator(Attempts):
             return self._fail_over(f"{', '.join(self.stage.waiting)} did not come up in time")
         elif name == "terminate" and isinstance(self.stage, Terminating):
             return self._tell_terminate()
+        elif name == "leave":
+            return self._remind_leave()
         elif name == "list" and isinstance(self.stage, Listing):
             return [ListSnapshots()]
         elif name == "close" and isinstance(self.stage, Closing):

@@ -133,6 +133,8 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     `ending` says what it was the last of: "" (nothing), "stop", "drain" or "finish".
     `states` holds the states themselves when they are kept in the coordinator's memory.
+    `finished` are the tasks that had finished: an operator of which all had has no state in
+    it and is skipped by a recovery, what is left of another's is its last state (FIN-1).
     """
 
     checkpoint: CheckpointId
@@ -142,6 +144,7 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     ending: str
     handles: dict[TaskId, Handle]
     states: dict[TaskId, TaskState] = {}
+    finished: tuple[TaskId, ...] = ()
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):

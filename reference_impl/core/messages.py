@@ -41,7 +41,11 @@ class EndOfData(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True
     """No record follows in this channel; barriers still may, until the final checkpoint."""
 
 
-Element = Record | Barrier | CancelBarrier | EndOfData
+class EndOfPartition(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """Nothing follows in this channel, no barrier either: its sender has finished (FIN-3)."""
+
+
+Element = Record | Barrier | CancelBarrier | EndOfData | EndOfPartition
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -55,17 +59,19 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     """Come up; restore `handle` or, with snapshots in the coordinator's memory, `state`.
 
     `suspended` sources read nothing: the job is only there to finish its commits.
+    `finished`: its operator had finished as a whole; it has nothing to do but say so.
     """
 
     checkpoint: CheckpointId | None = None
     handle: Handle | None = None
     state: TaskState | None = None
     suspended: bool = False
+    finished: bool = False
 
 
 class Trigger(Control, kw_only=True, tag="trigger"):
-    """To a source: start a checkpoint.  `ending` says what follows it: "" (go on),
-    "stop" (read no further) or "drain" (end the input first)."""
+    """To a source, or a task all of whose senders have finished: start a checkpoint.  `ending`
+    says what follows it: "" (go on), "stop" (read no further) or "drain" (end the input first)."""
 
     checkpoint: CheckpointId
     ending: str = ""
@@ -88,7 +94,7 @@ class Cancel(Control, kw_only=True, tag="cancel"):
 
 
 class Terminate(Control, kw_only=True, tag="terminate"):
-    """Everything rests on this checkpoint: commit, then finish (None: nothing to commit)."""
+    """All that the task did rests on this checkpoint: commit, then finish (None: nothing to commit)."""
 
     checkpoint: CheckpointId | None
 
@@ -100,12 +106,17 @@ class Running(Control, kw_only=True, tag="running"):
 
 
 class Ack(Control, kw_only=True, tag="ack"):
-    """A task's part of a checkpoint is durable: under `handle`, or here as `state`."""
+    """A task's part of a checkpoint is durable: under `handle`, or here as `state`.
+
+    `ended`: it was taken when all input of the task had ended and was processed, so
+    that nothing is owed to the task once the checkpoint is complete.
+    """
 
     task: TaskId
     checkpoint: CheckpointId
     handle: Handle
     state: TaskState | None = None
+    ended: bool = False
 
 
 class Decline(Control, kw_only=True, tag="decline"):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .coordinator import Coordinator
     from .sink import TransactionalSink
     from .source import SourceTask
+    from .task import Task
+    from .topology import JobGraph
 
 
 class Part:
@@ -142,6 +144,27 @@ class SinkRecovery(Part):
         return [name for name, _ in unfinished if name not in kept]
 
 
+class Finishing(Part):
+    """How a task is gone, and how one comes up that was gone already (FIN-1, FIN-3)."""
+
+    def on_deploy(self, task: Task) -> list[Effect]:
+        """Finished before the snapshot that is restored: say the ends again, and nothing else."""
+        return task.stay_finished()
+
+    def begins_another(self, sink: TransactionalSink) -> bool:
+        """Whether a sink opens one more transaction: not once it is on its way out."""
+        return not sink.terminating
+
+    def kept(self, graph: JobGraph, finished: Sequence[TaskId]) -> list[TaskId]:
+        """Whose last state a later snapshot still holds: the finished tasks of operators that go on."""
+        gone = graph.whole(finished)
+        return [task for task, spec, _ in graph.tasks() if task in finished and spec.name not in gone]
+
+    def leaves(self, ended: Sequence[TaskId], finished: Sequence[TaskId]) -> list[TaskId]:
+        """Of the tasks that acknowledged a complete checkpoint after all their input: who may go."""
+        return [task for task in ended if task not in finished]
+
+
 class CheckpointIds(Part):
     """How ids are given out; two checkpoints never share one."""
 
@@ -253,6 +276,7 @@ class Parts:
         self.pre_committing = PreCommitting()
         self.committing = Committing()
         self.sink_recovery = SinkRecovery()
+        self.finishing = Finishing()
         self.checkpoint_ids = CheckpointIds()
         self.triggering = Triggering()
         self.completion = Completion()

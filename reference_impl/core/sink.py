@@ -17,10 +17,11 @@ from .effects import Effect, Fail, SetTimer, Transact
 from .errors import require
 from .events import Answered, TimerFired
 from .ids import CheckpointId
+from .input_task import InputTask
 from .messages import Complete, Record, Terminate
 from .parts import Parts
 from .state import Sealed, Snapshot, TaskState
-from .task import NO_CHECKPOINT, InputTask, TaskSpec
+from .task import NO_CHECKPOINT, TaskSpec
 from .transactions import (
     AbortTransaction,
     AnyRequest,
@@ -48,7 +49,8 @@ class SinkTask(InputTask):
         self._asked: dict[int, AnyRequest] = {}
         self._unwritten: list[tuple[set[int], CheckpointId, Snapshot]] = []
         """snapshots, each with the requests that it waits for"""
-        self._terminating = False
+        self.terminating = False
+        """it was told that all it did rests on a checkpoint: it commits, and is gone"""
 
     def ask(self, request: AnyRequest) -> Transact:
         self._numbers += 1
@@ -133,14 +135,12 @@ class DirectSink(SinkTask):
         if not self.running:
             return self.open_inputs()
         effects = super().on_done(number, request, outcome)
-        return [*effects, *self.finish()] if self._terminating and not self._asked else effects
+        return [*effects, *self.finish()] if self.terminating and not self._asked else effects
 
     def on_terminate(self, message: Terminate) -> list[Effect]:
-        if self.finished:
-            return self.finish()
-        if self._terminating:
+        if self.terminating:
             return []
-        self._terminating = True
+        self.terminating = True
         return [self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))]
 
 
@@ -175,8 +175,8 @@ class TransactionalSink(SinkTask):
     # -- pre-commit ----------------------------------------------------------------
 
     def begin_transaction(self) -> list[Effect]:
-        """Open the next transaction, unless the current one goes on."""
-        if self.current is not None:
+        """Open the next transaction, unless the current one goes on or nothing will come."""
+        if self.current is not None or not self.parts.finishing.begins_another(self):
             return []
         spec, self._serial = self.spec, self._serial + 1
         naming = self.parts.naming
@@ -260,15 +260,13 @@ class TransactionalSink(SinkTask):
         return [*aborts, *self.begin_transaction(), *self.open_inputs()]
 
     def on_terminate(self, message: Terminate) -> list[Effect]:
-        if self.finished:
-            return self.finish()
-        self._terminating = True
+        self.terminating = True
         due = self.parts.committing.due(self.sealed, message.checkpoint or NO_CHECKPOINT)
         return [*self.commit(due), *self._finish_if_settled()]
 
     def _finish_if_settled(self) -> list[Effect]:
         """Everything due is committed: drop the empty transaction that is open, then finish."""
-        if not self._terminating or self._asked or self.finished:
+        if not self.terminating or self._asked or self.finished:
             return []
         if self.current is not None:
             name, self.current = self.current, None

@@ -106,6 +106,9 @@ class SourceTask(Task):
         self._suspended = self._suspended or message.suspended
         return super()._on_deploy(message)
 
+    def stay_finished(self) -> list[Effect]:
+        return [Rest(), *super().stay_finished()]
+
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
         state.positions = dict(self.positions)

@@ -43,6 +43,8 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     turn: int = 0
     serial: int = 0
     """how many transactions a sink has begun"""
+    ended: bool = False
+    """all its input had ended and was processed"""
 
 
 class Snapshot:
@@ -57,6 +59,11 @@ class Snapshot:
         self._fixed = fixed
         self._heap = heap
         self._describe = describe
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was taken after all input of its task."""
+        return self._fixed.ended
 
     def materialise(self) -> TaskState:
         """The state as it is written."""

@@ -2,7 +2,8 @@
 
 This file holds what all tasks share, and the tasks between sources and sinks.
 A task is deployed, restores, opens its inputs, runs, and finishes when the
-coordinator says that everything rests on a complete checkpoint.
+coordinator says that all it did rests on a complete checkpoint.  The end of its
+data and its own end are two things (FIN-3): between them lies that checkpoint.
 """
 
 from __future__ import annotations
@@ -11,9 +12,20 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from .alignment import AbortCame, Action, BarrierCame, Begin, CancelCame, GiveUp, SetAside, Signal
 from .config import Config
-from .effects import Block, Effect, Fail, Load, Mail, Persist, Report, Restored, Send, SetTimer, Ship, Taken, Unblock
+from .effects import (
+    Effect,
+    Fail,
+    Load,
+    Open,
+    Persist,
+    Report,
+    Restored,
+    Send,
+    SetTimer,
+    Ship,
+    Taken,
+)
 from .errors import Handlers, ProtocolViolated, require
 from .events import Answered, Arrived, Event, LoadFailed, Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
 from .ids import AttemptId, CheckpointId, TaskId
@@ -21,12 +33,12 @@ from .messages import (
     Abort,
     Ack,
     Barrier,
-    CancelBarrier,
     Complete,
     Decline,
     Deploy,
     Element,
     EndOfData,
+    EndOfPartition,
     Finished,
     InputEnded,
     Record,
@@ -34,7 +46,6 @@ from .messages import (
     Terminate,
     Trigger,
 )
-from .operators import Operator
 from .parts import Parts
 from .state import Snapshot, TaskState
 from .topology import key_group, owner
@@ -106,6 +117,8 @@ class Task:
 
     def _on_received(self, event: Received) -> list[Effect]:
         require(event.message.attempt == self.spec.attempt, "a message of another attempt reached a task")
+        if self.finished:
+            return self.finish() if isinstance(event.message, Trigger | Terminate) else []
         effects: list[Effect] = self._messages[type(event.message)](event.message)
         return effects
 
@@ -113,6 +126,8 @@ class Task:
         if self.deployed:
             return []
         self.deployed = True
+        if message.finished:
+            return self.parts.finishing.on_deploy(self)
         self._restoring = message
         effects = self.parts.startup.on_deploy()
         if message.handle is not None:
@@ -148,7 +163,7 @@ class Task:
 
     def fixed_state(self) -> TaskState:
         """Everything of its state but the working state by key."""
-        return TaskState(rotations=list(self.rotations))
+        return TaskState(rotations=list(self.rotations), ended=self.input_ended)
 
     def snapshot_now(self) -> Snapshot:
         return Snapshot(self.fixed_state(), {}, lambda heap: [])
@@ -164,7 +179,7 @@ class Task:
     def write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
-        ack = Ack(attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, handle=handle)
+        ack = Ack(attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, handle=handle, ended=snapshot.ended)
         if self.config.memory:
             return [Ship(snapshot, synchronous, ack)]
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),))]
@@ -229,8 +244,18 @@ class Task:
         return self.finish()
 
     def finish(self) -> list[Effect]:
+        """Be gone, and say so; again to whoever did not hear it."""
+        gone = Report(Finished(attempt=self.spec.attempt, task=self.spec.task))
+        if self.finished:
+            return [gone]
         self.finished = True
-        return [Report(Finished(attempt=self.spec.attempt, task=self.spec.task))]
+        return [*self.broadcast(EndOfPartition()), gone] if self.input_ended else [gone]
+
+    def stay_finished(self) -> list[Effect]:
+        """It was restored from a snapshot by which it had finished: those downstream wait for the ends alone."""
+        self.running = self.input_ended = True
+        report = Report(Running(attempt=self.spec.attempt, task=self.spec.task))
+        return [Open(), report, *self.broadcast(EndOfData()), *self.finish()]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
         if event.name == "ended" and not self.finished:
@@ -257,104 +282,3 @@ class Task:
     def on_mail(self, event: Mailed) -> list[Effect]:
         effects: list[Effect] = event.mail.open(self)
         return effects
-
-
-class InputTask(Task):
-    """A task with inputs: it aligns barriers and works on records."""
-
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
-        super().__init__(spec, config, parts)
-        self._inputs = len(spec.gates)
-        self._ended_inputs = 0
-        self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
-
-    def on_arrived(self, event: Arrived) -> list[Effect]:
-        element = event.element
-        if type(element) is Record:
-            return self.on_record(element, event.channel)
-        if type(element) is Barrier:
-            return self._signal(BarrierCame(element.checkpoint, event.channel))
-        if type(element) is CancelBarrier:
-            return self._signal(CancelCame(element.checkpoint, event.channel))
-        self._ended_inputs += 1
-        return self.end_input() if self._ended_inputs == self._inputs else []
-
-    def on_record(self, record: Record, channel: int) -> list[Effect]:
-        """Work on one record."""
-        raise ProtocolViolated(f"{self.spec.task} takes no records")
-
-    def on_abort(self, message: Abort) -> list[Effect]:
-        return self._signal(AbortCame(message.checkpoint))
-
-    def _signal(self, signal: Signal) -> list[Effect]:
-        self.alignment, actions = self.parts.alignment.step(self.alignment, signal, self._inputs)
-        return [effect for action in actions for effect in self._perform(action)]
-
-    def _perform(self, action: Action) -> list[Effect]:
-        if isinstance(action, Begin):
-            return self.cut(action.checkpoint)
-        if isinstance(action, SetAside):
-            return [Block(action.channel)]
-        if isinstance(action, GiveUp):
-            effects = self.broadcast(CancelBarrier(action.checkpoint))
-            return [*effects, self.decline(action.checkpoint, "given up upstream")] if action.declined else effects
-        return [Unblock(channel) for channel in action.channels]
-
-    def cut(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Every barrier is in: snapshot and send the barrier on, in one step."""
-        return [*self.record(checkpoint), *self.barrier(checkpoint)]
-
-
-class Release:
-    """The mail by which a task lets out what it held back."""
-
-    def open(self, task: OperatorTask) -> list[Effect]:
-        return task.release()
-
-
-class OperatorTask(InputTask):
-    """A task around a user's operator; it may hold rows back and let them out by a mail."""
-
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts, operator: Operator) -> None:
-        super().__init__(spec, config, parts)
-        self.operator = operator
-        self._held: list[Record] = []
-
-    def on_record(self, record: Record, channel: int) -> list[Effect]:
-        effects = self.release() if self._held else []
-        try:
-            rows = self.operator.apply(record, self.spec.gates[channel])
-        except Exception as error:  # whatever a user's function raises fails its task, not the engine
-            return [Fail(f"the user function of {self.spec.task} raised {type(error).__name__}: {error}")]
-        if self.operator.holds_back:
-            return [*effects, *self._hold(rows)]
-        return [*effects, *self.emit(rows)] if effects else self.emit(rows)
-
-    def _hold(self, rows: Iterable[Record]) -> list[Effect]:
-        """Let the first row out, and the rest when the mailbox gets there."""
-        waiting = list(rows)
-        if not waiting:
-            return []
-        self._held.extend(waiting[1:])
-        later = [Mail(Release())] if self._held and self.parts.held_output.by_itself() else []
-        return [*self.emit(waiting[:1]), *later]
-
-    def release(self) -> list[Effect]:
-        """Let out what is held back."""
-        held, self._held = self._held, []
-        return self.emit(held)
-
-    def cut(self, checkpoint: CheckpointId) -> list[Effect]:
-        held = self._held and self.parts.held_output.before_barrier(self._held)
-        return [*(self.release() if held else []), *super().cut(checkpoint)]
-
-    def end_input(self) -> list[Effect]:
-        held = self._held and self.parts.held_output.before_barrier(self._held)
-        return [*(self.release() if held else []), *super().end_input()]
-
-    def take_over(self, state: TaskState) -> None:
-        self.operator.restore(state.entries)
-
-    def snapshot_now(self) -> Snapshot:
-        heap = self.parts.copying.copy(self.operator.heap)
-        return Snapshot(self.fixed_state(), heap, self.operator.describe)

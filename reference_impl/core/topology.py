@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -62,6 +62,7 @@ class JobGraph:
             for edge in spec.inputs:
                 if edge.partitioning == "forward" and self._by_name[edge.sender].parallelism != spec.parallelism:
                     raise InvalidGraph(f"the forward edge {edge.sender} → {spec.name} joins unequal parallelisms")
+        self._wires = tuple(self.wires())
 
     def spec(self, name: str) -> OperatorSpec:
         return self._by_name[name]
@@ -85,6 +86,19 @@ class JobGraph:
                                 gate=gate,
                                 partitioning=edge.partitioning,
                             )
+
+    def first_of(self, tasks: Sequence[TaskId]) -> list[TaskId]:
+        """Those of the tasks that none of the others sends to, in topological order."""
+        behind = {wire.receiver for wire in self._wires if wire.sender in tasks}
+        return [task for task in tasks if task not in behind]
+
+    def whole(self, tasks: Sequence[TaskId]) -> list[str]:
+        """The operators all of whose subtasks are among the tasks."""
+        return [
+            spec.name
+            for spec in self.operators
+            if all(task_id(spec.name, subtask) in tasks for subtask in range(spec.parallelism))
+        ]
 
     def splits_of(self, spec: OperatorSpec, subtask: int) -> tuple[int, ...]:
         return spec.splits[subtask :: spec.parallelism]

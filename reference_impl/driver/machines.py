@@ -8,10 +8,11 @@ import msgspec
 
 from ..core.config import Config
 from ..core.ids import AttemptId, ChannelId, TaskId, channel_id
+from ..core.input_task import OperatorTask
 from ..core.parts import Parts
 from ..core.sink import DirectSink, TransactionalSink
 from ..core.source import SourceTask, SplitLog
-from ..core.task import OperatorTask, Output, Task, TaskSpec
+from ..core.task import Output, Task, TaskSpec
 from ..core.topology import JobGraph, OperatorSpec, Wire
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..core.ids import TaskId
+from ..core.input_task import OperatorTask
 from ..core.messages import Record
 from ..core.operators import Operator
-from ..core.task import OperatorTask, Task
+from ..core.task import Task
 
 
 class Injected(Exception):

@@ -33,7 +33,7 @@ from ..core.effects import (
     Unblock,
 )
 from ..core.events import Arrived, Event, Mailed, Poll
-from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, Record, kind_of
+from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition, Record, kind_of
 from ..core.source import SourceTask, place_of
 from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
@@ -287,6 +287,9 @@ class TaskRunner:
                 return False
             self.log.input_ended()
             return self.world.point("end-of-data-sent", self.name, "after", self)
+        if isinstance(element, EndOfPartition):
+            before = self.world.point("end-of-partition-sent", self.name, "before", self)
+            return before and self.world.point("end-of-partition-sent", self.name, "after", self)
         return isinstance(element, CancelBarrier)
 
     def drain(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, Record
+from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition, Record
 
 if TYPE_CHECKING:
     from .ports import Inbound
@@ -15,6 +15,7 @@ SENT: dict[type, str] = {
     Barrier: "barrier-sent",
     CancelBarrier: "cancel-barrier-sent",
     EndOfData: "end-of-data-sent",
+    EndOfPartition: "end-of-partition-sent",
 }
 
 

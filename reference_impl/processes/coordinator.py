@@ -287,7 +287,12 @@ class CoordinatorWorld(ProcessWorld):
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
         self.observer.checkpoint_completed(
-            snapshot.checkpoint, snapshot.job, snapshot.attempt, snapshot.handles, snapshot.savepoint
+            snapshot.checkpoint,
+            snapshot.job,
+            snapshot.attempt,
+            snapshot.handles,
+            snapshot.savepoint,
+            snapshot.finished,
         )
         self.supervision.send(Completed(self.clock.tick(), snapshot.checkpoint))
 

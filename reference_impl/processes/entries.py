@@ -138,6 +138,7 @@ class CheckpointCompleting(Entry):
     attempt: AttemptId
     handles: dict[TaskId, Handle]
     savepoint: bool
+    finished: tuple[TaskId, ...]
 
 
 class CheckpointCompleted(Entry):
@@ -146,6 +147,7 @@ class CheckpointCompleted(Entry):
     attempt: AttemptId
     handles: dict[TaskId, Handle]
     savepoint: bool
+    finished: tuple[TaskId, ...]
 
 
 class SnapshotsDeleted(Entry):

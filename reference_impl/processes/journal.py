@@ -188,15 +188,31 @@ class Journal:
         self.add(e.SnapshotStored(self.order(), checkpoint, task, attempt, handle, state))
 
     def checkpoint_completing(
-        self, checkpoint: CheckpointId, job: int, attempt: AttemptId, handles: dict[TaskId, Handle], savepoint: bool
+        self,
+        checkpoint: CheckpointId,
+        job: int,
+        attempt: AttemptId,
+        handles: dict[TaskId, Handle],
+        savepoint: bool,
+        finished: Sequence[TaskId] = (),
     ) -> None:
         """The record of a checkpoint is about to be written; `checkpoint_completed` follows, unless its writer dies."""
-        self.add(e.CheckpointCompleting(self.order(), checkpoint, job, attempt, dict(handles), savepoint))
+        self.add(
+            e.CheckpointCompleting(self.order(), checkpoint, job, attempt, dict(handles), savepoint, tuple(finished))
+        )
 
     def checkpoint_completed(
-        self, checkpoint: CheckpointId, job: int, attempt: AttemptId, handles: dict[TaskId, Handle], savepoint: bool
+        self,
+        checkpoint: CheckpointId,
+        job: int,
+        attempt: AttemptId,
+        handles: dict[TaskId, Handle],
+        savepoint: bool,
+        finished: Sequence[TaskId] = (),
     ) -> None:
-        self.add(e.CheckpointCompleted(self.order(), checkpoint, job, attempt, dict(handles), savepoint))
+        self.add(
+            e.CheckpointCompleted(self.order(), checkpoint, job, attempt, dict(handles), savepoint, tuple(finished))
+        )
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
         self.add(e.SnapshotsDeleted(self.order(), checkpoint, tuple(handles)))

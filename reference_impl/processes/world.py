@@ -59,7 +59,12 @@ class NotedFiles(DiskFiles):
 
     def store(self, snapshot: CompletedSnapshot) -> None:
         self._journal.checkpoint_completing(
-            snapshot.checkpoint, snapshot.job, snapshot.attempt, snapshot.handles, snapshot.savepoint
+            snapshot.checkpoint,
+            snapshot.job,
+            snapshot.attempt,
+            snapshot.handles,
+            snapshot.savepoint,
+            snapshot.finished,
         )
         self._journal.flush()
         super().store(snapshot)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.ids import TaskId
-from ..core.task import OperatorTask
+from ..core.input_task import OperatorTask
 from ..driver.control import Meddling
 from ..driver.poison import Poison
 from ..driver.runner import TaskRunner

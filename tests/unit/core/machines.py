@@ -8,6 +8,7 @@ from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Fail, Open, Report, Send, Transact
 from cutproof.reference_impl.core.events import Answered, Arrived, Received
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.input_task import OperatorTask
 from cutproof.reference_impl.core.messages import (
     Abort,
     Ack,
@@ -30,7 +31,7 @@ from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.sink import DirectSink, TransactionalSink
 from cutproof.reference_impl.core.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.task import OperatorTask, Output, Task, TaskSpec
+from cutproof.reference_impl.core.task import Output, Task, TaskSpec
 from cutproof.reference_impl.core.transactions import AnyRequest, Denied, Done, NoAnswer
 
 T = TypeVar("T")

@@ -21,16 +21,18 @@ from cutproof.reference_impl.core.alignment import (
     Counting,
     Flowing,
     GiveUp,
+    PartitionEnded,
     SetAside,
     Signal,
     State,
     TakeAgain,
+    TriggerCame,
 )
 from cutproof.reference_impl.core.errors import ProtocolViolated
 from cutproof.reference_impl.core.ids import CheckpointId
 
 F, A, C = Flowing, Aligning, Counting
-ONE, TWO, THREE = 1, 2, 3
+NONE, ONE, TWO, THREE = 0, 1, 2, 3
 
 TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     # -- exactly-once, nothing under way -----------------------------------------------------------------------
@@ -94,80 +96,112 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     "an abort of an older one": (A(0, 2, (0,)), AbortCame(1), TWO, A(0, 2, (0,)), []),
     # -- at-least-once: barriers are counted, nothing is set aside ---------------------------------------------
     "counted: the only input": (C(0), BarrierCame(1, 0), ONE, C(1), [Begin(1)]),
-    "counted: the first of two": (C(0), BarrierCame(1, 0), TWO, C(0, ((1, 1),)), []),
-    "counted: the last of two": (C(0, ((1, 1),)), BarrierCame(1, 1), TWO, C(1), [Begin(1)]),
-    "counted: two at a time": (C(0, ((1, 1),)), BarrierCame(2, 0), TWO, C(0, ((1, 1), (2, 1))), []),
+    "counted: the first of two": (C(0), BarrierCame(1, 0), TWO, C(0, ((1, (0,)),)), []),
+    "counted: the last of two": (C(0, ((1, (0,)),)), BarrierCame(1, 1), TWO, C(1), [Begin(1)]),
+    "counted: two at a time": (C(0, ((1, (0,)),)), BarrierCame(2, 0), TWO, C(0, ((1, (0,)), (2, (0,)))), []),
     "counted: the newer overtakes": (
-        C(0, ((1, 1), (2, 1), (3, 1))),
+        C(0, ((1, (0,)), (2, (0,)), (3, (0,)))),
         BarrierCame(2, 1),
         TWO,
-        C(2, ((3, 1),)),
+        C(2, ((3, (0,)),)),
         [Begin(2)],
     ),
     "… and forgets what was given up below it": (
-        C(0, ((3, 1),), (2, 5), (1, 4)),
+        C(0, ((3, (0,)),), (2, 5), (1, 4)),
         BarrierCame(3, 1),
         TWO,
         C(3, (), (5,), (4,)),
         [Begin(3)],
     ),
     "counted: the older beside a newer one that was given up": (
-        C(0, ((1, 1),), (), (2,)),
+        C(0, ((1, (0,)),), (), (2,)),
         BarrierCame(1, 1),
         TWO,
         C(1, (), (), (2,)),
         [Begin(1)],
     ),
     "counted: of an aborted one": (
-        C(0, ((1, 1),), (2, 3)),
+        C(0, ((1, (0,)),), (2, 3)),
         BarrierCame(2, 0),
         TWO,
-        C(0, ((1, 1),), (3,), (2,)),
+        C(0, ((1, (0,)),), (3,), (2,)),
         [GiveUp(2, False)],
     ),
     "counted: of one that was given up": (C(0, (), (), (1,)), BarrierCame(1, 1), TWO, C(0, (), (), (1,)), []),
     "counted: of an older one": (C(2), BarrierCame(2, 0), TWO, C(2), []),
     "counted: cancelled amid counting": (
-        C(0, ((1, 1), (2, 1))),
+        C(0, ((1, (0,)), (2, (0,)))),
         CancelCame(1, 1),
         TWO,
-        C(0, ((2, 1),), (), (1,)),
+        C(0, ((2, (0,)),), (), (1,)),
         [GiveUp(1, True)],
     ),
     "counted: cancelled amid an older one": (
-        C(0, ((1, 1), (2, 1))),
+        C(0, ((1, (0,)), (2, (0,)))),
         CancelCame(2, 1),
         TWO,
-        C(0, ((1, 1),), (), (2,)),
+        C(0, ((1, (0,)),), (), (2,)),
         [GiveUp(2, True)],
     ),
     "counted: cancelled before any barrier": (
-        C(0, ((1, 1),), (3,)),
+        C(0, ((1, (0,)),), (3,)),
         CancelCame(2, 0),
         TWO,
-        C(0, ((1, 1),), (3,), (2,)),
+        C(0, ((1, (0,)),), (3,), (2,)),
         [GiveUp(2, True)],
     ),
     "counted: cancelled after the abort": (
-        C(0, ((1, 1),), (2,)),
+        C(0, ((1, (0,)),), (2,)),
         CancelCame(2, 0),
         TWO,
-        C(0, ((1, 1),), (), (2,)),
+        C(0, ((1, (0,)),), (), (2,)),
         [GiveUp(2, False)],
     ),
     "counted: cancelled on every channel": (C(0, (), (), (1,)), CancelCame(1, 1), TWO, C(0, (), (), (1,)), []),
     "counted: cancelled when over": (C(2), CancelCame(1, 0), TWO, C(2), []),
     "counted: aborted amid counting": (
-        C(0, ((1, 1), (2, 1)), (3,)),
+        C(0, ((1, (0,)), (2, (0,))), (3,)),
         AbortCame(2),
         TWO,
-        C(0, ((1, 1),), (3,), (2,)),
+        C(0, ((1, (0,)),), (3,), (2,)),
         [GiveUp(2, False)],
     ),
     "counted: aborted when given up": (C(0, (), (), (1,)), AbortCame(1), TWO, C(0, (), (), (1,)), []),
     "counted: aborted before any barrier": (C(0, (), (3,)), AbortCame(2), TWO, C(0, (), (2, 3)), []),
     "counted: aborted twice": (C(0, (), (2,)), AbortCame(2), TWO, C(0, (), (2,)), []),
     "counted: aborted when over": (C(2), AbortCame(2), TWO, C(2), []),
+    # -- a checkpoint that the coordinator starts here, since no sender is left --------------------------------
+    "told": (F(0, (1, 3)), TriggerCame(2), NONE, F(2, (3,)), [Begin(2)]),
+    "told of an aborted one": (F(0, (2, 3)), TriggerCame(2), NONE, F(2, (3,)), [GiveUp(2, False)]),
+    "told of an older one": (F(2), TriggerCame(2), NONE, F(2), []),
+    "counted: told": (C(0, (), (1, 3)), TriggerCame(2), NONE, C(2, (), (3,)), [Begin(2)]),
+    "counted: told of an aborted one": (C(0, (), (2,)), TriggerCame(2), NONE, C(0, (), (), (2,)), [GiveUp(2, False)]),
+    "counted: told of an older one": (C(2), TriggerCame(1), NONE, C(2), []),
+    # -- a channel whose sender has finished counts as having delivered every barrier --------------------------
+    "an end with nothing under way": (F(2, (3,)), PartitionEnded(0), ONE, F(2, (3,)), []),
+    "the end of the one that was waited for": (
+        A(0, 2, (0,), (1, 3)),
+        PartitionEnded(1),
+        ONE,
+        F(2, (3,)),
+        [Begin(2), TakeAgain((0,))],
+    ),
+    "the end of one of two that were waited for": (A(0, 1, (2,)), PartitionEnded(1), TWO, A(0, 1, (2,)), []),
+    "counted: the end of the one that was waited for": (
+        C(0, ((1, (0,)), (2, (0,)))),
+        PartitionEnded(1),
+        ONE,
+        C(2),
+        [Begin(1), Begin(2)],
+    ),
+    "counted: the end of one that had delivered": (
+        C(0, ((1, (0, 1)), (2, (1,)))),
+        PartitionEnded(0),
+        TWO,
+        C(0, ((1, (1,)), (2, (1,)))),
+        [],
+    ),
+    "counted: the end of the last": (C(0, ((1, (0,)),)), PartitionEnded(0), NONE, C(1), [Begin(1)]),
 }
 
 
@@ -180,17 +214,25 @@ def test_transition(title: str) -> None:
 def test_every_transition_of_the_table_is_written_again_here() -> None:
     alignment = Alignment()
     seen = {
-        (type(state), type(signal), alignment.relation(state, signal.checkpoint))
+        (
+            type(state),
+            type(signal),
+            "" if isinstance(signal, PartitionEnded) else alignment.relation(state, signal.checkpoint),
+        )
         for state, signal, *_ in TRANSITIONS.values()
     }
     assert seen == set(TABLE)
 
 
 def test_the_table_is_total() -> None:
-    """Every state knows every signal of every checkpoint; only what is being aligned can be current."""
-    everywhere = itertools.product((F, A, C), (BarrierCame, CancelCame, AbortCame), ("new", "aborted", "obsolete"))
+    """Every state knows every signal of every checkpoint; only what is being aligned can be current, and nothing is
+    once every sender has finished, when alone the coordinator tells."""
+    relations = ("new", "aborted", "obsolete")
+    everywhere = itertools.product((F, A, C), (BarrierCame, CancelCame, AbortCame), relations)
     current = itertools.product((A,), (BarrierCame, CancelCame, AbortCame), ("current",))
-    assert set(TABLE) == {*everywhere, *current}
+    told = itertools.product((F, C), (TriggerCame,), relations)
+    ends = itertools.product((F, A, C), (PartitionEnded,), ("",))
+    assert set(TABLE) == {*everywhere, *current, *told, *ends}
 
 
 def test_a_pair_that_is_not_listed_raises() -> None:
@@ -223,6 +265,7 @@ class AlignmentModel(RuleBasedStateMachine):
         self.state = self.alignment.initial(self.blocking, CheckpointId(0))
         self.inputs = inputs
         self.latest = [0] * inputs
+        self.ended: set[int] = set()
         self.barriers: dict[int, set[int]] = {}
         self.aborted: set[int] = set()
         self.aside: set[int] = set()
@@ -230,7 +273,7 @@ class AlignmentModel(RuleBasedStateMachine):
         self.given_up: list[int] = []
 
     def feed(self, signal: Signal) -> list[Action]:
-        self.state, actions = self.alignment.step(self.state, signal, self.inputs)
+        self.state, actions = self.alignment.step(self.state, signal, self.inputs - len(self.ended))
         for action in actions:
             if isinstance(action, SetAside):
                 assert action.channel not in self.aside
@@ -239,7 +282,7 @@ class AlignmentModel(RuleBasedStateMachine):
                 assert set(action.channels) == self.aside
                 self.aside.clear()
             elif isinstance(action, Begin):
-                assert len(self.barriers[action.checkpoint]) == self.inputs, "a barrier is missing"
+                assert self.is_everywhere(action.checkpoint), "a barrier is missing"
                 assert action.checkpoint not in self.aborted
                 assert action.checkpoint > max(self.begun, default=0)
                 self.begun.append(action.checkpoint)
@@ -255,7 +298,7 @@ class AlignmentModel(RuleBasedStateMachine):
     )
     def deliver(self, channel: int, skips: int, is_barrier: bool) -> None:
         channel %= self.inputs
-        if channel in self.aside:
+        if channel in self.aside | self.ended:
             return
         checkpoint = CheckpointId(self.latest[channel] + 1 + skips)
         self.latest[channel] = checkpoint
@@ -265,11 +308,37 @@ class AlignmentModel(RuleBasedStateMachine):
         arrived = self.barriers.setdefault(checkpoint, set())
         arrived.add(channel)
         is_given_up = checkpoint in self.given_up
-        complete = len(arrived) == self.inputs and not is_given_up and checkpoint not in self.aborted
+        complete = self.is_everywhere(checkpoint) and not is_given_up and checkpoint not in self.aborted
         actions = self.feed(BarrierCame(checkpoint, channel))
         assert (Begin(checkpoint) in actions) == complete
         if not complete:
             self.judge_barrier(checkpoint, is_given_up, actions)
+
+    def is_everywhere(self, checkpoint: int) -> bool:
+        """A channel that has ended delivers every barrier that it did not."""
+        return self.barriers.get(checkpoint, set()) | self.ended == set(range(self.inputs))
+
+    @rule(channel=st.integers(0, 3))
+    def end(self, channel: int) -> None:
+        channel %= self.inputs
+        if channel in self.aside | self.ended:
+            return
+        self.ended.add(channel)
+        before = len(self.begun)
+        over = {*self.begun, *self.given_up, *self.aborted}
+        last = max(self.begun, default=0)
+        due = [one for one in sorted(self.barriers) if one not in over and one > last and self.is_everywhere(one)]
+        self.feed(PartitionEnded(channel))
+        assert self.begun[before:] == due
+
+    @rule(ahead=st.integers(0, 2))
+    def tell(self, ahead: int) -> None:
+        if len(self.ended) < self.inputs:
+            return
+        checkpoint = CheckpointId(max([*self.latest, *self.begun]) + 1 + ahead)
+        self.latest = [checkpoint] * self.inputs
+        over = checkpoint in self.given_up or checkpoint in self.aborted
+        assert (Begin(checkpoint) in self.feed(TriggerCame(checkpoint))) == (not over)
 
     @rule(ahead=st.integers(-1, 2))
     def abort(self, ahead: int) -> None:
@@ -300,8 +369,9 @@ class AlignmentModel(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()
     def nothing_stays_aside_once_every_channel_is_past(self) -> None:
-        assert len(self.aside) < self.inputs
-        assert not self.aside or min(self.latest) < max(self.latest)
+        waited_for = set(range(self.inputs)) - self.ended - self.aside
+        assert not self.aside or waited_for
+        assert not self.aside or min(self.latest[channel] for channel in waited_for) < max(self.latest)
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()

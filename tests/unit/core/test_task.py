@@ -46,11 +46,11 @@ from cutproof.reference_impl.core.effects import (
 from cutproof.reference_impl.core.errors import ProtocolViolated
 from cutproof.reference_impl.core.events import Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
 from cutproof.reference_impl.core.ids import AttemptId, Handle
+from cutproof.reference_impl.core.input_task import InputTask, OperatorTask
 from cutproof.reference_impl.core.messages import Complete, Record, Running
 from cutproof.reference_impl.core.operators import Count, FlatMap, Join, Map
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.task import InputTask, OperatorTask
 from cutproof.reference_impl.core.topology import key_group, owner
 
 TWICE = FlatMap(lambda value: () if value is None else (value, value + 1, value + 2)[: value % 4])

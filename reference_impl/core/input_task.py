@@ -1,0 +1,151 @@
+"""Tasks with inputs: they align barriers and work on records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .alignment import (
+    AbortCame,
+    Action,
+    BarrierCame,
+    Begin,
+    CancelCame,
+    GiveUp,
+    PartitionEnded,
+    SetAside,
+    Signal,
+    TriggerCame,
+)
+from .config import Config
+from .effects import Block, Effect, Fail, Mail, Unblock
+from .errors import ProtocolViolated
+from .events import Arrived
+from .ids import CheckpointId
+from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Record, Trigger
+from .operators import Operator
+from .parts import Parts
+from .state import Snapshot, TaskState
+from .task import NO_CHECKPOINT, Task, TaskSpec
+
+
+class InputTask(Task):
+    """A task with inputs: it aligns barriers and works on records."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
+        super().__init__(spec, config, parts)
+        self._inputs = len(spec.gates)
+        """channels whose sender has not finished"""
+        self._unended = len(spec.gates)
+        """channels in which data may follow"""
+        self._told: tuple[CheckpointId, ...] = ()
+        """checkpoints that the coordinator started here, before every sender was seen to have finished"""
+        self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
+
+    def on_arrived(self, event: Arrived) -> list[Effect]:
+        element = event.element
+        if type(element) is Record:
+            return self.on_record(element, event.channel)
+        if type(element) is Barrier:
+            return self._signal(BarrierCame(element.checkpoint, event.channel))
+        if type(element) is CancelBarrier:
+            return self._signal(CancelCame(element.checkpoint, event.channel))
+        if type(element) is EndOfPartition:
+            return self._on_partition_ended(event.channel)
+        self._unended -= 1
+        return [] if self._unended or self.input_ended else self.end_input()
+
+    def _on_partition_ended(self, channel: int) -> list[Effect]:
+        self._inputs -= 1
+        effects = self._signal(PartitionEnded(channel))
+        return effects if self._inputs else [*effects, *self._begin_told()]
+
+    def on_trigger(self, message: Trigger) -> list[Effect]:
+        """Every sender has finished; what they sent before may still be on its way."""
+        self._told = (*self._told, message.checkpoint)
+        return [] if self._inputs else self._begin_told()
+
+    def _begin_told(self) -> list[Effect]:
+        told, self._told = self._told, ()
+        return [effect for checkpoint in sorted(told) for effect in self._signal(TriggerCame(checkpoint))]
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        """Work on one record."""
+        raise ProtocolViolated(f"{self.spec.task} takes no records")
+
+    def on_abort(self, message: Abort) -> list[Effect]:
+        return self._signal(AbortCame(message.checkpoint))
+
+    def _signal(self, signal: Signal) -> list[Effect]:
+        if self.finished:
+            return []
+        self.alignment, actions = self.parts.alignment.step(self.alignment, signal, self._inputs)
+        return [effect for action in actions for effect in self._perform(action)]
+
+    def _perform(self, action: Action) -> list[Effect]:
+        if isinstance(action, Begin):
+            return self.cut(action.checkpoint)
+        if isinstance(action, SetAside):
+            return [Block(action.channel)]
+        if isinstance(action, GiveUp):
+            effects = self.broadcast(CancelBarrier(action.checkpoint))
+            return [*effects, self.decline(action.checkpoint, "given up upstream")] if action.declined else effects
+        return [Unblock(channel) for channel in action.channels]
+
+    def cut(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Every barrier is in: snapshot and send the barrier on, in one step."""
+        return [*self.record(checkpoint), *self.barrier(checkpoint)]
+
+
+class Release:
+    """The mail by which a task lets out what it held back."""
+
+    def open(self, task: OperatorTask) -> list[Effect]:
+        return task.release()
+
+
+class OperatorTask(InputTask):
+    """A task around a user's operator; it may hold rows back and let them out by a mail."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts, operator: Operator) -> None:
+        super().__init__(spec, config, parts)
+        self.operator = operator
+        self._held: list[Record] = []
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        effects = self.release() if self._held else []
+        try:
+            rows = self.operator.apply(record, self.spec.gates[channel])
+        except Exception as error:  # whatever a user's function raises fails its task, not the engine
+            return [Fail(f"the user function of {self.spec.task} raised {type(error).__name__}: {error}")]
+        if self.operator.holds_back:
+            return [*effects, *self._hold(rows)]
+        return [*effects, *self.emit(rows)] if effects else self.emit(rows)
+
+    def _hold(self, rows: Iterable[Record]) -> list[Effect]:
+        """Let the first row out, and the rest when the mailbox gets there."""
+        waiting = list(rows)
+        if not waiting:
+            return []
+        self._held.extend(waiting[1:])
+        later = [Mail(Release())] if self._held and self.parts.held_output.by_itself() else []
+        return [*self.emit(waiting[:1]), *later]
+
+    def release(self) -> list[Effect]:
+        """Let out what is held back."""
+        held, self._held = self._held, []
+        return self.emit(held)
+
+    def cut(self, checkpoint: CheckpointId) -> list[Effect]:
+        held = self._held and self.parts.held_output.before_barrier(self._held)
+        return [*(self.release() if held else []), *super().cut(checkpoint)]
+
+    def end_input(self) -> list[Effect]:
+        held = self._held and self.parts.held_output.before_barrier(self._held)
+        return [*(self.release() if held else []), *super().end_input()]
+
+    def take_over(self, state: TaskState) -> None:
+        self.operator.restore(state.entries)
+
+    def snapshot_now(self) -> Snapshot:
+        heap = self.parts.copying.copy(self.operator.heap)
+        return Snapshot(self.fixed_state(), heap, self.operator.describe)
