@@ -13,12 +13,13 @@ counts as finished in it (FIN-8).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from .config import Config
 from .effects import Discard, Effect, Note, SetTimer, Store, Tell
+from .errors import expect
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Abort, Ack, Trigger
@@ -44,6 +45,8 @@ class Pending(msgspec.Struct, kw_only=True):
     """had finished without acknowledging it"""
     started: tuple[TaskId, ...] = ()
     """told to start it"""
+    record: CompletedSnapshot | None = None
+    """what makes it complete, once it is being stored"""
 
     @property
     def is_acknowledged(self) -> bool:
@@ -160,10 +163,10 @@ class Checkpoints:
     def _complete(self, pending: Pending) -> list[Effect]:
         self.parts.completion.claim(self, pending)
         self.storing.append(pending)
-        snapshot = self.snapshot_of(pending)
-        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(snapshot)]
+        pending.record = self._record_of(pending)
+        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(pending.record)]
 
-    def snapshot_of(self, pending: Pending) -> CompletedSnapshot:
+    def _record_of(self, pending: Pending) -> CompletedSnapshot:
         """Its record: what was acknowledged, and the last states of those who had finished before."""
         handles, states = dict(pending.acknowledged), dict(pending.states)
         newest = self.retained[-1] if self.retained else None
@@ -186,14 +189,12 @@ class Checkpoints:
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
         pending = self._store_answered(checkpoint)
-        self.retained.append(self.snapshot_of(pending))
+        self.retained.append(expect(pending.record, CompletedSnapshot))
         self.retained.sort(key=lambda snapshot: snapshot.checkpoint)
         effects: list[Effect] = []
         for snapshot in self.parts.cleanup.subsumed(self.retained, self.config.retained_checkpoints):
             self.retained.remove(snapshot)
-            needed = self.handles()
-            unneeded = tuple(handle for handle in snapshot.handles.values() if handle not in needed)
-            effects.append(Discard(unneeded, snapshot.checkpoint))
+            effects.append(Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint))
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
             effects.extend(self.abort(older, f"subsumed by checkpoint {checkpoint}"))
         return pending, [*effects, *self.settle()]
@@ -244,7 +245,17 @@ class Checkpoints:
     def settle(self) -> list[Effect]:
         """Discard whatever may have been written for checkpoints that were given up: now, and
         again each time, since a task that was out of reach may write late."""
-        return [Discard(tuple(self.unsettled))] if self.unsettled else []
+        unneeded = self._unneeded(self.unsettled)
+        return [Discard(unneeded)] if unneeded else []
+
+    def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
+        """Those that no snapshot refers to; the others wait until none does: a finished task's last
+        state is referred to by many."""
+        storing = [handle for one in self.storing if one.record is not None for handle in one.record.handles.values()]
+        needed = {*self.handles(), *storing}
+        asked = tuple(handles)
+        self.unsettled.update((handle, None) for handle in asked if handle in needed)
+        return tuple(handle for handle in asked if handle not in needed)
 
     # -- what is retained ----------------------------------------------------------
 

@@ -54,6 +54,8 @@ class Records:
             return
         if self.world.settings.memory:
             for task, handle in snapshot.handles.items():
+                if task in snapshot.finished:
+                    continue  # stored with an earlier checkpoint
                 state = text(snapshot.states[task])
                 self.world.observer.snapshot_stored(snapshot.checkpoint, task, snapshot.attempt, handle, state)
         else:
