@@ -180,5 +180,5 @@ def test_nothing_is_left_of_a_verification_that_is_killed_at_any_moment(folder: 
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         left = list(pool.map(one, range(KILLS)))
-    assert {number: found for number, found in enumerate(left) if found} == {}
-    assert left_in(theirs.dsn) == []
+    found = {number: found for number, found in enumerate(left) if found}
+    assert (found, left_in(theirs.dsn)) == ({}, [])
