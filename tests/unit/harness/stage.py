@@ -133,6 +133,31 @@ class FakeProxies:
         self.done.append("start")
 
 
+def laid_out(
+    folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files"
+) -> tuple[Placement, Told]:
+    """Who lives where in a run, and what they are told."""
+    (folder / "journal").mkdir()
+    described = process_job.describe(scenario, None, SCALE)
+    graph = process_job.make_job(described).graph
+    placement = Placement.of(graph, scenario.engine.nodes, together=lives_together(scenario))
+    told = Told(
+        folder=folder,
+        job=described,
+        settings=Settings(),
+        scale=SCALE,
+        epoch_us=0,
+        points=points_of(scenario),
+        detailed=False,
+        sink=Place(store=store, folder=folder / "sink"),
+        run="run",
+        ports=dict.fromkeys([COORDINATOR, *placement.processes], 1),
+        routes=dict.fromkeys(placement.channels, 2),
+        felt=frozenset(felt),
+    )
+    return placement, told
+
+
 class Stage:
     """A scene that stands, its first job begun at time 0."""
 
@@ -148,25 +173,8 @@ class Stage:
         self._now = 1_000_000
         for module in (loop, scene, channel_faults, disturbing, rest, conductor):
             monkeypatch.setattr(module, "monotonic_us", lambda: self._now)
-        (folder / "journal").mkdir()
         self.scenario = scenario
-        described = process_job.describe(scenario, None, SCALE)
-        graph = process_job.make_job(described).graph
-        self.placement = Placement.of(graph, scenario.engine.nodes, together=lives_together(scenario))
-        self.told = Told(
-            folder=folder,
-            job=described,
-            settings=Settings(),
-            scale=SCALE,
-            epoch_us=0,
-            points=points_of(scenario),
-            detailed=False,
-            sink=Place(store=store, folder=folder / "sink"),
-            run="run",
-            ports=dict.fromkeys([COORDINATOR, *self.placement.processes], 1),
-            routes=dict.fromkeys(self.placement.channels, 2),
-            felt=frozenset(felt),
-        )
+        self.placement, self.told = laid_out(folder, scenario, felt=felt, store=store)
         self.proxies = FakeProxies()
         self.crew = FakeCrew([COORDINATOR, *self.placement.processes])
         services: Any = SimpleNamespace(proxies=self.proxies)
