@@ -144,10 +144,7 @@ class Toxiproxy:
         self._server = self._package.Toxiproxy()
 
     def wait_until_up(self, within_s: float, has_ended: Callable[[], bool] = lambda: False) -> None:
-        """Return once the server answers; ToxiproxyFailed when it does not, or when another one does.
-
-        One of which `has_ended` says so is not waited for.
-        """
+        """Return once the server answers; ToxiproxyFailed when it does not, has ended, or when another one does."""
         deadline = time.monotonic() + within_s
         while True:
             try:
