@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,15 +38,6 @@ def theirs() -> Iterator[RunningServer]:
     server = RunningServer()
     yield server
     server.close()
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """One that also PostgreSQL can enter, which may run as somebody else: what pytest makes is closed to others."""
-    made = Path(tempfile.mkdtemp(prefix="cutproof-test-"))
-    made.chmod(0o711)
-    yield made
-    shutil.rmtree(made)
 
 
 def processes_of(folder: Path) -> list[int]:
@@ -172,11 +161,13 @@ def left_in(dsn: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
-def test_nothing_is_left_of_a_verification_that_is_killed_at_any_moment(folder: Path, theirs: RunningServer) -> None:
+def test_nothing_is_left_of_a_verification_that_is_killed_at_any_moment(
+    open_folder: Path, theirs: RunningServer
+) -> None:
     """Every second one writes to a PostgreSQL of the user's, every fifth has Spark."""
 
     def one(number: int) -> dict[str, object]:
-        return left_by(number, folder / str(number), theirs.dsn if number % 2 else "")
+        return left_by(number, open_folder / str(number), theirs.dsn if number % 2 else "")
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         left = list(pool.map(one, range(KILLS)))
