@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import select
@@ -131,10 +132,11 @@ class Doomed:
         workers = workers_of(self.process.pid)
         if self.kind == "worker" and workers:
             os.kill(self._chance.choice(workers), signal.SIGKILL)
-        elif self.kind == "harness":
-            self.process.kill()
-        else:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            return
+        self.process.kill()
+        for worker in workers if self.kind == "harness and workers" else ():
+            with contextlib.suppress(ProcessLookupError):  # it ends with the harness
+                os.kill(worker, signal.SIGKILL)
 
 
 def left_by(number: int, folder: Path, dsn: str) -> dict[str, object]:
