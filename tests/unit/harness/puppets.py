@@ -48,7 +48,7 @@ class Puppet:
         self.signals: list[int] = []
         self.has_ended = False
         self._told: list[f.Frame] = []
-        self._reader: Reader[f.Frame] = Reader(CODEC)
+        self._reader: Reader[Any] = Reader(CODEC)
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         if comes_up:
             self.sock.connect(configuration.supervision)
@@ -56,7 +56,7 @@ class Puppet:
 
     def say(self, *frames: f.Frame) -> None:
         for frame in frames:
-            self.sock.sendall(CODEC.encode(frame))
+            self.sock.sendall(encoded(frame))
 
     def told(self, kind: type[F]) -> list[F]:
         """Every frame of a kind that it was sent so far."""
@@ -192,6 +192,10 @@ class Run:
         while not reached():
             self.conductor.scene.loop.after(1_000, lambda *_: None)
             yield
+
+
+def encoded(frame: Any) -> bytes:
+    return CODEC.encode(frame)
 
 
 def now() -> int:

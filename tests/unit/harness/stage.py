@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -99,7 +99,7 @@ class FakeProxies:
         self.resists = False
         self.done: list[str] = []
         self.toxics: dict[str, Toxic] = {}
-        self.before_recovery = lambda: None
+        self.before_recovery: Callable[[], None] = lambda: None
 
     def _do(self, what: str) -> None:
         if self.resists:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +172,16 @@ def test_a_task_that_does_not_live_cannot_be_killed(begin: Callable[..., Run]) -
 
 def test_a_death_is_told_before_it_is_brought_about(begin: Callable[..., Run]) -> None:
     run = begin(kill(AtTime(at_us=1)))
+    kill_now, killed = run.stage.crew.kill, []
+
+    def watched(members: Sequence[FakeMember]) -> list[FakeMember]:
+        killed.append(run.stage.scene.clock.tick())
+        return kill_now(members)
+
+    run.stage.crew.kill = watched  # type: ignore[method-assign]
     run.stage.pass_virtual(1)
     fired, died = run.stage.entries(e.FaultFired)[0], run.stage.entries(e.Died)[0]
-    assert fired.stamp < died.stamp
+    assert fired.stamp < died.stamp < killed[0]
     assert (died.process, died.incarnation, died.reason, died.fault) == ("count-1", 0, "it was killed", 0)
     assert run.replaced == [("count-1", 0, 0)]
 

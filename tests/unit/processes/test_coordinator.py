@@ -118,8 +118,11 @@ def test_a_deployment_of_an_attempt_that_is_over_is_no_longer_made(tmp_path: Pat
         submit(process)
         FakeNode(process, "source-0").runs().peer.sock.close()
         process.harness.expect(f.JobFacts, stage="deploying", attempt=2)
+        process.world.control._waiting[TASKS[2]] = Deploy(attempt=AttemptId(1))  # as while the next is being saved
         FakeNode(process, "map-0").deployed(2)
+        late = FakeNode(process, "sink-0")
         process.answers()
+        assert late.messages == []
 
 
 def test_tasks_of_one_process_are_deployed_there_together(process: CoordinatorProcess) -> None:
@@ -198,7 +201,9 @@ def test_the_end_of_an_older_connection_does_not_touch_what_lives_in_the_newer(p
     newer.runs(2)
     working(process, 2)
     older.peer.sock.close()
-    process.answers()
+    until(lambda: len(process.world.control._all) == 1)
+    process.harness.send(f.Issue(now(), 0, "savepoint", False))
+    newer.peer.expect(f.ForTask, message=Trigger(attempt=AttemptId(2), checkpoint=CheckpointId(1)))
     assert process.harness.all(f.JobFacts)[-1].attempt == 2
 
 

@@ -219,6 +219,22 @@ def test_facts_are_told_when_they_change_and_only_then(tmp_path: Path) -> None:
         assert len(node.harness.all(f.TaskFacts)) == 2
 
 
+def test_what_the_phase_depends_on_is_told_before_a_point(tmp_path: Path) -> None:
+    """A fault at that point is counted under the phase that it fires in."""
+    job = JobOptions(config=Config(sink="transactional"))
+    with Node(tmp_path, SINK, job=job, points=frozenset(["barrier-received"])) as node:
+        deploy(node, SINK)
+        sender = upstream(node, channel=OUT)
+        sender.send(f.Data(now(), Record(1, 2, 3, 0, 0)))
+        sender.send(f.Data(now(), Barrier(CheckpointId(1))))
+        node.harness.expect(f.Reached, side="before")
+        node.harness.send(f.Go(now()))
+        node.harness.expect(f.Reached, side="after")
+        told = [frame for frame in node.harness.heard if isinstance(frame, f.TaskFacts | f.Reached)]
+        assert [getattr(frame, "sealed", None) for frame in told] == [None, 1, None]
+        node.harness.send(f.Go(now()))
+
+
 def test_close_ends_it_in_order(node: Node) -> None:
     deploy(node)
     sender = upstream(node)
