@@ -111,10 +111,14 @@ class DatabaseServer:
         deadline = time.monotonic() + within_s
         while not self.answers():
             if time.monotonic() > deadline:
-                said = last_words(self._launcher.log(NAME))
-                raise HarnessFailed(f"PostgreSQL does not answer within {within_s:g} s: {said}")
+                raise HarnessFailed(self._silence(within_s))
             time.sleep(LOOK_AGAIN_S)
             self._launcher.poll()
+
+    def _silence(self, within_s: float) -> str:
+        if not self.is_ours:
+            return f"the PostgreSQL that {postgres.DSN_VARIABLE} names has not answered for {within_s:g} s"
+        return f"PostgreSQL does not answer within {within_s:g} s: {last_words(self._launcher.log(NAME))}"
 
     def kill(self) -> None:
         """SIGKILL all of it: the postmaster, and each of its processes, which would outlive it a moment."""
