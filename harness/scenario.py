@@ -39,6 +39,8 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     restart_delay_us: int = 1_000
     channel_capacity: int = 16
     """messages a channel holds before its sender waits"""
+    trims_logs: bool = False
+    """sources let their logs discard what no snapshot can ask for any more"""
     nodes: int = 2
     read_interval_us: int = 200
     """a source reads one record this often"""

@@ -119,6 +119,7 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         tolerated_failures=engine_settings.tolerated_failures,
         retained_checkpoints=engine_settings.retained_checkpoints,
         restart_attempts=engine_settings.restart_attempts,
+        trims_logs=engine_settings.trims_logs,
         restart_delay_us=engine_settings.restart_delay_us,
         deploy_timeout_us=100_000
         + lateness_us

@@ -28,6 +28,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     deploy_timeout_us: int = 100_000
     retry_us: int = 3_000
     """between two tries of a commit, of a listing, of a last notification"""
+    trims_logs: bool = False
+    """sources let their logs discard what no snapshot can ask for any more (ABS-15)"""
     write_batch: int = 4
     """rows a transactional sink gathers before it sends them to the store"""
 

@@ -184,7 +184,8 @@ class Coordinator(Attempts):
         going = () if self.is_ending else self.parts.finishing.leaves(pending.ended, (*finished, *self._leaving))
         waits = bool(self._leaving)
         self._leaving.update((task, pending.checkpoint) for task in going)
-        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint)
+        oldest = self.checkpoints.retained[0].checkpoint if self.checkpoints.retained else None
+        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest)
         stay = [Tell(task, news) for task in self.tasks if task not in self._leaving and task not in finished]
         again = [SetTimer("leave", self.config.retry_us)] if going and not waits else []
         return [*stay, *self._tell_leave(going), *again]

@@ -15,7 +15,7 @@ from .alignment import Alignment
 from .effects import Effect, Open
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
-from .messages import Ack, Record
+from .messages import Ack, Complete, Record
 from .state import Sealed
 from .transactions import Commit, Denied, Done, Fence, Outcome, Row
 
@@ -58,6 +58,14 @@ class StartPosition(Part):
 
     def position(self, split: int, restored: int, length: int) -> int:
         return restored
+
+
+class Trimming(Part):
+    """Up to where a source's log may be discarded (ABS-15)."""
+
+    def up_to(self, complete: Complete) -> CheckpointId | None:
+        """Everything before the oldest snapshot that can still be restored, and no more."""
+        return complete.oldest
 
 
 class HeldOutput(Part):
@@ -270,6 +278,7 @@ class Parts:
         self.startup = Startup()
         self.source_cut = SourceCut()
         self.start_position = StartPosition()
+        self.trimming = Trimming()
         self.held_output = HeldOutput()
         self.copying = Copying()
         self.naming = Naming()

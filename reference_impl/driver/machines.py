@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -53,8 +53,8 @@ class Machines:
         spec, subtask = self._specs[task]
         return spec.name, subtask
 
-    def machine(self, task: TaskId, attempt: AttemptId, job: int) -> Task:
-        """One attempt of a task, not yet told anything."""
+    def machine(self, task: TaskId, attempt: AttemptId, job: int, begins: Callable[[int], int]) -> Task:
+        """One attempt of a task, not yet told anything; `begins` says where a split's log begins now."""
         out = self._out[task]
         spec, subtask = self._specs[task]
         described = TaskSpec(
@@ -65,12 +65,13 @@ class Machines:
             outputs=(Output(partitioning=out[0].partitioning, channels=tuple(range(len(out)))),) if out else (),
             key_groups=self._job.graph.key_groups,
         )
-        return self._of_role(spec, subtask, described)
+        return self._of_role(spec, subtask, described, begins)
 
-    def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec) -> Task:
+    def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:
         config, parts = self._job.config, self._job.parts
         if spec.role == "source":
-            logs = [self._logs[split] for split in self._job.graph.splits_of(spec, subtask)]
+            splits = self._job.graph.splits_of(spec, subtask)
+            logs = [msgspec.structs.replace(self._logs[split], begins=begins(split)) for split in splits]
             return SourceTask(described, config, parts, logs, spec.bounded)
         if spec.role == "operator" and spec.build is not None:
             return OperatorTask(described, config, parts, spec.build())

@@ -30,6 +30,7 @@ from ..core.effects import (
     Ship,
     Taken,
     Transact,
+    Trim,
     Unblock,
 )
 from ..core.events import Arrived, Event, Mailed, Poll
@@ -96,6 +97,7 @@ class TaskRunner:
             Mail: self._post,
             Restored: self._restored,
             SavePosition: self._save_position,
+            Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
             SetTimer: Timers(world.loop, self.deliver).set,
             Report: self._report,
             Fail: self._fail,
