@@ -1,15 +1,17 @@
 """The documents' worked examples, run by name: each a scenario with what the text says of it.
 
 Sources: Flink's first description of its checkpointing (stream_checkpointing.md,
-2015) and the course on consistent snapshots and Flink's state; docs/protocol.md
-quotes both.  An example does not only run: its claims look in the history for
-what the text says, and an example whose claim does not show has failed.
+2015), the course on consistent snapshots and Flink's state, and the post on
+checkpoints after tasks finished (FLIP-147); docs/protocol.md quotes them.  An
+example does not only run: its claims look in the history for what the text
+says, and an example whose claim does not show has failed.
 """
 
 from __future__ import annotations
 
 from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
+from .batch import COUNT_STREAMING_BATCH
 from .claims import Claim, Example, NotShown, Shown, show
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
 
@@ -25,6 +27,7 @@ EXAMPLES: dict[str, Example] = {
         SNAPSHOT_CONTENTS,
         STATELESS_PARSE,
         GREATER_THAN_PREVIOUS,
+        COUNT_STREAMING_BATCH,
     )
 }
 
@@ -44,7 +47,6 @@ LATER: dict[str, str] = {
     "failure-after-savepoint": _SNAPSHOTS,
     "ab-test": _SNAPSHOTS,
     "incremental-stop-and-upgrade": _SNAPSHOTS,
-    "count-streaming-batch": _FINISHING,
     "mixed-bounded-unbounded": _FINISHING,
     "finished-operators-snapshot": _FINISHING,
     "two-ways-to-finish": _FINISHING,
