@@ -239,6 +239,23 @@ class TransactionalSink(SinkTask):
             return [*effects, *self.begin_transaction(), *self.open_inputs()]
         return [*effects, *self._finish_if_settled()]
 
+    def end_input(self) -> list[Effect]:
+        """The last data: the final checkpoint commits it, or else this moment settles it (FIN-9)."""
+        effects = super().end_input()
+        if self.config.finishing == "commit-at-finish":
+            effects.extend([*self.flush(), *self.seal_current(self._last_sealed), *self.commit(self.sealed)])
+        elif self.config.finishing == "discard-at-finish":
+            effects.extend(self._discard())
+        return effects
+
+    def _discard(self) -> list[Effect]:
+        """Drop what no complete checkpoint has committed."""
+        self._gathered = []
+        names = [transaction.name for transaction in self.sealed] + ([self.current] if self.current else [])
+        self.sealed, self.current = [], None
+        spec = self.spec
+        return [self.tell(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name)) for name in names]
+
     # -- recovery and the end ------------------------------------------------------
 
     def take_over(self, state: TaskState) -> None:
