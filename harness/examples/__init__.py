@@ -10,9 +10,12 @@ says, and an example whose claim does not show has failed.
 from __future__ import annotations
 
 from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
+from .at_finish import COMMIT_AT_FINISH, DISCARD_AT_FINISH
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
 from .batch import COUNT_STREAMING_BATCH
 from .claims import Claim, Example, NotShown, Shown, show
+from .finished import FINISHED_OPERATORS_SNAPSHOT, MIXED_BOUNDED_UNBOUNDED
+from .finishing import THREE_2PC_CHAIN, TWO_WAYS_TO_FINISH
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
 
 __all__ = ["EXAMPLES", "LATER", "Claim", "Example", "NotShown", "Shown", "show"]
@@ -28,6 +31,12 @@ EXAMPLES: dict[str, Example] = {
         STATELESS_PARSE,
         GREATER_THAN_PREVIOUS,
         COUNT_STREAMING_BATCH,
+        MIXED_BOUNDED_UNBOUNDED,
+        FINISHED_OPERATORS_SNAPSHOT,
+        TWO_WAYS_TO_FINISH,
+        THREE_2PC_CHAIN,
+        COMMIT_AT_FINISH,
+        DISCARD_AT_FINISH,
     )
 }
 
@@ -47,12 +56,6 @@ LATER: dict[str, str] = {
     "failure-after-savepoint": _SNAPSHOTS,
     "ab-test": _SNAPSHOTS,
     "incremental-stop-and-upgrade": _SNAPSHOTS,
-    "mixed-bounded-unbounded": _FINISHING,
-    "finished-operators-snapshot": _FINISHING,
-    "two-ways-to-finish": _FINISHING,
-    "three-2pc-chain": _FINISHING,
-    "commit-at-finish": _FINISHING,
-    "discard-at-finish": _FINISHING,
     "drain-after-savepoint": _FINISHING,
 }
 """Examples whose subject is not built yet, and what they need."""
