@@ -275,9 +275,9 @@ class Coordinator(Attempts):
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         stage, task = self.stage, message.task
-        self._leaving.pop(task, None)
+        rests_on = self._leaving.pop(task, None)
         if isinstance(stage, Working) and task not in self.checkpoints.left:
-            return [*self.checkpoints.leave(task), *self._on_input_ended(task)]
+            return [*self.checkpoints.leave(task, rests_on), *self._on_input_ended(task)]
         if not isinstance(stage, Terminating):
             return []
         waiting = tuple(task for task in stage.waiting if task != message.task)
