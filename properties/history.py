@@ -359,6 +359,9 @@ class History(Entry, kw_only=True, omit_defaults=False):
     stored: list[Stored] = []
     completed: list[Completed] = []
     transactions: list[Transaction] = []
+    """the sink's"""
+    passing: list[Transaction] = []
+    """those of operators amid the job that commit what they pass on"""
     written: list[Written] = []
     committed: list[Row] = []
     """what an independent reader sees at the end: for a transactional or plain

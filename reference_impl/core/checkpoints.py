@@ -112,12 +112,14 @@ class Checkpoints:
     def _unfinished(self) -> tuple[TaskId, ...]:
         return tuple(task for task in self.tasks if task not in self.left)
 
-    def leave(self, task: TaskId) -> list[Effect]:
-        """A task has finished: what is pending goes on without it."""
+    def leave(self, task: TaskId, on: CheckpointId | None) -> list[Effect]:
+        """A task has finished, all that it did resting on a checkpoint: what is pending behind that goes on
+        without it.  An older one (a savepoint) it took amid its records or not at all: its part is still missing."""
         self.left = (*self.left, task)
         effects: list[Effect] = []
         for pending in list(self.pending.values()):
-            effects.extend(self._go_on_without(pending, task))
+            if on is None or pending.checkpoint > on:
+                effects.extend(self._go_on_without(pending, task))
         return effects
 
     def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:

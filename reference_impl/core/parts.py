@@ -190,7 +190,7 @@ class Triggering(Part):
 
     def allowed(self, coordinator: Coordinator) -> bool:
         """Only while every task runs and nothing is ending."""
-        return coordinator.is_running and not coordinator.is_ending
+        return coordinator.is_running and not coordinator.is_ending and coordinator.takes_checkpoints
 
     def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
         """Every task must acknowledge; the sinks alone are not enough (ABS-4)."""

@@ -14,6 +14,7 @@ from ..core.sink import DirectSink, TransactionalSink
 from ..core.source import SourceTask, SplitLog
 from ..core.task import Output, Task, TaskSpec
 from ..core.topology import JobGraph, OperatorSpec, Wire
+from ..core.two_phase import TwoPhaseTask
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +76,8 @@ class Machines:
             return SourceTask(described, config, parts, logs, spec.bounded)
         if spec.role == "operator" and spec.build is not None:
             return OperatorTask(described, config, parts, spec.build())
+        if spec.role == "two-phase":
+            return TwoPhaseTask(described, config, parts)
         if config.sink == "transactional":
             return TransactionalSink(described, config, parts)
         return DirectSink(described, config, parts, self._job.identity)
