@@ -253,8 +253,8 @@ class Checkpoints:
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
         """Those that no snapshot refers to; the others wait until none does: a finished task's last
         state is referred to by many."""
-        storing = [handle for one in self.storing if one.record is not None for handle in one.record.handles.values()]
-        needed = {*self.handles(), *storing}
+        storing = [one.record for one in self.storing if one.record is not None]
+        needed = self.parts.cleanup.needed([*self.retained, *storing])
         asked = tuple(handles)
         self.unsettled.update((handle, None) for handle in asked if handle in needed)
         return tuple(handle for handle in asked if handle not in needed)
