@@ -251,10 +251,9 @@ class Checkpoints:
         return [Discard(unneeded)] if unneeded else []
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
-        """Those that no snapshot refers to; the others wait until none does: a finished task's last
-        state is referred to by many."""
-        storing = [one.record for one in self.storing if one.record is not None]
-        needed = self.parts.cleanup.needed([*self.retained, *storing])
+        """All but the last states of finished tasks, which many snapshots refer to: those wait until none does."""
+        records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
+        needed = {record.handles[task] for record in records for task in record.finished if task in record.handles}
         asked = tuple(handles)
         self.unsettled.update((handle, None) for handle in asked if handle in needed)
         return tuple(handle for handle in asked if handle not in needed)

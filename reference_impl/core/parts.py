@@ -261,10 +261,6 @@ class Cleanup(Part):
         own = [snapshot for snapshot in retained if not snapshot.savepoint]
         return own[: max(0, len(own) - keep)]
 
-    def needed(self, snapshots: Sequence[CompletedSnapshot]) -> set[Handle]:
-        """What the snapshots that are retained, or being stored, refer to, of whatever kind they are."""
-        return {handle for snapshot in snapshots for handle in snapshot.handles.values()}
-
     def on_takeover(self, listed: bool) -> bool:
         """Whether to sweep what nothing refers to: only once the references are read."""
         return listed

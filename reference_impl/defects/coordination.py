@@ -111,13 +111,6 @@ class UnknownIsDiscarded(Completion):
         return pending
 
 
-class KnowsNoSavepoint(Cleanup):
-    """E04: and what a savepoint refers to is nothing that the periodic book needs."""
-
-    def needed(self, snapshots: Sequence[CompletedSnapshot]) -> set[Handle]:
-        return super().needed([snapshot for snapshot in snapshots if not snapshot.savepoint])
-
-
 class StartsAgain(CheckpointIds):
     """F09: each attempt counts its checkpoints from the beginning."""
 
@@ -199,7 +192,7 @@ DEFECTS = (
         upstream="FLINK-5246",
         title="an acknowledgement of a savepoint is discarded as unknown",
         invariant="progress",
-        replacements=lambda: {"completion": UnknownIsDiscarded(), "cleanup": KnowsNoSavepoint()},
+        replacements=lambda: {"completion": UnknownIsDiscarded()},
     ),
     Defect(
         id="F09",
