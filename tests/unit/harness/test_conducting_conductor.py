@@ -101,6 +101,25 @@ def test_one_that_ends_at_its_start_ends_the_run(begin: Callable[..., Run]) -> N
         run.conduct(script)
 
 
+def test_one_that_says_what_cannot_be_read_is_killed_for_it_and_replaced(begin: Callable[..., Run]) -> None:
+    run = begin()
+
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        run.newest("map-1").sock.sendall(b"\x07 and so on")
+        yield from run.until(lambda: len(run.named("map-1")) == 2)
+        run.newest("map-1").up(attempt=2)
+        yield from run.finishes()
+
+    run.conduct(script)
+    ((name, incarnation, reason, fault),) = deaths(run)
+    assert (name, incarnation, fault) == ("map-1", 0, None)
+    assert reason.startswith(
+        "its process ended with SIGKILL, as it had said what cannot be read (a frame begins with 7"
+    )
+    assert run.named("map-1")[0].signals == [signal.SIGKILL]
+
+
 def test_what_is_not_its_to_say_ends_the_run(begin: Callable[..., Run]) -> None:
     run = begin()
 

@@ -17,6 +17,7 @@ from cutproof.harness.exit_codes import HarnessFailed
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.services import postgres
 from cutproof.harness.subjects.processes import ProcessesSubject
+from cutproof.properties.history import JobEnded
 from unit.processes.stores import RunningServer
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -51,6 +52,18 @@ def lost(services: Services, scenario: Scenario) -> str:
 def test_a_toxiproxy_that_was_killed(services: Services) -> None:
     os.kill(services.proxies.pid, signal.SIGKILL)
     assert "Toxiproxy" in lost(services, writing_to(FILES))
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_a_toxiproxy_that_hangs_when_a_run_begins_is_replaced(services: Services) -> None:
+    before = services.proxies.pid
+    os.kill(before, signal.SIGSTOP)
+    subject = ProcessesSubject()
+    subject._services = services
+    history = subject.run(writing_to(FILES))
+    assert [entry.status for entry in history.journal if isinstance(entry, JobEnded)] == ["finished"]
+    assert services.proxies.pid not in (0, before)
+    assert any(end.pid == before for end in services.launcher.exits)
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
