@@ -35,6 +35,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """as an independent reader saw it at the end"""
     residue: Residue
     quiet: bool
+    cut_short: bool
+    """as in the history"""
+    lasting: list[int]
+    """the faults that still acted"""
     unapplied: list[str]
     rolls_back: bool
     """the sinks' store ends open transactions with the sessions they live in"""
@@ -140,6 +144,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         timeline=[],
         residue=evidence.residue,
         quiet=evidence.quiet,
+        cut_short=evidence.cut_short,
         unapplied=list(evidence.unapplied),
     )
     try:
@@ -154,6 +159,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         evidence.timeline,
         committed=evidence.committed,
         rolls_back=evidence.rolls_back,
+        lasting=evidence.lasting,
         epoch=evidence.begun,
     )
     return history
