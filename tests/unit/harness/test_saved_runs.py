@@ -169,6 +169,8 @@ def script(folder: Path) -> Evidence:
         committed=[],
         residue=Residue(),
         quiet=True,
+        cut_short=False,
+        lasting=[],
         unapplied=[],
         rolls_back=False,
         begun=1,
