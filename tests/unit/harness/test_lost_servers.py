@@ -9,15 +9,19 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from scenarios import chain
+from stage import planned
 
-from cutproof.harness.conducting import opening
+from cutproof.faults.plan import AtPoint, KillDatabase
+from cutproof.harness.conducting import bound, opening
 from cutproof.harness.conducting.layout import DATABASE, FILES, store_of
 from cutproof.harness.conducting.services import Services
 from cutproof.harness.exit_codes import HarnessFailed
+from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.services import postgres
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.properties.history import JobEnded
+from cutproof.properties.verdict import Unknown
 from unit.processes.stores import RunningServer
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -72,6 +76,24 @@ def test_a_database_that_was_killed(services: Services) -> None:
     assert "PostgreSQL" in lost(services, writing_to(DATABASE))
 
 
+def test_a_database_that_the_plan_still_holds_down_at_the_end_is_given_back(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bound, "MOST_US", 3_000_000)
+    at = AtPoint(point="record-read", occurrence=2)
+    scenario = planned(chain(40), KillDatabase(trigger=at, down_us=1_000_000_000))
+    subject = ProcessesSubject()
+    subject._services = services
+    result = run(subject, scenario)
+    history = result.history
+    assert (history.quiet, history.cut_short, history.lasting, history.healed) == (False, True, [0], None)
+    progress = result.judgement.verdicts["progress"]
+    assert isinstance(progress, Unknown)
+    assert progress.detail == "a fault lasted until the run was cut off"
+    assert result.judgement.violated == {}
+    assert services.database.answers(), "for the next run"
+
+
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_database_of_the_users_that_is_gone_at_the_end(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was seen of the run, it is not judged."""
@@ -80,9 +102,9 @@ def test_a_database_of_the_users_that_is_gone_at_the_end(services: Services, mon
     monkeypatch.setattr(opening, "UP_WITHIN_S", 0.1)
     true = opening.Opened.close
 
-    def stopped_first(run: opening.Opened) -> None:
+    def stopped_first(closing: opening.Opened) -> None:
         server.stop()
-        true(run)
+        true(closing)
 
     monkeypatch.setattr(opening.Opened, "close", stopped_first)
     try:
