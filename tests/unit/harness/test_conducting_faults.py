@@ -207,15 +207,6 @@ def test_who_had_just_ended_by_itself_was_not_hit(begin: Callable[..., Run], fau
     assert run.steering.unapplied() == [f"fault 0: {plan.kind_of(fault)}"]
 
 
-def test_of_a_node_only_those_are_told_as_killed_that_were(begin: Callable[..., Run]) -> None:
-    run = begin(plan.KillNode(trigger=AtTime(at_us=3), node=1), kill(EVER))
-    kill_now = run.stage.crew.kill
-    run.stage.crew.kill = lambda members: kill_now(members[1:])  # type: ignore[method-assign]
-    run.stage.pass_virtual(3)
-    assert run.fired == [(0, 1)]
-    assert [entry.process for entry in run.stage.entries(e.Died)] == ["map-1", "count-1", "sink-1"]
-
-
 def test_a_node_dies_with_all_that_lives_there(begin: Callable[..., Run]) -> None:
     """Its tasks are apart here: some other fault kills one of them."""
     run = begin(plan.KillNode(trigger=AtTime(at_us=3), node=1), kill(EVER))
