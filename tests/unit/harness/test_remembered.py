@@ -1,4 +1,4 @@
-"""What a run makes in a PostgreSQL of the user's is noted until it is gone; what is left is named, and can be removed."""
+"""What a run makes in a PostgreSQL of the user's is noted until it is gone; what is left is named, and removed."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from cutproof.harness.conducting import ports
 from cutproof.reference_impl.core.transactions import (
     AbortTransaction,
     Append,
@@ -31,7 +32,7 @@ from cutproof.reference_impl.processes import database_sessions
 from cutproof.reference_impl.processes.database import Database, Reader, create
 from cutproof.reference_impl.processes.database_reader import Unreachable
 from cutproof.reference_impl.processes.database_sessions import Gid, writers_label
-from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done, free_port
+from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done
 
 ZOMBIE = """
 import sys
@@ -245,7 +246,7 @@ def test_rows_come_in_the_order_of_commits_not_of_names(world: Processes, sink: 
 
 
 def test_where_there_is_no_server_nothing_waits(tmp_path: Path) -> None:
-    dsn = f"host=127.0.0.1 port={free_port()} user=nobody dbname=postgres"
+    dsn = f"host=127.0.0.1 port={ports.pick()} user=nobody dbname=postgres"
     began = time.monotonic()
     outcome = Asker(Database(dsn, "nowhere"))(AbortTransaction, "a")
     assert isinstance(outcome, NoAnswer)
