@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -155,6 +156,29 @@ def test_prepared_transactions_survive_the_server_and_commit_once(
     done(until_answered(sink, Commit, "sealed"))
     done(until_answered(sink, Flush))
     assert Counter(world.rows()) == Counter([*ROWS, (5, 5, 5, 5), (6, 6, 6, 6)])
+
+
+def test_a_plain_row_whose_answer_is_lost_shows_once(
+    world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes in again, since nobody knows that it is in; the same row of another request is another row."""
+    done(sink(Append, row=ROWS[0]))
+    true = database_sessions.Session.execute
+    lost: list[object] = []
+
+    def unheard(session: database_sessions.Session, query: Any, *rest: Any, **more: Any) -> Any:
+        answer = true(session, query, *rest, **more)
+        if "INTO output" in str(query) and not lost:
+            lost.append(query)
+            session.close()
+            raise psycopg.OperationalError("the connection broke, for a test")
+        return answer
+
+    monkeypatch.setattr(database_sessions.Session, "execute", unheard)
+    done(sink(Append, row=ROWS[0]))
+    done(sink(Append, row=ROWS[1]))
+    assert len(lost) == 1
+    assert world.rows() == [ROWS[0], ROWS[0], ROWS[1]]
 
 
 def test_a_session_that_was_lost_while_idle_is_replaced_unseen(server: RunningServer, sink: Asker) -> None:
