@@ -69,6 +69,7 @@ def examine(out: Path, *, start_spark: bool = True) -> Iterator[Finding]:
     yield _folder(out)
     yield from (_service(what, module) for what, module in SERVICES.items())
     yield _runs_kept()
+    yield _left()
     yield _browser()
 
 
@@ -145,6 +146,19 @@ def _runs_kept() -> Finding:
     return Finding(what="runs kept", found=f"{how}, {there.folder}", needed=False)
 
 
+def _left() -> Finding:
+    what = "in PostgreSQL"
+    try:
+        from .conducting import remembered
+
+        runs = [note.run for _, note in remembered.left()]
+    except CutproofError as error:
+        return Finding(what=what, found="", needed=False, advice=one_line(error))
+    if not runs:
+        return Finding(what=what, found="nothing of past runs is left", needed=False)
+    return Finding(what=what, found=f"left by past runs: {', '.join(runs)}; --prune removes them", needed=False)
+
+
 def _browser() -> Finding:
     for name in BROWSERS:
         if path := shutil.which(name):
@@ -190,6 +204,21 @@ def prune(out: Path, caches: list[Path], runs: Path | None = None) -> Pruned:
         sizes += _sizes(folder)
         shutil.rmtree(folder)
     return Pruned(files=len(sizes), bytes=sum(sizes), runs=number)
+
+
+def clear_database() -> tuple[int, list[str]]:
+    """Take away what past runs have left in a PostgreSQL of the user's: from how many that could be done, and of the
+    others one line each."""
+    from .conducting import remembered
+
+    done, failed = 0, []
+    for path, note in remembered.left():
+        reason = remembered.clear_away(path, note)
+        if reason:
+            failed.append(f"{note.what} cannot be removed from PostgreSQL ({note.dsn}): {reason}")
+        else:
+            done += 1
+    return done, failed
 
 
 def _subfolders(folder: Path) -> int:

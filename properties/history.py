@@ -374,9 +374,13 @@ class History(Entry, kw_only=True, omit_defaults=False):
     snapshots: str = "files"
     """where they are kept: files, or memory: the coordinator's, lost with it"""
     healed: int | None = None
-    """order at which the last fault had undone itself"""
+    """order at which the last fault had undone itself; None while one lasts"""
+    lasting: list[int] = []
+    """faults that still acted when the run was cut off, by number"""
     quiet: bool = True
     """the run came to rest by itself within its bound of (virtual) time"""
+    cut_short: bool = False
+    """the harness had no more time for it, though it still got on or had reason to wait"""
     starved: bool = False
     """the harness or its machine was too slow to judge by time"""
     unapplied: list[str] = []

@@ -56,6 +56,8 @@ def check(case: Case) -> Verdict:
 
 def _healed(case: Case) -> int | None:
     """The order from which progress is owed; None when a fault lasted to the end."""
+    if case.history.lasting:
+        return None
     if case.history.healed is None and not _fired(case):
         return 0
     return case.history.healed
@@ -153,6 +155,8 @@ def _restless(case: Case) -> Verdict:
     healed = _healed(case)
     if healed is None:
         return Unknown(reason="not observable", detail="a fault lasted until the run was cut off")
+    if case.history.cut_short:
+        return Unknown(reason="not observable", detail="the harness had no more time for the run and cut it off")
     if _came_again(case, healed):
         return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
     if not all(source.bounded for source in case.workload.inputs):
@@ -232,14 +236,20 @@ def _achieved(case: Case) -> Verdict:
     healed = _healed(case)
     if healed is None and case.ended is None:
         return Unknown(reason="not exercised", detail="no fault undid itself before the run was over")
-    since = healed or 0
+    if healed is None:
+        return Holds(exercised=1) if _is_well(case) else Unknown(reason="not exercised", detail="a fault lasted")
+    since = healed
     exercised = sum(entry.order > since for entry in case.history.completed)
     exercised += sum((one.committed or 0) > since for one in case.history.transactions)
     exercised += sum(isinstance(entry, CommandReturned) and entry.order > since for entry in case.history.journal)
-    exercised += case.ended is not None and case.ended.status in WELL
+    exercised += _is_well(case)
     if exercised:
         return Holds(exercised=exercised)
     return Unknown(reason="not exercised", detail="nothing was owed after healing")
+
+
+def _is_well(case: Case) -> bool:
+    return case.ended is not None and case.ended.status in WELL
 
 
 def _violated(

@@ -385,9 +385,7 @@ class _Transport:
         try:
             answer = self._session.request(method, url, json=json, timeout=self._patience_s, allow_redirects=False)
         except requests.Timeout as error:
-            raise ToxiproxyFailed(
-                f"{who} did not answer within {self._patience_s:g} s; kill it and start it again"
-            ) from error
+            raise ToxiproxyFailed(f"{who} did not answer within {self._patience_s:g} s") from error
         except requests.RequestException as error:
             raise ToxiproxyFailed(f"{who} is gone: nothing answers there") from error
         if not 200 <= answer.status_code < 300:

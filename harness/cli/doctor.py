@@ -39,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--prune",
         action="store_true",
-        help="remove kept histories, kept runs on real processes, and caches; reports and installed servers stay",
+        help="remove kept histories, kept runs on real processes, what such runs have left in a PostgreSQL of yours, "
+        "and caches; reports and installed servers stay",
     )
 
 
@@ -81,6 +82,20 @@ def _prune(out: Path, output: Output) -> ExitCode:
 
     caches = [folder for folder in sorted(cache_folder().iterdir()) if folder.name not in INSTALLABLE]
     pruned = doctor.prune(out, caches, places.runs())
+    cleared, failed = doctor.clear_database()
     output.say(f"removed {pruned.files} files, {pruned.bytes / 2**20:.1f} MB; {pruned.runs} kept runs among them")
-    output.result({"format": "cutproof-prune/1", "files": pruned.files, "bytes": pruned.bytes, "runs": pruned.runs})
-    return ExitCode.HELD
+    if cleared:
+        output.say(f"removed what {cleared} runs had left in PostgreSQL")
+    for line in failed:
+        output.say(line)
+    output.result(
+        {
+            "format": "cutproof-prune/1",
+            "files": pruned.files,
+            "bytes": pruned.bytes,
+            "runs": pruned.runs,
+            "databases": cleared,
+            "failed": failed,
+        }
+    )
+    return ExitCode.HARNESS_FAILED if failed else ExitCode.HELD

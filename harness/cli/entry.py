@@ -159,7 +159,9 @@ def _from_os(error: OSError) -> CutproofError:
     """What the operating system refused, as the user's error or the environment's."""
     where = f" {error.filename}" if error.filename else ""
     if error.errno == errno.ENOSPC:
-        return HarnessFailed(f"the disk is full:{where}; make room, or name another folder with --out")
+        if not error.filename:  # most likely a file of a run: the folder named with --out gets small ones only
+            return HarnessFailed("the disk is full; make room, or name another folder with TMPDIR or --out")
+        return HarnessFailed(f"the disk is full:{where}; make room, or name another folder with --out or TMPDIR")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return UsageError(f"no permission for{where}; name a folder that can be written with --out")
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EISDIR):

@@ -122,6 +122,7 @@ class ChannelFaults:
         if not self._is_live(watch.channel):
             return False
         if not self._close(watch):
+            self._scene.journal.fault_healed(fault)
             return False
         self._until_broken(watch, lambda: self._proxies.open_again(watch.channel), GRACE_US)
         return True
@@ -162,13 +163,12 @@ class ChannelFaults:
             nonlocal over
             if not over:
                 over = True
-                scene.healing -= 1
                 undo()
-                scene.journal.fault_healed(watch.fault)
+                scene.has_healed(watch.fault)
 
         watch.done = act
         self._watches.append(watch)
-        scene.healing += 1
+        scene.will_heal(watch.fault)
         scene.loop.at(monotonic_us() + within_us, act)
 
     def waits_for_all(self, fault: int, detail: str) -> None:
@@ -201,6 +201,7 @@ class ChannelFaults:
             self._proxies.add(f"fault-{watch.fault}", watch.channel, toxic)
         except ToxiproxyFailed:
             self._proxies.recover()
+            self._scene.journal.fault_healed(watch.fault)  # what breaks much later is not of that
             return False
         return True
 

@@ -18,6 +18,7 @@ from ...reference_impl.processes.sinks import DATABASE
 from ..exit_codes import HarnessFailed
 from ..scenario import Scenario
 from ..subject import SubjectFailed
+from .bound import Bound
 from .crew import Crew, Exit, Member
 from .disturbing import Disturbances
 from .evidence import Evidence
@@ -30,8 +31,6 @@ from .scene import Scene
 from .steering import Steering
 
 READY_WITHIN_US = 30_000_000
-LEAST_US, MOST_US = 20_000_000, 90_000_000
-"""of the machine's clock: bounds of what a run may take until it is cut off"""
 PARTING_US = 3_000_000
 """for how long the last attempts are waited for when the job has ended"""
 LOOK_AGAIN_US = 50_000
@@ -56,6 +55,7 @@ class Conductor:
         self._jobs = Jobs(scene, scenario, lambda: scene.crew.current(COORDINATOR))
         self._steering = Steering(scene, scenario, self._environment, self._jobs)
         self._rest = Rest(scene, not all(source.bounded for source in scenario.workload.inputs))
+        self._bound = Bound(scene, scenario)
         self._newest = 0
         self._deaths = 0
         self._over_us = 0
@@ -79,7 +79,7 @@ class Conductor:
             f.Lost: self._lost,
             f.Happened: lambda member, told: self._steering.happened(told.what),
             f.Echo: self._echoed,
-            f.Count: lambda member, told: self._rest.counted(told),
+            f.Count: self._counted,
         }
 
     # -- from the beginning to the end -------------------------------------------------
@@ -97,8 +97,8 @@ class Conductor:
         self.scene.facts.coordinator(True)
         self._steering.set_out()
         self._jobs.submit()
-        deadline = monotonic_us() + self._limit_us()
-        while not self._quiet and self._wait_for(self._is_over, deadline - monotonic_us()):
+        self._bound.begin()
+        while not self._quiet and self._comes_to_its_end():
             if self._is_hopeless:
                 break
             crew.stand_still()
@@ -110,8 +110,12 @@ class Conductor:
         self.scene.journal.closing()
         self.scene.journal.flush()
 
-    def _limit_us(self) -> int:
-        return min(max(self.scene.real(self._opened.told.settings.limit_us), LEAST_US), MOST_US)
+    def _comes_to_its_end(self) -> bool:
+        """Wait until the run is over; False when it is cut off before."""
+        while not self._wait_for(self._is_over, self._bound.left_us()):
+            if self._bound.is_reached(self._newest):
+                return False
+        return True
 
     def _wait_for(self, done: Callable[[], bool], within_us: int) -> bool:
         """Let the loop run until something is so; whether it is."""
@@ -188,6 +192,7 @@ class Conductor:
 
     def _up(self, member: Member, told: f.Up) -> None:
         member.attempts[told.task] = told.attempt
+        self._bound.came_up(told.attempt)
         if self.scene.crew.is_current(member):
             self.scene.facts.up(told.task, told.attempt)
 
@@ -200,6 +205,10 @@ class Conductor:
     def _task_facts(self, member: Member, told: f.TaskFacts) -> None:
         if self.scene.crew.is_current(member):
             self.scene.facts.task(told)
+
+    def _counted(self, member: Member, told: f.Count) -> None:
+        self._bound.counted(told)
+        self._rest.counted(told)
 
     def _completed(self, member: Member, told: f.Completed) -> None:
         self._newest = max(self._newest, told.checkpoint)
@@ -261,7 +270,10 @@ class Conductor:
     # -- what is left --------------------------------------------------------------------
 
     def evidence(self) -> Evidence:
-        """Everything but the journals, while every process stands still.  Raises HarnessFailed."""
+        """Everything but the journals, while every process stands still.  Raises HarnessFailed.
+
+        Nobody gives the database back any more that a fault still holds down: it is started here.
+        """
         sink = self._opened.told.sink
         if sink.store == DATABASE and not self._services.database.answers():
             self._services.database.wait_until_up(UP_WITHIN_S)
@@ -289,6 +301,8 @@ class Conductor:
             committed=committed,
             residue=residue,
             quiet=self._quiet,
+            cut_short=self._bound.is_short,
+            lasting=sorted(set(self.scene.lasting)),
             unapplied=self._steering.unapplied(),
             rolls_back=sink.store == DATABASE,
             begun=self.scene.begun_us,

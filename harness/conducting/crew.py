@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import socket
+import struct
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -17,7 +18,7 @@ from ...reference_impl.processes.frames import Frame, Ready
 from ...reference_impl.processes.orders import Exited
 from ...reference_impl.processes.supervision import CODEC
 from ..subject import SubjectFailed
-from .handles import handle_of
+from .handles import handle_of, last_words
 from .layout import COORDINATOR, Placement, Told
 
 
@@ -36,6 +37,8 @@ class Member:
         """the live attempts in it"""
         self.blame: int | None = None
         """the fault of which it is about to kill itself"""
+        self.nonsense = ""
+        """what it has said that cannot be read, when it is killed for that"""
         self._connection: Connection | None = None
         self._early: list[Frame] = []
         self._handle = handle_of(pid)
@@ -134,8 +137,10 @@ class Crew:
         return full_name(self._told.run, name)
 
     def _welcome(self, sock: socket.socket) -> None:
-        """A process has connected; it says first who it is."""
+        """A process has connected; it says first who it is.  One that says what cannot be read is killed: whatever it
+        would say from then on is lost."""
         member: Member | None = None
+        pid = _peer(sock)
 
         def take(frame: Frame) -> None:
             nonlocal member
@@ -147,8 +152,21 @@ class Crew:
                     member.arrive(connection)
                     self._heard(member, frame)
 
-        connection = Connection(sock, CODEC, self._outbox, take, lambda reason: None)
+        def end(reason: str) -> None:
+            speaker = member or self._by_pid.get(pid)
+            if connection.nonsense and speaker is not None:
+                self._end_for(speaker, reason)
+
+        connection = Connection(sock, CODEC, self._outbox, take, end)
         self._guests.append(connection)
+
+    def _end_for(self, member: Member, nonsense: str) -> None:
+        """Kill a process for what it has said; its end is told as one by itself."""
+        if self._closing or member.is_gone:
+            return
+        member.nonsense = nonsense
+        with contextlib.suppress(ProcessGone):
+            self._launcher.signal(member.pid, signal.SIGKILL)
 
     def _of(self, ready: Ready) -> Member | None:
         for member in self._by_pid.values():
@@ -236,7 +254,8 @@ class Crew:
         member.drain()
         member.is_gone = True
         if not self._closing:
-            self._ended(member, Exit(code=end.code, signal=end.signal, how=end.how))
+            how = f"{end.how}, as it had said what cannot be read ({member.nonsense})" if member.nonsense else end.how
+            self._ended(member, Exit(code=end.code, signal=end.signal, how=how))
 
     # -- the end ---------------------------------------------------------------------
 
@@ -264,17 +283,21 @@ class Crew:
 
     def last_words(self, name: str) -> str:
         """The last line that processes of a name have printed."""
-        try:
-            text = self._launcher.log(self.full_name(name)).read_text(errors="replace")
-        except OSError:
-            text = ""
-        lines = [line.strip() for line in text.split("\n") if line.strip()]
-        return lines[-1] if lines else "it has said nothing"
+        return last_words(self._launcher.log(self.full_name(name)))
 
 
 def full_name(run: str, process: str) -> str:
     """What a process, and its listening socket, are called by a launcher that serves several runs."""
     return f"{run}.{process}"
+
+
+def _peer(sock: socket.socket) -> int:
+    """The number of the process that has connected; 0 where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0
+    told = struct.Struct("iii")
+    pid: int = told.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, told.size))[0]
+    return pid
 
 
 def accepting_local(listener: socket.socket, outbox: Outbox, taken: Callable[[socket.socket], None]) -> None:

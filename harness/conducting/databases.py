@@ -108,6 +108,9 @@ class DatabaseServer:
         return True
 
     def wait_until_up(self, within_s: float) -> None:
+        """One that is down is started first.  Raises HarnessFailed."""
+        if not self.pid:
+            self.start()
         deadline = time.monotonic() + within_s
         while not self.answers():
             if time.monotonic() > deadline:

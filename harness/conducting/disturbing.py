@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...reference_impl.driver.settings import Settings
+from ...reference_impl.processes.entries import Died, Stopped
 from ...reference_impl.processes.files import DiskFiles
 from ...reference_impl.processes.loop import monotonic_us
 from ...reference_impl.processes.sinks import DATABASE
@@ -48,17 +49,13 @@ class Disturbances:
         member = self._home_of(task)
         if member is None or not member.attempts:
             return False
-        self._scene.fired(fault, f"{task} is killed", _attempt([member]))
-        self._kill([member], "it was killed", fault)
-        return True
+        return self._kill([member], f"{task} is killed", "it was killed", fault)
 
     def kill_node(self, fault: int, node: int) -> bool:
         members = self._on_node(node)
         if not any(member.attempts for member in members):
             return False
-        self._scene.fired(fault, f"node {node} is killed with {_names(members)}", _attempt(members))
-        self._kill(members, "its node was lost", fault)
-        return True
+        return self._kill(members, f"node {node} is killed with {_names(members)}", "its node was lost", fault)
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
         """Power is lost: counts only if some write was not yet durable, be its writer alive or not.
@@ -86,30 +83,42 @@ class Disturbances:
             for member in stopped:
                 scene.crew.go_on(member)
             return False
-        scene.fired(fault, f"node {node} loses power and {unsynced} unsynced writes", _attempt(members))
-        self._kill(members, "its node lost power", fault, lose=scene.placement.on_node(node))
+        detail = f"node {node} loses power and {unsynced} unsynced writes"
+        self._kill(members, detail, "its node lost power", fault, lose=scene.placement.on_node(node))
         return True
 
-    def _kill(self, members: Sequence[Member], reason: str, fault: int, lose: Sequence[str] = ()) -> None:
+    def _kill(self, members: Sequence[Member], detail: str, reason: str, fault: int, lose: Sequence[str] = ()) -> bool:
+        """Whether it hit an attempt, or loses what some have written: one that had just ended by itself was not killed.
+
+        It is told when it is known, with a stamp from before anybody could see it.
+        """
         scene = self._scene
-        for member in members:
-            scene.journal.died(member.name, member.incarnation, reason, fault)
+        stamps = [scene.clock.tick() for _ in range(len(members) + 1)]
+        phase, attempt, running = scene.facts.phase, _attempt(members), [one for one in members if one.attempts]
         killed = scene.crew.kill(members)
         if lose:
             self._files.lose_unsynced(lose)
+        has_hit = bool(lose) or any(member in running for member in killed)
+        if has_hit:
+            scene.fired(fault, detail, attempt, stamp=stamps[0], phase=phase)
+        for member, stamp in zip(killed, stamps[1:], strict=False):
+            scene.journal.add(Died(stamp, member.name, member.incarnation, reason, fault))
         for member in killed:
             self._replaced(member, 0)
+        return has_hit
 
     def kill_coordinator(self, fault: int, down_us: int) -> bool:
         scene = self._scene
         member = scene.crew.current(COORDINATOR)
         if member is None or not scene.facts.coordinator_lives:
             return False
-        scene.fired(fault, "the coordinator is killed", None)
-        scene.journal.died(COORDINATOR, member.incarnation, "it was killed", fault)
-        if scene.crew.kill([member]):
-            self._replaced(member, scene.real(down_us))
-            scene.heal_after(scene.real(down_us), fault, lambda: None)
+        fired, died, phase = scene.clock.tick(), scene.clock.tick(), scene.facts.phase
+        if not scene.crew.kill([member]):
+            return False
+        scene.fired(fault, "the coordinator is killed", None, stamp=fired, phase=phase)
+        scene.journal.add(Died(died, COORDINATOR, member.incarnation, "it was killed", fault))
+        self._replaced(member, scene.real(down_us))
+        scene.heal_after(scene.real(down_us), fault, lambda: None)
         return True
 
     def pause_task(self, fault: int, task: str, for_us: int) -> bool:
@@ -126,11 +135,12 @@ class Disturbances:
 
     def _pause(self, fault: int, members: Sequence[Member], for_us: int, detail: str) -> bool:
         scene = self._scene
-        for member in members:
-            scene.journal.stopped(member.name, member.incarnation, fault)
+        before = scene.clock.tick()
         stopped = [member for member in members if scene.crew.stop(member)]
         if not stopped:
             return False
+        for member in stopped:
+            scene.journal.add(Stopped(before, member.name, member.incarnation, fault))
         scene.fired(fault, detail, _attempt(stopped))
 
         def resume() -> None:
@@ -225,7 +235,7 @@ class Disturbances:
         scene.journal.outage(fault, True)
         database.kill()
         scene.fired(fault, "the database is killed", None)
-        scene.healing += 1
+        scene.will_heal(fault)
 
         def restart() -> None:
             database.start()
@@ -235,9 +245,8 @@ class Disturbances:
             if not database.answers():
                 scene.after_real(LOOK_AGAIN_US, look)
                 return
-            scene.healing -= 1
             scene.journal.outage(fault, False)
-            scene.journal.fault_healed(fault)
+            scene.has_healed(fault)
 
         scene.after_real(scene.real(down_us), restart)
         return True

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import re
 from pathlib import Path
+
+LEVEL = re.compile(r"(?:^|\s)(DEBUG|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC|STATEMENT|DETAIL|HINT|CONTEXT):  ")
+"""Of a line in PostgreSQL's log, which has two spaces behind it."""
+ROUTINE = re.compile("terminating connection|the database system is (starting up|shutting down|not yet accepting)")
+"""What it tells a client that came too early, or is sent away."""
 
 
 def handle_of(pid: int) -> int | None:
@@ -17,8 +22,16 @@ def handle_of(pid: int) -> int | None:
 
 
 def last_words(log: Path) -> str:
-    """The last line of what a program has printed."""
-    with contextlib.suppress(OSError):
-        lines = log.read_text(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it has said nothing")
-    return "it has said nothing"
+    """The last line of what a program has printed; the last complaint, where it prints much else (PostgreSQL)."""
+    try:
+        lines = [line.strip() for line in log.read_text(errors="replace").split("\n") if line.strip()]
+    except OSError:
+        lines = []
+    if not lines:
+        return "it has said nothing"
+    levels = [found[1] if (found := LEVEL.search(line)) else "" for line in lines]
+    complaints = [line for line, level in zip(lines, levels, strict=True) if level in ("FATAL", "PANIC")]
+    told = [line for line in complaints if not ROUTINE.search(line)]
+    if told:
+        return told[-1]
+    return "it has not complained" if levels[-1] else lines[-1]

@@ -119,13 +119,14 @@ class ProxyServer:
     # -- proxies ---------------------------------------------------------------------
 
     def make(self, name: str, upstream_port: int) -> int:
-        """Make a proxy; the port that it listens on, for good."""
+        """Make a proxy, if need be with a new server; the port that it listens on, for good."""
         for attempt in range(TRIES):
             try:
                 proxy = self._up.proxy(name, upstream_port, ports.pick())
             except ToxiproxyFailed as error:
-                if attempt == TRIES - 1:
-                    raise HarnessFailed(f"Toxiproxy cannot be used: {error}") from error
+                if attempt == TRIES - 1 or self._has_ended():
+                    raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {error}") from error
+                self.recover()  # it hangs, or has half made it; that the port was just taken is rare
                 continue
             self._proxies[name] = proxy
             return proxy.port

@@ -38,6 +38,8 @@ class Scene:
         """what is still to come by its time: faults, commands, healing"""
         self.healing = 0
         """how much of that is healing"""
+        self.lasting: list[int] = []
+        """the faults that act until they are healed"""
         self.busy_us = 0
         """when the last of it came"""
         self._on_fired: list[Callable[[int], None]] = []
@@ -66,11 +68,13 @@ class Scene:
 
     # -- faults ----------------------------------------------------------------------
 
-    def fired(self, fault: int, detail: str, attempt: int | None, *, stamp: int | None = None) -> None:
-        """A fault has changed something live."""
+    def fired(
+        self, fault: int, detail: str, attempt: int | None, *, stamp: int | None = None, phase: str | None = None
+    ) -> None:
+        """A fault has changed something live: now, and in the phase that the job is in, if neither is given."""
         self.fired_so_far[fault] = self.fired_so_far.get(fault, 0) + 1
         self.busy_us = monotonic_us()
-        self.journal.fault_fired(fault, self.facts.phase, detail, attempt, stamp=stamp)
+        self.journal.fault_fired(fault, self.facts.phase if phase is None else phase, detail, attempt, stamp=stamp)
         for tell in list(self._on_fired):
             tell(fault)
 
@@ -80,14 +84,23 @@ class Scene:
 
     def heal_after(self, delay_us: int, fault: int, heal: Callable[[], None]) -> None:
         """Undo a fault after a while of the machine's clock."""
-        self.healing += 1
+        self.will_heal(fault)
 
         def act() -> None:
-            self.healing -= 1
             heal()
-            self.journal.fault_healed(fault)
+            self.has_healed(fault)
 
         self.after_real(delay_us, act)
+
+    def will_heal(self, fault: int) -> None:
+        """A fault acts until `has_healed`."""
+        self.healing += 1
+        self.lasting.append(fault)
+
+    def has_healed(self, fault: int) -> None:
+        self.healing -= 1
+        self.lasting.remove(fault)
+        self.journal.fault_healed(fault)
 
     def real(self, virtual_us: int) -> int:
         return virtual_us * self.told.scale

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 
-from ...reference_impl.processes.cluster import Launcher, LauncherFailed
+from ...reference_impl.processes.cluster import LauncherFailed
 from ..exit_codes import HarnessFailed
 from .databases import DatabaseServer
 from .proxying import ProxyServer
+from .remembered import Note, Remembering
 
 MODULE = f"{__package__}.launching"
 
@@ -16,7 +17,7 @@ class Services:
     """Each is there once it has been asked for; `close` ends them all.  Raises HarnessFailed, in one line."""
 
     def __init__(self) -> None:
-        self._launcher: Launcher | None = None
+        self._launcher: Remembering | None = None
         self._proxies: ProxyServer | None = None
         self._database: DatabaseServer | None = None
         self._token = secrets.token_hex(4)
@@ -28,10 +29,10 @@ class Services:
         return f"c{self._token}_{self._runs}"
 
     @property
-    def launcher(self) -> Launcher:
+    def launcher(self) -> Remembering:
         if self._launcher is None:
             try:
-                self._launcher = Launcher(module=MODULE, warm=("node", "coordinator"))
+                self._launcher = Remembering(module=MODULE, warm=("node", "coordinator"))
             except LauncherFailed as error:
                 raise HarnessFailed(f"no process can be started: {error}") from error
         return self._launcher
@@ -55,11 +56,13 @@ class Services:
             if server is not None and not server.is_starting and server.pid in gone:
                 raise HarnessFailed(f"{name} ended by itself, with {gone[server.pid].how}; run again")
 
-    def close(self) -> None:
-        """End everything; what the launcher started dies with it, and its folder goes."""
+    def close(self) -> list[Note]:
+        """End everything; what the launcher started dies with it, and its folder goes.  What is left in a PostgreSQL
+        of the user's, since that did not answer."""
         launcher, self._launcher, self._proxies, self._database = self._launcher, None, None, None
         if launcher is not None:
             try:
                 launcher.close()
             except LauncherFailed as error:
                 raise HarnessFailed(f"something of the run may be left: {error}") from error
+        return launcher.left() if launcher is not None else []

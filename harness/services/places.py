@@ -18,6 +18,11 @@ def runs() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "runs"
 
 
+def left() -> Path:
+    """The folder of notes on what runs have made in a PostgreSQL of the user's, which may not exist yet."""
+    return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "left"
+
+
 def cache() -> Path:
     """The user's cache of cutproof, which may not exist yet: under $XDG_CACHE_HOME or ~/.cache."""
     return _base("XDG_CACHE_HOME", ".cache") / "cutproof"

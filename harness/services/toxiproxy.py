@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -61,7 +60,9 @@ def version(server: Path) -> str:
         asked = subprocess.run(
             [server, "--version"], capture_output=True, text=True, timeout=_ASK_S, stdin=subprocess.DEVNULL, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        raise ServiceMissing(f"{server} did not answer to --version within {_ASK_S:g} s; {HOW}") from error
+    except OSError as error:
         raise ServiceMissing(f"{server} does not run ({one_line(error)}); {HOW}") from error
     said = re.fullmatch(r"toxiproxy-server version (\S+)\s*", asked.stdout)
     if asked.returncode or said is None:
@@ -83,20 +84,12 @@ def command(server: Path, port: int, *, mark: Path | None = None) -> list[str]:
 
     The server takes port 0 but never tells which it got, and with a port that is
     taken it stays alive and deaf, while whoever has the port answers.  So choose
-    one (`free_port`), give it a `mark` (a file with the text of
+    one (`conducting.ports.pick`), give it a `mark` (a file with the text of
     `faults.injectors.toxiproxy.mark_file`), and when `wait_until_up` finds another
     server there, kill this one and choose again.
     """
     marked = ["-config", str(mark)] if mark is not None else []
     return [str(server), "-host", HOST, "-port", str(port), *marked]
-
-
-def free_port() -> int:
-    """A port of the loopback that was free a moment ago; somebody else may get it first."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def ensure(progress: Progress) -> Path:

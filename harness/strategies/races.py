@@ -28,7 +28,7 @@ def late_acknowledgement(choices: Choices, frame: Frame) -> Scenario:
         occurrence=number,
         by_us=target.engine.checkpoint_interval_us * choices.pick((1, 2, 4, 10)),
     )
-    blow = _kill(choices, target, "checkpoint-acknowledged", choices.between(number, number + 1))
+    blow = _blow(choices, target, "checkpoint-acknowledged", choices.between(number, number + 1))
     return stage.scenario("late-acknowledgement", faults=(blow,), deviations=(late,))
 
 
@@ -101,7 +101,7 @@ def slow_restore(choices: Choices, frame: Frame) -> Scenario:
         by_us=target.checkpoint_us * choices.pick((1, 2, 6)),
     )
     number = choices.between(1, max(1, target.checkpoints - 1))
-    blow = _kill(choices, target, "completion-notified", number * len(target.layout.tasks))
+    blow = _blow(choices, target, "completion-notified", number * len(target.layout.tasks))
     return stage.scenario("slow-restore", faults=(blow,), deviations=(slow,))
 
 
@@ -111,7 +111,7 @@ def slow_record(choices: Choices, frame: Frame) -> Scenario:
     target = stage.target
     number = choices.between(1, target.checkpoints)
     slow = Deviation(what="write coordinator", occurrence=number, by_us=target.checkpoint_us * choices.pick((1, 2, 6)))
-    blow = _kill(choices, target, "checkpoint-acknowledged", number)
+    blow = _blow(choices, target, "checkpoint-acknowledged", number)
     faults: tuple[AnyFault, ...] = (blow,)
     if choices.percent(50):
         again = plan.RepeatMessage(
@@ -120,11 +120,11 @@ def slow_record(choices: Choices, frame: Frame) -> Scenario:
             task=choices.pick(target.layout.tasks),
             after_us=max(10, target.checkpoint_us * choices.pick((1, 2, 4)) // 4),
         )
-        faults = (_kill(choices, target, "completion-notified", number * len(target.layout.tasks)), again)
+        faults = (_blow(choices, target, "completion-notified", number * len(target.layout.tasks)), again)
     return stage.scenario("slow-record", faults=faults, deviations=(slow,))
 
 
-def _kill(choices: Choices, target: Forecast, point: str, occurrence: int) -> AnyFault:
+def _blow(choices: Choices, target: Forecast, point: str, occurrence: int) -> AnyFault:
     return plan.KillTask(
         trigger=AtPoint(point=point, occurrence=max(1, occurrence)), task=choices.pick(target.layout.tasks)
     )

@@ -103,7 +103,7 @@ def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
     kinds = [kind for kind in lead if possible(kind, target)]
     faults = [_aimed(choices, target, kind) for kind in kinds]
     if "fail-read" in kinds or not (_MACHINE_RESTARTING | set(RESTARTING)).intersection(kinds) or choices.percent(15):
-        faults.append(_kill(choices, target))
+        faults.append(_blow(choices, target))
     commands = extras.mixed_commands(choices, target) if choices.percent(15) else ()
     return stage.scenario("led", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands)
 
@@ -153,7 +153,7 @@ def _power_loss(choices: Choices, target: Forecast) -> AnyFault:
     return plan.LoseUnsynced(trigger=trigger, node=number % nodes)
 
 
-def _kill(choices: Choices, target: Forecast) -> AnyFault:
+def _blow(choices: Choices, target: Forecast) -> AnyFault:
     return plan.KillTask(trigger=_reading(choices, target, 50, 90), task=choices.pick(target.layout.tasks))
 
 

@@ -50,13 +50,15 @@ def merged(
     *,
     committed: Committed,
     rolls_back: bool,
+    lasting: Sequence[int] = (),
     epoch: int | None = None,
 ) -> None:
     """Fill a history, whose head and `residue` are there, with what the journals tell.
 
     `kinds` are the plan's faults by kind.  `rolls_back` says that the external store
-    ends open transactions with the sessions they live in.  Times count from `epoch`,
-    a stamp; by default from the first entry.
+    ends open transactions with the sessions they live in.  `lasting` are the faults
+    that still acted at the end.  Times count from `epoch`, a stamp; by default from
+    the first entry.
     """
     sources = [Source(process, incarnation) for process, incarnation, _ in journals]
     placed = where_sent(in_order(journals))
@@ -69,6 +71,8 @@ def merged(
     replay = Replay(history, kinds, timeline, first, Counter(name for name, _ in committed if name))
     for one in told.placed:
         replay.take(one)
+    for fault in lasting:
+        replay.recorder.fault_lasts(fault)
     seen = [one.entry.names for one in placed if isinstance(one.entry, e.Seen)]
     history.committed = [row for _, row in as_seen(committed, seen)]
     history.starved = told.starved
@@ -102,7 +106,7 @@ class Replay:
     def __init__(self, history: History, kinds: Sequence[str], timeline: bool, epoch: int, sizes: Counter[str]) -> None:
         """`sizes` are the visible transactions' numbers of rows."""
         self._history = history
-        self._recorder = Recorder(history, kinds, lambda: self._stamp - epoch, timeline)
+        self.recorder = Recorder(history, kinds, lambda: self._stamp - epoch, timeline)
         self._stamp = epoch
         self._source = 0
         self._sizes = sizes
@@ -141,7 +145,7 @@ class Replay:
 
     def _passed_on(self) -> dict[type, Callable[[Any], object]]:
         """Entries whose fields are the arguments of the recorder's method."""
-        recorder = self._recorder
+        recorder = self.recorder
         methods: dict[type, Callable[..., object]] = {
             e.Noted: recorder.note,
             e.TaskFailed: recorder.task_failed,
@@ -165,7 +169,7 @@ class Replay:
     # -- tasks and channels ------------------------------------------------------------
 
     def _start(self, one: e.TaskStarted) -> None:
-        self._runs[self._source, one.run] = self._recorder.task_started(
+        self._runs[self._source, one.run] = self.recorder.task_started(
             one.task, one.operator, one.subtask, one.attempt, one.job, one.inputs, one.outputs
         )
 
@@ -173,7 +177,7 @@ class Replay:
         return self._runs[self._source, one.run]
 
     def _open(self, one: e.ChannelOpened) -> None:
-        self._channels[self._source, one.channel] = self._recorder.channel_opened(one.name, one.attempt)
+        self._channels[self._source, one.channel] = self.recorder.channel_opened(one.name, one.attempt)
 
     def _channel(self, one: Any) -> Any:
         return self._channels[self._source, one.channel]
@@ -182,13 +186,13 @@ class Replay:
 
     def _transact(self, one: e.Transacted) -> None:
         if one.answer == "done":
-            self._recorder.transacted(one.request, t.Done(unfinished=one.unfinished), one.applied)
+            self.recorder.transacted(one.request, t.Done(unfinished=one.unfinished), one.applied)
 
     def _begin_look(self, one: LookBegan) -> None:
-        self._looks[self._source, one.stamp] = self._recorder.order()
+        self._looks[self._source, one.stamp] = self.recorder.order()
 
     def _look(self, one: e.Looked | e.Seen, rows: int) -> None:
-        self._recorder.looked(self._looks[self._source, one.began], rows)
+        self.recorder.looked(self._looks[self._source, one.began], rows)
 
     # -- the rest ----------------------------------------------------------------------
 
@@ -196,8 +200,8 @@ class Replay:
         self._history.defect_reached = True
 
     def _time(self, one: e.Timed) -> None:
-        if self._recorder.detailed:
-            self._recorder.timed(
+        if self.recorder.detailed:
+            self.recorder.timed(
                 one.what,
                 one.task,
                 one.attempt,

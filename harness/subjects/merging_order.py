@@ -43,8 +43,8 @@ class Source(msgspec.Struct, frozen=True):
 def in_order(journals: Sequence[Journal]) -> list[Placed]:
     """Every entry in its place, beginnings of looks too.
 
-    A death stands behind everything that the dead process wrote: whoever killed it
-    wrote first and killed then.
+    A death stands behind everything that the dead process wrote: its stamp is from
+    before the kill.
     """
     last = {
         Source(process, incarnation): max((entry.stamp for entry in written), default=0)

@@ -13,6 +13,7 @@ from ...reference_impl.processes.cluster import LauncherFailed
 from ..conducting.conductor import Conductor
 from ..conducting.evidence import SUBJECT, history_of, keep
 from ..conducting.opening import opened
+from ..conducting.remembered import Note
 from ..conducting.services import Services
 from ..exit_codes import HarnessFailed, UsageError
 from ..scenario import Scenario
@@ -68,9 +69,12 @@ class ProcessesSubject:
         """Run a scenario; raises SubjectFailed for one that cannot be run, CutproofError for what is missing."""
         try:
             return self._run(scenario, timeline)
-        except LauncherFailed as error:
-            self.close()
-            raise HarnessFailed(f"the processes of the run cannot be led any more: {error}") from error
+        except (LauncherFailed, HarnessFailed) as error:
+            left = self._services.close()
+            if isinstance(error, HarnessFailed) and not left:
+                raise
+            lost = "" if isinstance(error, HarnessFailed) else "the processes of the run cannot be led any more: "
+            raise HarnessFailed(f"{lost}{error}{''.join(map(_how_to_remove, left))}") from error
         except BaseException:
             self.close()  # nobody knows what state they are in; the next run starts others
             raise
@@ -99,6 +103,10 @@ class ProcessesSubject:
     def close(self) -> None:
         """End every process that this subject has started."""
         self._services.close()
+
+
+def _how_to_remove(note: Note) -> str:
+    return f"; {note.what} are left in PostgreSQL, and `cutproof doctor --prune` removes them once it answers"
 
 
 def _scale() -> int:

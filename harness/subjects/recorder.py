@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...faults.plan import KINDS
 from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+
+LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
+"""Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
 
 
 class RunLog:
@@ -61,7 +65,8 @@ class Recorder:
         self._kinds = kinds
         self._order = 0
         self._transactions: dict[str, h.Transaction] = {}
-        self._fired: set[int] = set()
+        self._lasting: dict[int, None] = {}
+        self._healed: set[int] = set()
 
     def order(self) -> int:
         self._order += 1
@@ -278,7 +283,10 @@ class Recorder:
     # -- faults and the time line ------------------------------------------------------------
 
     def fault_fired(self, fault: int, phase: str, detail: str, attempt: int | None) -> None:
-        self.history.healed = self.order()
+        """One that lasts may be felt only when it has healed: then nothing lasts any more."""
+        if self._kinds[fault] in LAST and fault not in self._healed:
+            self._lasting[fault] = None
+        self._heal()
         self.history.journal.append(
             h.FaultFired(
                 order=self.order(),
@@ -294,7 +302,19 @@ class Recorder:
             self.timed("fault-fired", "", attempt or 0, detail=detail)
 
     def fault_healed(self, fault: int) -> None:
-        self.history.healed = self.order()
+        self._healed.add(fault)
+        self._lasting.pop(fault, None)
+        self._heal()
+
+    def fault_lasts(self, fault: int) -> None:
+        """It still acts when the run is cut off, whether it has been felt or not."""
+        self._lasting[fault] = None
+        self._heal()
+
+    def _heal(self) -> None:
+        order = self.order()
+        self.history.lasting = sorted(self._lasting)
+        self.history.healed = None if self._lasting else order
 
     def show(self, what: str, run: h.TaskRun, checkpoint: int | None, detail: str = "") -> None:
         if self.detailed:

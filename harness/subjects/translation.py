@@ -140,26 +140,6 @@ def lateness_us(scenario: Scenario) -> int:
 def settings(scenario: Scenario) -> Settings:
     """The world's settings; its limit of time grows with what there is to do and to heal."""
     told = scenario.engine
-    troubles = len(scenario.faults) + len(scenario.commands) + 1
-    healing = sum(
-        getattr(fault, name, 0) for fault in scenario.faults for name in ("for_us", "down_us", "by_us", "after_us")
-    )
-    late = lateness_us(scenario)
-    work = scenario.workload.records() * (told.read_interval_us + told.apply_cost_us * 8)
-    limit = (
-        500_000
-        + 20 * work
-        + healing
-        + late
-        + troubles
-        * (
-            2 * told.checkpoint_timeout_us
-            + 8 * told.checkpoint_interval_us
-            + 4 * told.restart_delay_us
-            + 250_000
-            + late
-        )
-    )
     return Settings(
         memory=told.snapshot_store == "memory",
         channel_capacity=told.channel_capacity,
@@ -171,5 +151,26 @@ def settings(scenario: Scenario) -> Settings:
         mailbox_us=told.channel_latency_us,
         snapshot_write_us=told.snapshot_write_us,
         transaction_us=told.transaction_us,
-        limit_us=limit,
+        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario),
     )
+
+
+def standstill_us(scenario: Scenario) -> int:
+    """For how long no record need be read or taken though the job is sound: as long as one with no work may last."""
+    return _work_us(scenario, 1) + _healing_us(scenario)
+
+
+def _work_us(scenario: Scenario, records: int) -> int:
+    return 20 * records * (scenario.engine.read_interval_us + scenario.engine.apply_cost_us * 8)
+
+
+def _healing_us(scenario: Scenario) -> int:
+    """In which every fault has healed, every command is answered, and a job without work has ended."""
+    told = scenario.engine
+    troubles = len(scenario.faults) + len(scenario.commands) + 1
+    healing = sum(
+        getattr(fault, name, 0) for fault in scenario.faults for name in ("for_us", "down_us", "by_us", "after_us")
+    )
+    late = lateness_us(scenario)
+    each = 2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 250_000 + late
+    return 500_000 + healing + late + troubles * each

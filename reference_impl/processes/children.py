@@ -123,7 +123,7 @@ class Children:
         for child in self._children.values():
             # A database that is killed leaves shared memory behind; a stopped one would not hear that it is asked.
             for number in (signal.SIGQUIT, signal.SIGCONT) if child.gently else (signal.SIGKILL,):
-                _kill(child.pid, number)
+                _send(child.pid, number)
         self._wait_while(lambda: bool(self._children), GENTLE_S)
         self._wait_while(self._kill_all, SWEEP_S)
         remove_those_of(self._databases)
@@ -144,11 +144,11 @@ class Children:
         """Kill whatever is this process's child now; True while there is any.  What those leave is found next time."""
         found = sorted({*self._children, *offspring.children_of(os.getpid())})
         for pid in found:
-            _kill(pid, signal.SIGKILL)
+            _send(pid, signal.SIGKILL)
         return bool(found)
 
 
-def _kill(pid: int, number: int) -> None:
+def _send(pid: int, number: int) -> None:
     """To a child that has not been reaped: it can be nobody else.  One that made itself another user's is out of
     reach, and dies with the launcher."""
     with contextlib.suppress(PermissionError):

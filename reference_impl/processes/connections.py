@@ -33,6 +33,8 @@ class Connection:
         sock.setblocking(False)
         self.sock = sock
         self.is_open = True
+        self.nonsense = ""
+        """what could not be read, when that is what has ended it"""
         self.partial_reads = 0
         """how many reads ended within a frame"""
         self._codec = codec
@@ -94,7 +96,8 @@ class Connection:
         try:
             frames = self._reader.feed(data)
         except WireError as error:
-            self._end(str(error))
+            self.nonsense = str(error)
+            self._end(self.nonsense)
             return
         if self._reader.pending:
             self.partial_reads += 1

@@ -16,6 +16,8 @@ of prepared transactions, taken last, changes no more by its hand.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -75,7 +77,8 @@ class Desk:
         self.dsn, self.run, self.writer, self.attempt = dsn, run, writer, attempt
         self.open: dict[str, Held] = {}
         self.backlog: deque[tuple[Any, ...]] = deque()
-        """Rows of plain and idempotent sinks that are not in yet."""
+        """Rows of plain and idempotent sinks that are not in yet: a name of its own each, what it replaces, the row."""
+        self._names = (f"{token}|{number}" for token in (os.urandom(8).hex(),) for number in itertools.count())
         self._control: Session | None = None
         self._idle: list[Session] = []
         self._all: dict[int, Session] = {}
@@ -252,14 +255,20 @@ class Desk:
 
     # -- rows that are visible at once -------------------------------------------------
 
+    def wait_for(self, request: Append | Upsert) -> None:
+        """Have its row go in when what came before it has."""
+        self.backlog.append((next(self._names), _identity(request), *request.row))
+
     def put_in(self, request: AnyRequest) -> Outcome:
-        """Bring in what waits, oldest first.  A row whose answer is lost goes in again: plain
-        rows may show twice, as after any replay; replaced ones do not change by it."""
+        """Bring in what waits, oldest first.  A row whose answer is lost goes in again, and shows once: a
+        plain one by its name, and one that replaces another by what it replaces."""
         while self.backlog:
-            identity, *row = self.backlog[0]
+            name, identity, *row = self.backlog[0]
             if identity is None:
                 self.control().execute(
-                    "INSERT INTO output (txn, key, value, tag, tag2) VALUES ('', %s, %s, %s, %s)", row
+                    "INSERT INTO output (txn, name, key, value, tag, tag2) VALUES ('', %s, %s, %s, %s, %s)"
+                    " ON CONFLICT (name) WHERE name IS NOT NULL DO NOTHING",
+                    (name, *row),
                 )
             else:
                 self.control().execute(
@@ -337,7 +346,7 @@ class Database:
         if isinstance(request, Append | Upsert):
             if len(desk.backlog) >= LONGEST_BACKLOG:
                 return Denied(reason=f"{LONGEST_BACKLOG} rows wait for a database that does not answer")
-            desk.backlog.append((_identity(request), *request.row))
+            desk.wait_for(request)
         try:
             outcome = self._ask_again(desk, request)
         except Shut:

@@ -23,9 +23,10 @@ TABLES = (
     "CREATE TABLE ledger (name text NOT NULL, writer text NOT NULL, checkpoint bigint)",
     "CREATE INDEX ledger_by_name ON ledger (name)",
     (
-        "CREATE TABLE output (serial bigint GENERATED ALWAYS AS IDENTITY, txn text NOT NULL,"
+        "CREATE TABLE output (serial bigint GENERATED ALWAYS AS IDENTITY, txn text NOT NULL, name text,"
         " key bigint, value bigint, tag bigint, tag2 bigint)"
     ),
+    "CREATE UNIQUE INDEX output_by_name ON output (name) WHERE name IS NOT NULL",
     (
         "CREATE TABLE upserted (serial bigint GENERATED ALWAYS AS IDENTITY, identity text PRIMARY KEY,"
         " key bigint, value bigint, tag bigint, tag2 bigint)"
@@ -33,7 +34,8 @@ TABLES = (
 )
 """`begun` is written before a transaction opens, `ledger` inside it: a name is visible there
 exactly when its rows are.  The ledger's names are not unique: a second transaction of the same
-name would have to wait for the first, which may be prepared and stay so."""
+name would have to wait for the first, which may be prepared and stay so.  Only plain rows have a
+name in `output`: one that is put in again, since nobody heard that it was in, is known by it."""
 
 
 class Unreachable(Exception):

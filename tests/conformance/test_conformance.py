@@ -8,7 +8,20 @@ from typing import Any
 import pytest
 from answers import ANSWERS, owed
 
-from cutproof.faults.plan import AnyTrigger, AtPoint, AtTime, KillCoordinator, KillTask, LoseMessage
+from cutproof.faults.plan import (
+    AnyFault,
+    AnyTrigger,
+    AtPoint,
+    AtTime,
+    CutChannel,
+    DelayChannel,
+    KillCoordinator,
+    KillTask,
+    LoseMessage,
+    PauseTask,
+    StallChannel,
+    kind_of,
+)
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.strategies import Drawing, scenario_of
@@ -16,7 +29,7 @@ from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
-from cutproof.properties.history import AttemptStarted, FaultFired, JobEnded
+from cutproof.properties.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
 from cutproof.properties.verdict import Holds, Unknown
 from cutproof.properties.workload import Row
 
@@ -110,6 +123,45 @@ def test_narrow_channels_and_small_parallelism(subject: Subject) -> None:
 def test_a_coordinator_that_dies_on_top(subject: Subject) -> None:
     asked = scenario("orders", KillCoordinator(trigger=AtPoint(point="checkpoint-acknowledged", occurrence=3)))
     assert committed(conforms(subject, asked, *EXACTLY)) == owed(asked.workload)
+
+
+# -- channels and pauses -----------------------------------------------------------------------------------------
+
+EARLY = AtPoint(point="record-read", occurrence=25)
+"""a quarter of the input has been read"""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        DelayChannel(trigger=EARLY, sender="orders-0", receiver="count-0", by_us=2_000, for_us=10_000),
+        StallChannel(trigger=EARLY, sender="orders-0", receiver="count-0", for_us=6_000),
+        PauseTask(trigger=EARLY, task="count-0", for_us=3_000),
+    ],
+    ids=kind_of,
+)
+def test_what_only_takes_longer_changes_nothing(subject: Subject, fault: AnyFault) -> None:
+    asked = scenario("orders", fault, kill=False)
+    result = conforms(subject, asked, "consistent-cut", "visibility", "progress")
+    assert committed(result) == owed(asked.workload)
+    assert result.history.healed is not None
+    assert statuses(result) == ["finished"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        CutChannel(trigger=AMID, sender="orders-0", receiver="count-0"),
+        PauseTask(trigger=AMID, task="count-0", for_us=30_000),
+    ],
+    ids=kind_of,
+)
+def test_a_connection_that_breaks_and_a_task_that_comes_back_as_a_zombie(subject: Subject, fault: AnyFault) -> None:
+    asked = scenario("orders", fault, kill=False)
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked.workload)
+    assert {entry.fault for entry in result.history.journal if isinstance(entry, TaskFailed)} <= {0}
+    assert len([entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]) >= 2
 
 
 # -- sinks and guarantees ----------------------------------------------------------------------------------------

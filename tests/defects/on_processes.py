@@ -59,7 +59,7 @@ DIFFERENCES = {
 """How each shows, of its invariant."""
 
 TOO_LONG = ("A16", "E11")
-"""Nothing ends a run of these but its bound, after 40 seconds: measured for docs/defects.md, not run as tests."""
+"""Nothing ends a run of these but its bound, after half a minute: measured for docs/defects.md, not run as tests."""
 
 IN_POSTGRESQL = ("I06", "I12", "I19", "I22", "I37")
 """Their rows are written to PostgreSQL, those of the others to files."""

@@ -23,7 +23,7 @@ def send_at_call(number: signal.Signals, place: str) -> None:
         if not sent:
             sent.append(number)
             os.kill(os.getpid(), number)
-            time.sleep(0.1)
+            time.sleep(0.1)  # in another thread: the main one takes the signal, and is to take it before this goes on
         return true(*arguments, **named)
 
     setattr(owner, name, interrupted)

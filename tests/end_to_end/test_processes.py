@@ -16,12 +16,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.harness.conducting import proxying
+from cutproof.harness.conducting import ports, proxying
 from cutproof.harness.exit_codes import HarnessFailed
 from cutproof.harness.files import read_scenario, write_scenario
 from cutproof.harness.services import postgres
 from cutproof.reference_impl.processes.cluster import Launcher
-from unit.processes.stores import free_port
 from unit.processes.toys import MODULE
 
 from .command_line import TIMEOUT_S, command, cutproof_command, environment, only_line, result, without_java
@@ -48,7 +47,7 @@ def toxiproxy_of_another_kind(folder: Path) -> dict[str, str]:
 
 
 def postgres_on_a_dead_port(folder: Path) -> dict[str, str]:
-    return environment(CUTPROOF_POSTGRES=postgres.Server.dsn(free_port()))
+    return environment(CUTPROOF_POSTGRES=postgres.Server.dsn(ports.pick()))
 
 
 def no_postgres(folder: Path) -> dict[str, str]:

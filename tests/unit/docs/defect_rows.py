@@ -11,8 +11,8 @@ from pathlib import Path
 from cutproof.reference_impl.defects import DEFECTS, Defect
 
 PAGE = Path(__file__).parents[3] / "docs" / "defects.md"
-ROW = re.compile(r"^\| ([A-Z]\d\d) \| (.+?) \| (.+?) \| (.+) \|$", flags=re.MULTILINE)
-RATE = re.compile(r"^\| ([A-Z]\d\d) \| (\d+) of 10 \| ([^|]+) \|$", flags=re.MULTILINE)
+ROW = re.compile(r"^\| ([A-Z]\d\d) \| (?!\d+ of 10 )(.+?) \| (.+?) \| (.+) \|$", flags=re.MULTILINE)
+RATE = re.compile(r"^\| ([A-Z]\d\d) \| (\d+) of 10 \| ([^|]+) \| ([0-3]) of 3 \| ([^|]+) \|$", flags=re.MULTILINE)
 
 
 def planted_row(defect: Defect) -> str:
@@ -30,6 +30,11 @@ def statuses(page: str) -> list[tuple[str, str]]:
 def on_processes(page: str) -> list[tuple[str, int, str]]:
     """(id, runs of ten that show it, kind of difference) of every defect, in the page's order."""
     return [(found[1], int(found[2]), found[3]) for found in RATE.finditer(page)]
+
+
+def as_shrunk(page: str) -> list[tuple[int, str]]:
+    """(runs of three that the shrunk file shows it in, what became of the others), in the page's order."""
+    return [(int(found[4]), found[5]) for found in RATE.finditer(page)]
 
 
 def renewed(page: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from defect_rows import PAGE, on_processes, planted_row, renewed, statuses
+from defect_rows import PAGE, as_shrunk, on_processes, planted_row, renewed, statuses
 
 from cutproof.properties.verdict import INVARIANTS
 from cutproof.reference_impl.defects import DEFECTS
@@ -60,6 +60,15 @@ def test_every_planted_defect_has_its_rate_on_processes() -> None:
     rows = on_processes(TEXT)
     assert [defect for defect, _, _ in rows] == sorted(DEFECTS)
     assert {defect: difference for defect, _, difference in rows} == DIFFERENCES
+
+
+def test_how_many_shrunk_files_show_is_as_the_table_says_here_and_in_the_readme() -> None:
+    shown = [shown for shown, _ in as_shrunk(TEXT)]
+    always, never = shown.count(3), shown.count(0)
+    told = f"{always} of the {len(shown)} show there always, {len(shown) - always - never} sometimes, {never} never"
+    assert told in " ".join(TEXT.split())
+    assert told in " ".join((PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    assert all((otherwise == "-") is (shown == 3) for shown, otherwise in as_shrunk(TEXT))
 
 
 def test_those_that_show_on_processes_almost_always_are_run_as_tests() -> None:

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, mark_file
+from cutproof.harness.conducting import ports
 from cutproof.harness.progress import Silent
 from cutproof.harness.services import toxiproxy as service
 
@@ -22,7 +23,7 @@ class Server:
     def __init__(self, folder: Path, mark: str, port: int = 0) -> None:
         marked = folder / f"{mark}.json"
         marked.write_text(mark_file(mark))
-        self.port = port or service.free_port()
+        self.port = port or ports.pick()
         self.process = subprocess.Popen(
             service.command(service.ensure(Silent()), self.port, mark=marked), stdout=subprocess.DEVNULL
         )

@@ -75,7 +75,7 @@ def test_a_server_that_does_not_answer_is_an_error_in_bounded_time(own: Server) 
     impatient = Toxiproxy(own.port, patience_s=0.2)
     os.kill(own.process.pid, signal.SIGSTOP)
     began = time.monotonic()
-    with pytest.raises(ToxiproxyFailed, match=r"did not answer within 0\.2 s; kill it and start it again"):
+    with pytest.raises(ToxiproxyFailed, match=r"did not answer within 0\.2 s$"):
         impatient.proxies()
     assert time.monotonic() - began < 2
 

@@ -13,8 +13,9 @@ from stage import planned
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime
+from cutproof.harness.conducting import bound
 from cutproof.harness.conducting import conductor as module
-from cutproof.harness.conducting.conductor import LEAST_US, MOST_DEATHS, MOST_US
+from cutproof.harness.conducting.conductor import MOST_DEATHS
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subject import SubjectFailed
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
@@ -101,6 +102,25 @@ def test_one_that_ends_at_its_start_ends_the_run(begin: Callable[..., Run]) -> N
         run.conduct(script)
 
 
+def test_one_that_says_what_cannot_be_read_is_killed_for_it_and_replaced(begin: Callable[..., Run]) -> None:
+    run = begin()
+
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        run.newest("map-1").sock.sendall(b"\x07 and so on")
+        yield from run.until(lambda: len(run.named("map-1")) == 2)
+        run.newest("map-1").up(attempt=2)
+        yield from run.finishes()
+
+    run.conduct(script)
+    ((name, incarnation, reason, fault),) = deaths(run)
+    assert (name, incarnation, fault) == ("map-1", 0, None)
+    assert reason.startswith(
+        "its process ended with SIGKILL, as it had said what cannot be read (a frame begins with 7"
+    )
+    assert run.named("map-1")[0].signals == [signal.SIGKILL]
+
+
 def test_what_is_not_its_to_say_ends_the_run(begin: Callable[..., Run]) -> None:
     run = begin()
 
@@ -113,11 +133,17 @@ def test_what_is_not_its_to_say_ends_the_run(begin: Callable[..., Run]) -> None:
         run.conduct(script)
 
 
-def test_a_job_that_does_not_end_is_cut_off_and_that_is_told(
+def cut_off_within(monkeypatch: pytest.MonkeyPatch, *, standing_us: int, most_us: int = 30_000_000) -> None:
+    monkeypatch.setattr(bound, "standstill_us", lambda scenario: 1)
+    monkeypatch.setattr(bound, "LEAST_US", standing_us)
+    monkeypatch.setattr(bound, "MOST_US", most_us)
+    monkeypatch.setattr(bound, "LOOK_US", 20_000)
+
+
+def test_a_job_that_stands_still_is_cut_off_and_owes_its_rest(
     begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LEAST_US", 100_000)
-    monkeypatch.setattr(module, "MOST_US", 100_000)
+    cut_off_within(monkeypatch, standing_us=100_000)
     run = begin()
 
     def script(run: Run) -> Script:
@@ -126,19 +152,45 @@ def test_a_job_that_does_not_end_is_cut_off_and_that_is_told(
     began = now()
     run.conduct(script)
     assert 100_000 <= now() - began < 5_000_000
-    assert not run.conductor.evidence().quiet
+    evidence = run.conductor.evidence()
+    assert (evidence.quiet, evidence.cut_short, evidence.lasting) == (False, False, [])
     assert len(run.entries(e.Closing)) == 1
     assert {puppet.signals[-1] for puppet in run.launcher.puppets} == {signal.SIGSTOP}
 
 
-def test_the_limit_is_the_scenarios_within_bounds(begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_gets_on_has_until_the_harness_has_no_more_time_and_then_owes_nothing(
+    begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off_within(monkeypatch, standing_us=200_000, most_us=600_000)
     run = begin()
-    assert run.conductor._limit_us() == 2_000_000 * 20
-    for most, least in ((1_000, 0), (MOST_US, 50_000_000)):
-        monkeypatch.setattr(module, "MOST_US", most)
-        monkeypatch.setattr(module, "LEAST_US", least)
-        assert run.conductor._limit_us() == max(min(40_000_000, most), least)
-    assert LEAST_US < 40_000_000 < MOST_US
+
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        source = run.newest("source-0")
+        for done in range(1, 1_000):
+            yield from run.until(lambda done=done: len(source.told(f.Ask)) >= done)  # type: ignore[misc]
+            source.say(f.Count(now(), TaskId("source-0"), AttemptId(1), -1, done, False, {}, {}))
+
+    began = now()
+    run.conduct(script)
+    assert now() - began >= 600_000
+    evidence = run.conductor.evidence()
+    assert (evidence.quiet, evidence.cut_short) == (False, True)
+
+
+def test_a_fault_that_still_acts_when_the_run_is_cut_off_is_named(
+    begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off_within(monkeypatch, standing_us=100_000, most_us=300_000)
+    kill = plan.KillCoordinator(trigger=AtPoint(point="ack-sent", occurrence=1), down_us=1_000_000_000)
+    run = begin(plan.KillTask(trigger=EVER, task="map-0"), kill)
+
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        run.newest("map-0").say(f.Reached(now(), "ack-sent", "map-0", "after"))
+
+    run.conduct(script)
+    assert run.conductor.evidence().lasting == [1]
 
 
 # -- points ----------------------------------------------------------------------------------------------------------

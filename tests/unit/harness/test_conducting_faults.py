@@ -170,7 +170,7 @@ def test_a_task_that_does_not_live_cannot_be_killed(begin: Callable[..., Run]) -
     assert run.steering.unapplied() == ["fault 0: kill-task", "fault 1: kill-task"]
 
 
-def test_a_death_is_told_before_it_is_brought_about(begin: Callable[..., Run]) -> None:
+def test_a_death_is_told_with_a_stamp_from_before_it(begin: Callable[..., Run]) -> None:
     run = begin(kill(AtTime(at_us=1)))
     kill_now, killed = run.stage.crew.kill, []
 
@@ -184,6 +184,27 @@ def test_a_death_is_told_before_it_is_brought_about(begin: Callable[..., Run]) -
     assert fired.stamp < died.stamp < killed[0]
     assert (died.process, died.incarnation, died.reason, died.fault) == ("count-1", 0, "it was killed", 0)
     assert run.replaced == [("count-1", 0, 0)]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        kill(AtTime(at_us=3)),
+        plan.KillNode(trigger=AtTime(at_us=3), node=1),
+        plan.KillCoordinator(trigger=AtTime(at_us=3), down_us=200),
+        plan.PauseTask(trigger=AtTime(at_us=3), task="map-0", for_us=100),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_who_had_just_ended_by_itself_was_not_hit(begin: Callable[..., Run], fault: plan.AnyFault) -> None:
+    run = begin(fault)
+    run.stage.crew.kill = lambda members: []  # type: ignore[method-assign]
+    run.stage.crew.stop = lambda member: False  # type: ignore[method-assign]
+    run.stage.pass_virtual(500)
+    assert (run.fired, run.replaced, run.stage.scene.healing) == ([], [], 0)
+    assert run.stage.entries(e.Died) == [], "its end is told as its own"
+    assert run.stage.entries(e.Stopped) == []
+    assert run.steering.unapplied() == [f"fault 0: {plan.kind_of(fault)}"]
 
 
 def test_a_node_dies_with_all_that_lives_there(begin: Callable[..., Run]) -> None:

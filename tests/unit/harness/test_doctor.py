@@ -109,7 +109,14 @@ def test_pruning_empties_the_place_of_runs_and_leaves_installed_servers(
     _keep(tmp_path / "cache" / "cutproof" / "java-1", 6)
     _keep(tmp_path / "cache" / "cutproof" / "toxiproxy", 7)
     assert main(["doctor", "--prune", "--json", "--out", str(tmp_path / "out")]) == 0
-    assert json.loads(capsys.readouterr().out) == {"format": "cutproof-prune/1", "files": 2, "bytes": 11, "runs": 1}
+    assert json.loads(capsys.readouterr().out) == {
+        "format": "cutproof-prune/1",
+        "files": 2,
+        "bytes": 11,
+        "runs": 1,
+        "databases": 0,
+        "failed": [],
+    }
     assert not kept_runs.exists()
     assert [path.name for path in (tmp_path / "cache" / "cutproof").iterdir()] == ["toxiproxy"]
 

@@ -9,14 +9,19 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from scenarios import chain
+from stage import planned
 
-from cutproof.harness.conducting import opening
+from cutproof.faults.plan import AtPoint, KillDatabase
+from cutproof.harness.conducting import bound, opening
 from cutproof.harness.conducting.layout import DATABASE, FILES, store_of
 from cutproof.harness.conducting.services import Services
 from cutproof.harness.exit_codes import HarnessFailed
+from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.services import postgres
 from cutproof.harness.subjects.processes import ProcessesSubject
+from cutproof.properties.history import JobEnded
+from cutproof.properties.verdict import Unknown
 from unit.processes.stores import RunningServer
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -54,9 +59,39 @@ def test_a_toxiproxy_that_was_killed(services: Services) -> None:
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
+def test_a_toxiproxy_that_hangs_when_a_run_begins_is_replaced(services: Services) -> None:
+    before = services.proxies.pid
+    os.kill(before, signal.SIGSTOP)
+    subject = ProcessesSubject()
+    subject._services = services
+    history = subject.run(writing_to(FILES))
+    assert [entry.status for entry in history.journal if isinstance(entry, JobEnded)] == ["finished"]
+    assert services.proxies.pid not in (0, before)
+    assert any(end.pid == before for end in services.launcher.exits)
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
 def test_a_database_that_was_killed(services: Services) -> None:
     os.kill(services.database.pid, signal.SIGKILL)
     assert "PostgreSQL" in lost(services, writing_to(DATABASE))
+
+
+def test_a_database_that_the_plan_still_holds_down_at_the_end_is_given_back(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bound, "MOST_US", 3_000_000)
+    at = AtPoint(point="record-read", occurrence=2)
+    scenario = planned(chain(40), KillDatabase(trigger=at, down_us=1_000_000_000))
+    subject = ProcessesSubject()
+    subject._services = services
+    result = run(subject, scenario)
+    history = result.history
+    assert (history.quiet, history.cut_short, history.lasting, history.healed) == (False, True, [0], None)
+    progress = result.judgement.verdicts["progress"]
+    assert isinstance(progress, Unknown)
+    assert progress.detail == "a fault lasted until the run was cut off"
+    assert result.judgement.violated == {}
+    assert services.database.answers(), "for the next run"
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
@@ -67,13 +102,13 @@ def test_a_database_of_the_users_that_is_gone_at_the_end(services: Services, mon
     monkeypatch.setattr(opening, "UP_WITHIN_S", 0.1)
     true = opening.Opened.close
 
-    def stopped_first(run: opening.Opened) -> None:
+    def stopped_first(closing: opening.Opened) -> None:
         server.stop()
-        true(run)
+        true(closing)
 
     monkeypatch.setattr(opening.Opened, "close", stopped_first)
     try:
         told = lost(services, writing_to(DATABASE))
     finally:
         server.close()
-    assert told == "the PostgreSQL that CUTPROOF_POSTGRES names has not answered for 0.1 s"
+    assert told.startswith("the PostgreSQL that CUTPROOF_POSTGRES names has not answered for 0.1 s; the schema ")

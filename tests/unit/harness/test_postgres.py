@@ -13,10 +13,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from cutproof.harness.conducting import ports
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed
 from cutproof.harness.services import postgres
 from cutproof.harness.services.postgres import PostgresMissing, Server
-from unit.processes.stores import RunningServer, free_port
+from unit.processes.stores import RunningServer
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_the_users_own_server_is_taken_when_it_will_do(running: RunningServer, m
 
 
 def test_a_server_of_the_users_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(postgres.DSN_VARIABLE, Server.dsn(free_port()))
+    monkeypatch.setenv(postgres.DSN_VARIABLE, Server.dsn(ports.pick()))
     with pytest.raises(PostgresMissing, match=r"^CUTPROOF_POSTGRES names a PostgreSQL that does not answer: .*refused"):
         postgres.external_dsn()
 

@@ -171,6 +171,46 @@ def test_a_fault_has_healed_no_sooner_than_it_fired(watched: Watched) -> None:
     assert watched.history.healed > fired
 
 
+PLAN = ["pause-task", "stall-channel", "kill-task", "kill-database"]
+PAUSE, STALL, KILL, DATABASE = range(4)
+
+
+@pytest.fixture
+def planned() -> tuple[Recorder, h.History]:
+    history = h.History(subject="simulated", guarantee="exactly-once", sink="transactional")
+    return Recorder(history, PLAN, lambda: 0, False), history
+
+
+def test_nothing_has_healed_while_one_of_two_faults_lasts(planned: tuple[Recorder, h.History]) -> None:
+    recorder, history = planned
+    for fault in (STALL, PAUSE):
+        recorder.fault_fired(fault, "running", "", None)
+    assert (history.healed, history.lasting) == (None, [PAUSE, STALL])
+    recorder.fault_healed(STALL)
+    assert (history.healed, history.lasting) == (None, [PAUSE])
+    recorder.fault_fired(KILL, "running", "", None)
+    assert history.healed is None, "a kill undoes itself, and nothing else"
+    recorder.fault_healed(PAUSE)
+    assert (history.healed, history.lasting) == (recorder.order() - 1, [])
+
+
+@pytest.mark.parametrize("fault", [PAUSE, STALL, DATABASE])
+def test_a_fault_that_is_felt_only_when_it_has_healed_does_not_last(
+    planned: tuple[Recorder, h.History], fault: int
+) -> None:
+    recorder, history = planned
+    recorder.fault_healed(fault)
+    recorder.fault_fired(fault, "running", "", None)
+    assert (history.healed, history.lasting) == (history.journal[-1].order - 1, [])
+
+
+def test_a_fault_that_nobody_has_felt_may_last_all_the_same(planned: tuple[Recorder, h.History]) -> None:
+    recorder, history = planned
+    recorder.fault_fired(KILL, "running", "", None)
+    recorder.fault_lasts(STALL)
+    assert (history.healed, history.lasting) == (None, [STALL])
+
+
 # -- the stores --------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,6 +13,8 @@ from subjects import Lossy
 
 from cutproof.harness import doctor
 from cutproof.harness.cli import main
+from cutproof.harness.conducting import evidence
+from cutproof.harness.conducting.evidence import Evidence
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.pool import Here
 from cutproof.harness.pool import chunk_of as decoded
@@ -25,7 +27,10 @@ from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Chunk, Plan
-from cutproof.properties.history import History
+from cutproof.properties.history import History, Residue
+from cutproof.reference_impl.processes.clock import Clock
+from cutproof.reference_impl.processes.journal import Journal
+from cutproof.reference_impl.wire import HEADER
 
 
 class Saves:
@@ -145,6 +150,111 @@ def test_a_run_on_processes_is_judged_again_from_its_journals(
     assert main(["doctor", "--prune", "--json", "--out", str(tmp_path / "out")]) == ExitCode.HELD
     assert json.loads(capsys.readouterr().out)["runs"] == 1
     assert doctor.kept().runs == 0
+
+
+def script(folder: Path) -> Evidence:
+    """A run of which two processes have written some batches; the end of one is torn."""
+    (folder / "journal").mkdir(parents=True)
+    for name in ("coordinator.0", "sink-0.0"):
+        journal = Journal(folder / "journal" / name, Clock(lambda: 1))
+        for detail in ("first", "second"):
+            journal.note("told", None, None, 1, detail)
+            journal.flush()
+        journal.fault_fired(0, "running", "by hand", None)
+        journal.close()
+    with (folder / "journal" / "sink-0.0").open("ab") as torn:
+        torn.write(b"\x01\x00")
+    return Evidence(
+        scenario=chain(),
+        committed=[],
+        residue=Residue(),
+        quiet=True,
+        cut_short=False,
+        lasting=[],
+        unapplied=[],
+        rolls_back=False,
+        begun=1,
+        timeline=False,
+    )
+
+
+def batches(data: bytes) -> list[bytes]:
+    """A journal's batches, as bytes."""
+    found = []
+    while len(data) >= HEADER.size and len(data) >= (end := HEADER.size + HEADER.unpack_from(data)[1]):
+        found.append(data[:end])
+        data = data[end:]
+    return found
+
+
+def cut_at_a_batch(journals: Path) -> None:
+    path = journals / "coordinator.0"
+    path.write_bytes(b"".join(batches(path.read_bytes())[:-1]))
+
+
+def without_one_in_the_middle(journals: Path) -> None:
+    path = journals / "coordinator.0"
+    first, _, *rest = batches(path.read_bytes())
+    path.write_bytes(b"".join([first, *rest]))
+
+
+def doubled(journals: Path) -> None:
+    path = journals / "coordinator.0"
+    path.write_bytes(path.read_bytes() * 2)
+
+
+def another_of_its_length(journals: Path) -> None:
+    path = journals / "coordinator.0"
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+
+def without_its_torn_end(journals: Path) -> None:
+    path = journals / "sink-0.0"
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+@pytest.mark.parametrize(
+    ("alter", "says"),
+    [
+        (cut_at_a_batch, "the journal coordinator.0 is altered: "),
+        (without_one_in_the_middle, "the journal coordinator.0 is altered: "),
+        (doubled, "the journal coordinator.0 is altered: "),
+        (another_of_its_length, "the journal coordinator.0 is altered: its checksum is wrong"),
+        (without_its_torn_end, "the journal sink-0.0 is altered: "),
+        (lambda journals: (journals / "coordinator.0").write_bytes(b""), "the journal coordinator.0 is altered: 0 b"),
+        (lambda journals: (journals / "sink-0.0").unlink(), "the journal sink-0.0 is missing"),
+        (lambda journals: (journals / "sink-0.1").write_bytes(b""), "the journal sink-0.1 is none of this run's"),
+    ],
+)
+def test_a_kept_run_whose_journals_are_altered_is_not_judged(
+    alter: Callable[[Path], object], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence.keep(script(tmp_path / "run"), tmp_path / "run" / "journal", folder := tmp_path / "kept")
+    evidence.kept(folder)
+    alter(folder / "journal")
+    assert main(["judge", str(folder), "--quick"]) == UsageError.exit_code
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert says in said.err
+
+
+def test_a_kept_run_whose_evidence_is_altered_is_not_judged(tmp_path: Path) -> None:
+    evidence.keep(script(tmp_path / "run"), tmp_path / "run" / "journal", folder := tmp_path / "kept")
+    path = folder / "evidence.json"
+    before = path.read_text()
+    path.write_text(before.replace('"quiet":true', '"quiet":false'))
+    assert path.read_text() != before
+    with pytest.raises(UsageError, match=r"evidence\.json is altered: its checksum is wrong"):
+        evidence.kept(folder)
+
+
+def test_a_fault_that_the_scenario_does_not_have_is_one_line(tmp_path: Path) -> None:
+    plain = script(tmp_path / "run")
+    plain = msgspec.structs.replace(plain, scenario=msgspec.structs.replace(plain.scenario, faults=()))
+    evidence.keep(plain, tmp_path / "run" / "journal", folder := tmp_path / "kept")
+    with pytest.raises(UsageError, match=r"the journal coordinator\.0 tells of fault 0, and the scenario has 0"):
+        evidence.kept(folder)
 
 
 def test_a_folder_that_is_no_kept_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from cutproof.harness.oracle import Examined
 from cutproof.harness.outcome import Outcome
 from cutproof.harness.pool import Here, Processes
 from cutproof.harness.profiles import PROFILES, Profile
+from cutproof.harness.progress import Silent
 from cutproof.harness.replay import replay
 from cutproof.harness.run import run
 from cutproof.harness.search import Budget, Found, Search
@@ -56,14 +57,22 @@ def test_every_scenario_is_put_to_the_oracle_once() -> None:
 
 
 def test_what_gathers_while_the_oracle_starts_is_one_question() -> None:
+    all_have_run = threading.Event()
+
     class Slow(Agreeing):
         def wait(self) -> None:
-            time.sleep(1)
+            assert all_have_run.wait(60)
+
+    class Watcher(Silent):
+        def step(self, what: str, total: int | None = None) -> None:
+            if what == "waiting for PySpark":
+                all_have_run.set()
 
     oracle = Slow()
-    found, _ = search(Budget(scenarios=45), oracle=oracle)
+    found = Search(Here(PLAN, SimulatedSubject()), oracle, Budget(scenarios=45), progress=Watcher()).run()
+    assert not found.failures
     assert oracle.batches == [45]
-    assert found.start_s > 0.5
+    assert 0 < found.start_s < found.search_s
 
 
 def test_worker_processes_find_what_this_one_finds() -> None:

@@ -183,6 +183,16 @@ def test_the_limit_of_time_grows_with_what_there_is_to_do_and_to_heal() -> None:
     assert limit(workload=chain(24).workload, faults=(), commands=(), deviations=()) > bare
 
 
+def test_a_standstill_is_believed_in_sooner_the_less_there_is_to_heal_however_much_there_is_to_do() -> None:
+    def standstill(records: int, **more: object) -> int:
+        return translation.standstill_us(msgspec.structs.replace(chain(records), **more))
+
+    bare = standstill(6, faults=(), commands=(), deviations=())
+    assert standstill(600, faults=(), commands=(), deviations=()) == bare
+    assert standstill(6, faults=(KillCoordinator(trigger=AtTime(at_us=0), down_us=700),)) > bare + 700
+    assert bare < translation.settings(chain()).limit_us
+
+
 @pytest.mark.parametrize(
     ("operator", "identity"), [(described.Count(), "key"), (described.Dedup(), "key"), (described.Sum(), "row")]
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Protocol
 
+from cutproof.harness.conducting import ports
 from cutproof.harness.services import postgres
 from cutproof.reference_impl.core.transactions import (
     AnyRequest,
@@ -25,7 +26,7 @@ from cutproof.reference_impl.core.transactions import (
     Row,
     Write,
 )
-from cutproof.reference_impl.processes import database, transaction_files
+from cutproof.reference_impl.processes import database, offspring, transaction_files
 from cutproof.reference_impl.simulated.external import TransactionStore
 
 ROWS: tuple[Row, ...] = ((1, 10, 100, 0), (None, 20, 200, 0))
@@ -33,30 +34,40 @@ WITHIN_S = 20
 RUNS = itertools.count(1)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+PREFIX = "cutproof-test-postgres-"
+
+
+def remove_what_killed_tests_left() -> None:
+    """Their servers have died with them; a folder's name tells whose it was."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        owner = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if owner.isdecimal():
+            with contextlib.suppress(PermissionError):  # it lives, and is another user's
+                try:
+                    os.kill(int(owner), 0)
+                except ProcessLookupError:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 class RunningServer:
     """A server on a folder of its own, outside pytest's, which shut everybody else out;
-    `stop` and `start` at will."""
+    `stop` and `start` at will.  It dies with this process."""
 
     def __init__(self) -> None:
-        self.folder = folder = Path(tempfile.mkdtemp(prefix="cutproof-test-postgres-"))
+        remove_what_killed_tests_left()
+        self.folder = folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         folder.chmod(0o711)
         self.server = postgres.Server.find(folder)
         self.data = folder / "data"
         self.log = (folder / "log").open("wb")
         self.server.prepare(self.data)
-        self.port = free_port()
+        self.port = ports.pick()
         self.dsn = self.server.dsn(self.port)
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def start(self) -> None:
+        here = os.getpid()
         self.process = subprocess.Popen(
             self.server.command(self.data, self.port),
             user=self.server.uid,
@@ -65,6 +76,7 @@ class RunningServer:
             env=self.server.environment(),
             cwd="/",
             stderr=self.log,
+            preexec_fn=lambda: offspring.die_with(here),
         )
         deadline = time.monotonic() + WITHIN_S
         while True:

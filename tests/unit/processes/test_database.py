@@ -10,10 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from cutproof.harness.conducting import ports
 from cutproof.reference_impl.core.transactions import (
     AbortTransaction,
     Append,
@@ -31,7 +33,7 @@ from cutproof.reference_impl.processes import database_sessions
 from cutproof.reference_impl.processes.database import Database, Reader, create
 from cutproof.reference_impl.processes.database_reader import Unreachable
 from cutproof.reference_impl.processes.database_sessions import Gid, writers_label
-from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done, free_port
+from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done
 
 ZOMBIE = """
 import sys
@@ -156,6 +158,29 @@ def test_prepared_transactions_survive_the_server_and_commit_once(
     assert Counter(world.rows()) == Counter([*ROWS, (5, 5, 5, 5), (6, 6, 6, 6)])
 
 
+def test_a_plain_row_whose_answer_is_lost_shows_once(
+    world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes in again, since nobody knows that it is in; the same row of another request is another row."""
+    done(sink(Append, row=ROWS[0]))
+    true = database_sessions.Session.execute
+    lost: list[object] = []
+
+    def unheard(session: database_sessions.Session, query: Any, *rest: Any, **more: Any) -> Any:
+        answer = true(session, query, *rest, **more)
+        if "INTO output" in str(query) and not lost:
+            lost.append(query)
+            session.close()
+            raise psycopg.OperationalError("the connection broke, for a test")
+        return answer
+
+    monkeypatch.setattr(database_sessions.Session, "execute", unheard)
+    done(sink(Append, row=ROWS[0]))
+    done(sink(Append, row=ROWS[1]))
+    assert len(lost) == 1
+    assert world.rows() == [ROWS[0], ROWS[0], ROWS[1]]
+
+
 def test_a_session_that_was_lost_while_idle_is_replaced_unseen(server: RunningServer, sink: Asker) -> None:
     sink.sealed("a")
     server.stop(signal.SIGKILL)
@@ -245,7 +270,7 @@ def test_rows_come_in_the_order_of_commits_not_of_names(world: Processes, sink: 
 
 
 def test_where_there_is_no_server_nothing_waits(tmp_path: Path) -> None:
-    dsn = f"host=127.0.0.1 port={free_port()} user=nobody dbname=postgres"
+    dsn = f"host=127.0.0.1 port={ports.pick()} user=nobody dbname=postgres"
     began = time.monotonic()
     outcome = Asker(Database(dsn, "nowhere"))(AbortTransaction, "a")
     assert isinstance(outcome, NoAnswer)

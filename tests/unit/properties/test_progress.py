@@ -241,12 +241,6 @@ def test_an_unbounded_job_that_is_cut_off_owes_what_was_offered() -> None:
     assert isinstance(judged(toy), Holds)
 
 
-def test_a_run_cut_off_while_a_fault_lasted_shows_nothing() -> None:
-    toy = recovered()
-    toy.seen.quiet, toy.seen.healed = False, None
-    assert reason(toy) == "not observable"
-
-
 def test_a_fault_that_comes_again_and_again() -> None:
     toy = recovered()
     toy.seen.quiet = False

@@ -12,8 +12,11 @@ from worlds import attempts, ended, fired, job, journal, rows, run
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.faults.points import PHASES
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.subjects.translation import settings
 from cutproof.properties.history import CoordinatorDown, CoordinatorUp, FaultFired, TaskFailed
 from cutproof.properties.judge import judge
+from cutproof.properties.verdict import Unknown
 
 EARLY = AtTime(at_us=4_000)
 """records flow, some checkpoints are complete, none has ended"""
@@ -57,6 +60,25 @@ def test_each_fires_undoes_itself_and_a_correct_engine_survives_it(kind: str) ->
     assert ended(history) == ("finished", "")
     assert Counter(history.committed) == rows(scenario)
     assert judge(scenario.workload, scenario.topology, history).violated == {}
+
+
+def test_a_fault_that_lasts_beyond_the_limit_has_not_healed_whatever_healed_meanwhile() -> None:
+    def planned(first_us: int, second_us: int) -> Scenario:
+        pause = plan.PauseTask(trigger=AtTime(at_us=first_us), task="op1-0", for_us=20_000)
+        stand = plan.KillCoordinator(trigger=AtTime(at_us=second_us), down_us=500)
+        return job(faults=(pause, stand), bounded=False)
+
+    limit = settings(planned(0, 0)).limit_us
+    history = run(planned(limit - 2_000, limit - 1_000))
+    assert fired(history) == ["pause-task", "kill-coordinator"]
+    assert (history.quiet, history.healed, history.lasting) == (False, None, [0])
+    both = run(planned(limit - 40_000, limit - 39_000))
+    assert both.lasting == []
+    assert both.healed is not None
+    scenario = planned(limit - 2_000, limit - 1_000)
+    progress = judge(scenario.workload, scenario.topology, history).verdicts["progress"]
+    assert isinstance(progress, Unknown)
+    assert progress.detail == "a fault lasted until the run was cut off"
 
 
 RESTARTS = {

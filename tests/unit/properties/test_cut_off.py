@@ -1,0 +1,99 @@
+"""progress: what a run owes that was cut off: nothing while a fault lasted, nor when its harness had no more time."""
+
+from __future__ import annotations
+
+import pytest
+from histories import counting, recovered
+from toy import Toy
+
+from cutproof.harness.subjects.recorder import Recorder
+from cutproof.properties.case import Case
+from cutproof.properties.history import TaskFailed
+from cutproof.properties.progress import check
+from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+
+PAUSE, STALL = 1, 2
+
+
+def judged(toy: Toy) -> Verdict:
+    return check(Case(toy.workload, toy.topology, toy.history()))
+
+
+def difference(toy: Toy) -> str:
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    return verdict.difference
+
+
+def reason(toy: Toy) -> str:
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    return verdict.reason
+
+
+def goes_through(toy: Toy, *happens: tuple[str, int]) -> None:
+    """More faults, of kinds that last, as whoever records a run tells them."""
+    recorder = Recorder(toy.seen, ["kill-task", "pause-task", "stall-channel"], lambda: 0, False)
+    for what, fault in happens:
+        recorder._order = toy.tick()
+        if what == "fires":
+            recorder.fault_fired(fault, "running", "", toy.attempt)
+        elif what == "heals":
+            recorder.fault_healed(fault)
+        else:
+            recorder.fault_lasts(fault)
+        toy.order = recorder._order
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize(
+    "happens",
+    [
+        [("fires", PAUSE)],
+        [("lasts", STALL)],
+        [("fires", PAUSE), ("fires", STALL), ("heals", STALL)],
+        [("heals", PAUSE), ("fires", STALL), ("fires", PAUSE)],
+    ],
+    ids=["it was felt", "nobody felt it", "of two", "felt late"],
+)
+def test_a_run_cut_off_while_a_fault_lasted_shows_nothing(bounded: bool, happens: list[tuple[str, int]]) -> None:
+    toy = recovered(counting(bounded=bounded))
+    toy.seen.quiet = False
+    goes_through(toy, *happens)
+    verdict = judged(toy)
+    assert isinstance(verdict, Unknown)
+    assert (verdict.reason, verdict.detail) == ("not observable", "a fault lasted until the run was cut off")
+    goes_through(toy, *[("heals", fault) for fault in (PAUSE, STALL)])
+    assert difference(toy) == ("no rest" if bounded else "input not covered")
+
+
+def test_a_fault_that_lasts_without_having_been_felt_is_no_run_without_faults() -> None:
+    toy = Toy(counting())
+    toy.start()
+    toy.seen.quiet = False
+    goes_through(toy, ("lasts", STALL))
+    assert reason(toy) == "not observable"
+
+
+def test_a_job_that_ended_well_while_a_fault_lasted_has_achieved_its_end() -> None:
+    toy = recovered()
+    toy.finish()
+    toy.seen.quiet = False
+    goes_through(toy, ("fires", PAUSE))
+    assert judged(toy) == Holds(exercised=1)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_run_that_the_harness_cut_short_owes_no_rest(bounded: bool) -> None:
+    toy = recovered(counting(bounded=bounded))
+    toy.seen.quiet, toy.seen.cut_short = False, True
+    assert reason(toy) == "not observable"
+    toy.seen.cut_short = False
+    assert difference(toy) == ("no rest" if bounded else "input not covered")
+
+
+def test_what_fails_in_a_run_that_was_cut_short_is_found() -> None:
+    toy = recovered()
+    toy.seen.quiet, toy.seen.cut_short = False, True
+    toy.note(TaskFailed, task="count-0", attempt=2, reason="KeyError: 3")
+    assert difference(toy) == "unexplained failure"
