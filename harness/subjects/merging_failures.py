@@ -207,12 +207,15 @@ class _Judge:
         return entry.reason
 
     def _follows(self, entry: e.TaskFailed) -> bool:
-        """Whether it only is what another's failure did to its connection."""
+        """Whether it only is what another's failure did to its connection.
+
+        When a killed or failed one ended may be told late; one that is cancelled is so often because of this.
+        """
         sender = CONNECTION_BROKE.match(entry.reason)
         run = self._of.get((TaskId(sender[1]), entry.attempt)) if sender is not None else None
         if run is None or run.ended is None or run.how not in ENDED_BADLY:
             return False
-        return run.ended <= entry.stamp + LATER_US
+        return run.ended <= entry.stamp + (0 if run.how == "cancelled" else LATER_US)
 
     def _explained_by(self, entry: e.TaskFailed) -> int | None:
         faults, at = self._faults, entry.stamp
