@@ -45,12 +45,22 @@ HINTS: dict[str, tuple[str, ...]] = {
     "A05": ("slow-restore",),
     "A14": ("late-acknowledgement",),
     "E05": ("slow-record",),
+    "E07": ("S9",),
     "E09": ("slow-record",),
     "F01": ("unreadable-record",),
     "F03": ("crash-after-savepoint",),
+    "I09": ("S7", "S9", "crash-before-commit"),
     "I12": ("crash-before-commit",),
     "I32": ("slow-record",),
     "I35": ("zombie-upsert",),
+    "J06": ("S8",),
+    "J07": ("S8", "S9"),
+    "J10": ("S8",),
+    "J18": ("S8", "S9"),
+    "J25": ("S8",),
+    "J26": ("S8",),
+    "J29": ("S9",),
+    "X03": ("S8",),
 }
 """By defect: the templates that have what its bug needs, where the others seldom do."""
 
