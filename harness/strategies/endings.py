@@ -148,10 +148,8 @@ def _one_of_the_last(choices: Choices, target: Forecast) -> int:
 
 
 def _amid_commit(choices: Choices, target: Forecast) -> AnyTrigger:
-    points = ("checkpoint-completed", "checkpoint-acknowledged", "commit-requested", "commit-answered")
-    if not possible("fail-commit", target):
-        points = points[:2]
-    point = choices.pick(points)
+    commits = ("commit-requested", "commit-answered") if possible("fail-commit", target) else ()
+    point = choices.pick(("checkpoint-completed", "checkpoint-acknowledged", *commits))
     task = choices.pick(target.layout.sinks) if point.startswith("commit-") else None
     occurrence = choices.between(1, target.checkpoints + 1)
     return AtPoint(point=point, occurrence=occurrence, task=task, side=choices.pick(("after", "before")))

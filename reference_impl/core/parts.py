@@ -15,7 +15,7 @@ from .alignment import Alignment
 from .effects import Effect, Open
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
-from .messages import Ack, Record, Terminate, ToTask, Trigger
+from .messages import Ack, Control, Record, Terminate, Trigger
 from .state import Sealed
 from .transactions import Commit, Denied, Done, Fence, Outcome, Row
 
@@ -159,7 +159,7 @@ class Finishing(Part):
         """Whether a sink that goes aborts the transaction that it still has open: nobody else would."""
         return True
 
-    def gone(self, task: Task, message: ToTask) -> list[Effect]:
+    def gone(self, task: Task, message: Control) -> list[Effect]:
         """What a task that has finished answers to whoever does not know it: that it has."""
         return task.finish() if isinstance(message, Trigger | Terminate) else []
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.alignment import Action, Alignment, PartitionEnded, Signal, State
 from ..core.checkpoints import Pending
 from ..core.coordinator import Coordinator
 from ..core.effects import Effect, Send
 from ..core.ids import TaskId
-from ..core.messages import ToTask, Trigger
+from ..core.messages import Control, Trigger
 from ..core.parts import Ending, Finishing, Triggering
 from ..core.sink import TransactionalSink
 from ..core.task import Task
@@ -48,6 +49,24 @@ class ToldOnce(Ending):
         return False
 
 
+class NoTimeOut(Triggering):
+    """J08, J25: in an engine that waits for a checkpoint without a time-out."""
+
+    def times_out(self) -> bool:
+        return False
+
+
+class DeafToTheEnd(Alignment):
+    """J08: an alignment goes on waiting for the barrier of a channel that has ended."""
+
+    def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        after, actions = super().step(state, signal, inputs)
+        if not isinstance(signal, PartitionEnded) or not actions:
+            return after, actions
+        self.reached = True
+        return state, []
+
+
 class SilentWhenRestored(Finishing):
     """J10: a task that had finished before the restored snapshot sends nothing to those behind it."""
 
@@ -59,7 +78,7 @@ class SilentWhenRestored(Finishing):
 class SilentWhenGone(Finishing):
     """J18: a task that has just finished takes whatever it is told, and does not say that it has finished."""
 
-    def gone(self, task: Task, message: ToTask) -> list[Effect]:
+    def gone(self, task: Task, message: Control) -> list[Effect]:
         self.reached = self.reached or bool(super().gone(task, message))
         return []
 
@@ -69,13 +88,6 @@ class StillWaitedFor(Finishing):
 
     def excuses(self, pending: Pending, task: TaskId) -> bool:
         self.reached = True
-        return False
-
-
-class NoTimeOut(Triggering):
-    """J25: in an engine that waits for a snapshot without a time-out."""
-
-    def times_out(self) -> bool:
         return False
 
 
@@ -89,7 +101,7 @@ class AsksTheFinished(Triggering):
 class DeclinesWhenGone(Finishing):
     """J26: and whoever has finished declines."""
 
-    def gone(self, task: Task, message: ToTask) -> list[Effect]:
+    def gone(self, task: Task, message: Control) -> list[Effect]:
         if isinstance(message, Trigger):
             self.reached = True
             return [task.decline(message.checkpoint, "it has finished")]
@@ -145,6 +157,13 @@ DEFECTS = (
         title="final-checkpoint notification lost by one of two tasks",
         invariant="progress",
         replacements=lambda: {"ending": ToldOnce()},
+    ),
+    Defect(
+        id="J08",
+        upstream="FLINK-21086",
+        title="alignment waits for a channel that has ended",
+        invariant="progress",
+        replacements=lambda: {"alignment": DeafToTheEnd(), "triggering": NoTimeOut()},
     ),
     Defect(
         id="J10",

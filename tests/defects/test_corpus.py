@@ -65,6 +65,7 @@ DIFFERENCES = {
     "J05": "transaction left",
     "J06": "snapshot missing",
     "J07": "job never ended",
+    "J08": "no rest",
     "J10": "no rest",
     "J17": "commit before completion",
     "J18": "no rest",
