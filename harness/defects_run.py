@@ -47,6 +47,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "E05": ("slow-record",),
     "E07": ("S9",),
     "E09": ("slow-record",),
+    "E13": ("last-restart",),
     "F01": ("unreadable-record",),
     "F03": ("crash-after-savepoint",),
     "I09": ("S7", "S9", "crash-before-commit"),

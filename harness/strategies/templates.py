@@ -205,7 +205,7 @@ SHARES: dict[str, int] = {
     "S9": 5,
     "S12": 10,
     "S14": 6,
-    "general": 28,
+    "general": 26,
     **dict.fromkeys(races.TEMPLATES, 2),
 }
 """how often each is drawn, of 100"""

@@ -36,6 +36,7 @@ DIFFERENCES = {
     "E09": "unexplained failure",
     "E10": "command never returned",
     "E11": "input not covered",
+    "E13": "job failed",
     "F01": "another snapshot restored",
     "F03": "unexpected row",
     "F07": "unexplained failure",
