@@ -150,7 +150,7 @@ class Lines:
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
         self._stored_of: dict[tuple[str, int], list[Stored]] = {}
-        for entry in history.stored:
+        for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # an earlier one may be stored later
             self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
         self._stored: dict[int, dict[str, Stored]] = {}
         self._lines: dict[int, Line] = {}

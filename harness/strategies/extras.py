@@ -37,7 +37,7 @@ def power_loss(choices: Choices, target: Forecast) -> AnyFault:
     trigger = InPhase(
         phase="checkpointing",
         occurrence=min(choices.pick((1, 1, 2)), target.checkpoints),
-        after_us=engine.control_latency_us + engine.snapshot_write_us * choices.pick((2, 1, 3)) // 4,
+        after_us=engine.control_latency_us + engine.snapshot_write_us * choices.pick((4, 3, 5)) // 4,
     )
     return plan.LoseUnsynced(trigger=trigger, node=number % engine.nodes)
 

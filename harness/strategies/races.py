@@ -124,6 +124,18 @@ def slow_record(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("slow-record", faults=faults, deviations=(slow,))
 
 
+def last_restart(choices: Choices, frame: Frame) -> Scenario:
+    """Several tasks die at once, or another while the job restarts, and it may restart only so often."""
+    times = choices.pick((1, 2))
+    stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7)), restart_attempts=times)
+    target = stage.target
+    faults: list[AnyFault] = []
+    for _ in range(times):
+        node = choices.between(0, target.engine.nodes - 1)
+        faults.append(plan.KillNode(trigger=at_some_time(choices, target, share=(20, 90)), node=node))
+    return stage.scenario("last-restart", faults=tuple(faults[: max(1, frame.max_faults)]))
+
+
 def _blow(choices: Choices, target: Forecast, point: str, occurrence: int) -> AnyFault:
     return plan.KillTask(
         trigger=AtPoint(point=point, occurrence=max(1, occurrence)), task=choices.pick(target.layout.tasks)
@@ -138,4 +150,5 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {
     "crash-before-commit": crash_before_commit,
     "slow-restore": slow_restore,
     "slow-record": slow_record,
+    "last-restart": last_restart,
 }

@@ -3,7 +3,8 @@
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
 checkpoint), S2 (two inputs, skew, overlapping checkpoints), S7 (two-phase commit
 against a troubled store), S12 (the coordinator's races), S14 (nothing goes wrong,
-but much is empty), a general mix of everything, and the narrow races of `races`.
+but much is empty), a general mix of everything, the ends of `endings` (S8, S9) and
+the narrow races of `races`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import extras, races
+from . import endings, extras, races
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .faults import (
@@ -192,16 +193,19 @@ TEMPLATES: dict[str, Template] = {
     "S12": coordinator_races,
     "S14": nothing_goes_wrong,
     "general": general,
+    **endings.TEMPLATES,
     **races.TEMPLATES,
 }
 
 SHARES: dict[str, int] = {
-    "S1": 11,
-    "S2": 11,
-    "S7": 12,
-    "S12": 12,
+    "S1": 10,
+    "S2": 10,
+    "S7": 10,
+    "S8": 7,
+    "S9": 5,
+    "S12": 10,
     "S14": 6,
-    "general": 34,
+    "general": 26,
     **dict.fromkeys(races.TEMPLATES, 2),
 }
 """how often each is drawn, of 100"""

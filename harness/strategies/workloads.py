@@ -21,6 +21,7 @@ from ...properties.workload import (
     FlatMap,
     Greater,
     Input,
+    InputRecord,
     Join,
     Map,
     Node,
@@ -67,6 +68,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     operators: frozenset[str] = frozenset()
     """the kinds that the subject knows; empty: all"""
     unbounded_percent: int = 12
+    mixed_percent: int = 0
+    """how often the first of two inputs ends and the other does not"""
+    apart: bool = False
+    """inputs, or splits of one, end long before others"""
     parallelism: tuple[int, ...] = (1, 1, 2, 2, 3)
     varied_percent: int = 25
     """how often an operator departs from the common parallelism"""
@@ -194,12 +199,27 @@ def _draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tu
         least = low = min(1, least)
         high = most
     splits = draw_splits(choices, keys, splits=sum(split_counts), least=max(least, low), most=max(least, high))
+    if recipe.apart:
+        splits = _cut_short(choices, splits, split_counts[0])
     bounded = not choices.percent(recipe.unbounded_percent)
+    mixed = len(names) > 1 and recipe.mixed_percent > 0 and choices.percent(recipe.mixed_percent)
     inputs: list[Input] = []
     for name, count in zip(names, split_counts, strict=True):
         mine, splits = splits[:count], splits[count:]
-        inputs.append(Input(name=name, splits=tuple(mine), bounded=bounded))
+        inputs.append(Input(name=name, splits=tuple(mine), bounded=bounded if not mixed else name == names[0]))
     return tuple(inputs)
+
+
+def _cut_short(
+    choices: Choices, splits: list[tuple[InputRecord, ...]], first_input: int
+) -> list[tuple[InputRecord, ...]]:
+    """The splits of the first input, or any but the last, without the greater part of their records."""
+    share = choices.pick((25, 10, 50, 0))
+    single = choices.percent(50) or first_input == len(splits)
+    short = [choices.between(0, max(0, len(splits) - 2))] if single else range(first_input)
+    return [
+        records[: len(records) * share // 100] if number in short else records for number, records in enumerate(splits)
+    ]
 
 
 def _possible(shape: str, recipe: Recipe) -> bool:

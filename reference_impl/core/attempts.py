@@ -69,6 +69,7 @@ class Attempts(ABC):
             return self._close("failed", reason)
         self.stage = Saving(restores)
         self._ended_inputs = self.checkpoints.left = self._finished_before(restores)
+        self.checkpoints.gone = {}
         self._leaving = {}
 
         def when_saved() -> list[Effect]:

@@ -8,7 +8,7 @@ leaves names behind (`unsettled`) that are discarded, late or not.
 Whom a checkpoint is expected of, and who starts it, is its plan (FIN-1): a task
 that has finished is asked for nothing, and one whose senders have all finished
 is told by the coordinator.  A task that finishes while a checkpoint is pending
-counts as finished in it (FIN-8).
+counts as finished in it, once all that send to it do (FIN-8).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pending(msgspec.Struct, kw_only=True):
     ended: tuple[TaskId, ...] = ()
     """acknowledged after all their input"""
     finished: tuple[TaskId, ...] = ()
-    """had finished without acknowledging it"""
+    """had finished before it was acknowledged by all"""
     started: tuple[TaskId, ...] = ()
     """told to start it"""
     record: CompletedSnapshot | None = None
@@ -63,7 +63,9 @@ class Checkpoints:
         self.tasks = tuple(task for task, _, _ in graph.tasks())
         self.sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
         self.left: tuple[TaskId, ...] = ()
-        """the attempt's tasks that have finished"""
+        """the attempt's tasks that count as finished"""
+        self.gone: dict[TaskId, CheckpointId | None] = {}
+        """those that said that they have finished"""
         self._graph = graph
         self.next_id = CheckpointId(1)
         self.under_way = 0
@@ -110,23 +112,32 @@ class Checkpoints:
         return [Tell(task, order) for task in told]
 
     def _unfinished(self) -> tuple[TaskId, ...]:
-        return tuple(task for task in self.tasks if task not in self.left)
+        return self.parts.triggering.asked(self.tasks, self.left)
 
     def leave(self, task: TaskId, on: CheckpointId | None) -> list[Effect]:
         """A task has finished, all that it did resting on a checkpoint: what is pending behind that goes on
-        without it.  An older one (a savepoint) it took amid its records or not at all: its part is still missing."""
-        self.left = (*self.left, task)
+        without it.  An older one (a savepoint) it took amid its records or not at all: its part is still missing.
+
+        What a task before it said of its own end may be late or lost.  Until that is heard
+        it does not count as finished, or a snapshot would count it so and not the one before.
+        """
+        self.gone[task] = on
         effects: list[Effect] = []
-        for pending in list(self.pending.values()):
-            if on is None or pending.checkpoint > on:
-                effects.extend(self._go_on_without(pending, task))
+        for one in self.tasks:
+            if one in self.gone and one not in self.left and set(self._graph.senders(one)).issubset(self.left):
+                self.left = (*self.left, one)
+                rests_on = self.gone[one] or CheckpointId(0)
+                for pending in [pending for pending in self.pending.values() if pending.checkpoint > rests_on]:
+                    effects.extend(self._go_on_without(pending, one))
         return effects
 
     def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
-        if task not in pending.acknowledged:
+        """Also when it has acknowledged: those behind it may not have, and finish as it did."""
+        if self.parts.finishing.excuses(pending, task):
             pending.expected = tuple(one for one in pending.expected if one != task)
             pending.finished = (*pending.finished, task)
-            self.unsettled[self._handle(pending, task)] = None
+            self.unsettled[pending.acknowledged.pop(task, self._handle(pending, task))] = None
+            pending.states.pop(task, None)
         if not pending.started:
             return []  # its id is not durable yet: it will be started with this in mind
         return [*self._start(pending), *self._complete_what_is_ready(pending)]

@@ -187,7 +187,7 @@ class Coordinator(Attempts):
         oldest = self.checkpoints.retained[0].checkpoint if self.checkpoints.retained else None
         news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest)
         stay = [Tell(task, news) for task in self.tasks if task not in self._leaving and task not in finished]
-        again = [SetTimer("leave", self.config.retry_us)] if going and not waits else []
+        again = self._later("leave") if going and not waits else []
         return [*stay, *self._tell_leave(going), *again]
 
     def _tell_leave(self, tasks: Sequence[TaskId]) -> list[Effect]:
@@ -198,7 +198,10 @@ class Coordinator(Attempts):
         """Until each has said that it is gone it is told again: the news, or the answer, may be lost."""
         if not self._leaving or not self.is_running:
             return []
-        return [*self._tell_leave(tuple(self._leaving)), SetTimer("leave", self.config.retry_us)]
+        return [*self._tell_leave(tuple(self._leaving)), *self._later("leave")]
+
+    def _later(self, timer: str) -> list[Effect]:
+        return [SetTimer(timer, self.config.retry_us)] if self.parts.ending.tells_again() else []
 
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
@@ -272,12 +275,12 @@ class Coordinator(Attempts):
         """Until each task has finished it is told again: the last news must not be lost."""
         stage = expect(self.stage, Terminating)
         order = Terminate(attempt=self.attempt, checkpoint=stage.checkpoint)
-        return [*(Tell(task, order) for task in stage.waiting), SetTimer("terminate", self.config.retry_us)]
+        return [*(Tell(task, order) for task in stage.waiting), *self._later("terminate")]
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         stage, task = self.stage, message.task
         rests_on = self._leaving.pop(task, None)
-        if isinstance(stage, Working) and task not in self.checkpoints.left:
+        if isinstance(stage, Working) and task not in (*self.checkpoints.gone, *self.checkpoints.left):
             return [*self.checkpoints.leave(task, rests_on), *self._on_input_ended(task)]
         if not isinstance(stage, Terminating):
             return []

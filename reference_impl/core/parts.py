@@ -15,7 +15,7 @@ from .alignment import Alignment
 from .effects import Effect, Open
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
-from .messages import Ack, Complete, Record
+from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .state import Sealed
 from .transactions import Commit, Denied, Done, Fence, Outcome, Row
 
@@ -163,6 +163,14 @@ class Finishing(Part):
         """Whether a sink opens one more transaction: not once it is on its way out."""
         return not sink.terminating
 
+    def drops_open(self, sink: TransactionalSink) -> bool:
+        """Whether a sink that goes aborts the transaction that it still has open: nobody else would."""
+        return True
+
+    def gone(self, task: Task, message: Control) -> list[Effect]:
+        """What a task that has finished answers to whoever does not know it: that it has."""
+        return task.finish() if isinstance(message, Trigger | Terminate) else []
+
     def kept(self, graph: JobGraph, finished: Sequence[TaskId]) -> list[TaskId]:
         """Whose last state a later snapshot still holds: the finished tasks of operators that go on."""
         gone = graph.whole(finished)
@@ -171,6 +179,18 @@ class Finishing(Part):
     def leaves(self, ended: Sequence[TaskId], finished: Sequence[TaskId]) -> list[TaskId]:
         """Of the tasks that acknowledged a complete checkpoint after all their input: who may go."""
         return [task for task in ended if task not in finished]
+
+    def excuses(self, pending: Pending, task: TaskId) -> bool:
+        """Whether a checkpoint under way goes on without a task that finishes: an older one has it all (FIN-8)."""
+        return True
+
+
+class Ending(Part):
+    """How a job comes to its end (FIN-3, FIN-4)."""
+
+    def tells_again(self) -> bool:
+        """Whether who was told to finish is told again until it has: the last news must not be lost."""
+        return True
 
 
 class CheckpointIds(Part):
@@ -192,8 +212,12 @@ class Triggering(Part):
         """Only while every task runs and nothing is ending."""
         return coordinator.is_running and not coordinator.is_ending and coordinator.takes_checkpoints
 
+    def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
+        """Who takes part in it: the tasks that have not finished (FIN-1)."""
+        return tuple(task for task in tasks if task not in finished)
+
     def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        """Every task must acknowledge; the sinks alone are not enough (ABS-4)."""
+        """Every task that is asked must acknowledge; the sinks alone are not enough (ABS-4)."""
         return tuple(tasks)
 
     def times_out(self) -> bool:
@@ -286,6 +310,7 @@ class Parts:
         self.committing = Committing()
         self.sink_recovery = SinkRecovery()
         self.finishing = Finishing()
+        self.ending = Ending()
         self.checkpoint_ids = CheckpointIds()
         self.triggering = Triggering()
         self.completion = Completion()

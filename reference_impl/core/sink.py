@@ -295,7 +295,7 @@ class TransactionalSink(SinkTask):
         """Everything due is committed: drop the empty transaction that is open, then finish."""
         if not self.terminating or self._asked or self.finished:
             return []
-        if self.current is not None:
+        if self.current is not None and self.parts.finishing.drops_open(self):
             name, self.current = self.current, None
             spec = self.spec
             return [self.ask(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name))]

@@ -118,7 +118,7 @@ class Task:
     def _on_received(self, event: Received) -> list[Effect]:
         require(event.message.attempt == self.spec.attempt, "a message of another attempt reached a task")
         if self.finished:
-            return self.finish() if isinstance(event.message, Trigger | Terminate) else []
+            return self.parts.finishing.gone(self, event.message)
         effects: list[Effect] = self._messages[type(event.message)](event.message)
         return effects
 

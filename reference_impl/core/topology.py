@@ -97,6 +97,10 @@ class JobGraph:
         behind = {wire.receiver for wire in self._wires if wire.sender in tasks}
         return [task for task in tasks if task not in behind]
 
+    def senders(self, task: TaskId) -> list[TaskId]:
+        """The tasks that send to a task."""
+        return [wire.sender for wire in self._wires if wire.receiver == task]
+
     def whole(self, tasks: Sequence[TaskId]) -> list[str]:
         """The operators all of whose subtasks are among the tasks."""
         return [

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.attempts import Attempts
 from ..core.checkpoints import Checkpoints, Pending
 from ..core.events import CompletedSnapshot
 from ..core.ids import CheckpointId, Handle, TaskId
 from ..core.messages import Ack
 from ..core.parts import CheckpointIds, Cleanup, Completion, Failover, Triggering
+from ..core.stages import Restarting, Saving
 from .registry import Defect
 
 
@@ -99,6 +101,16 @@ class KeepsCounting(Failover):
         self.reached = True
 
 
+class BeginsAgain(Failover):
+    """E13: a failure that is heard of while the job restarts begins another restart."""
+
+    def restarts_again(self, coordinator: Attempts) -> bool:
+        if isinstance(coordinator.stage, Restarting | Saving):
+            self.reached = True
+            return True
+        return super().restarts_again(coordinator)
+
+
 class UnknownIsDiscarded(Completion):
     """E04: the periodic book does not know a savepoint, and has the state of its
     acknowledgements discarded."""
@@ -186,6 +198,13 @@ DEFECTS = (
         title="the count of pending checkpoints is not reset by a restart",
         invariant="progress",
         replacements=lambda: {"failover": KeepsCounting()},
+    ),
+    Defect(
+        id="E13",
+        upstream="FLINK-9788",
+        title="second failure while restarting",
+        invariant="progress",
+        replacements=lambda: {"failover": BeginsAgain()},
     ),
     Defect(
         id="E04",

@@ -172,6 +172,26 @@ class IdentityOfAttempt(Naming):
         return (*super().identity(row, by_key, attempt), attempt)
 
 
+class SharedNobody(SinkRecovery):
+    """I09: the identity of whoever has none yet is one object, and the first sink to resume a transaction
+    writes its own into it: every later sink begins as that one."""
+
+    def __init__(self) -> None:
+        self._nobody: TaskId | None = None
+        self._resumes = False
+
+    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
+        self._resumes = bool(restored)
+        return super().taken_over(restored)
+
+    def fence(self, writer: TaskId, attempt: AttemptId) -> Fence:
+        identity = self._nobody or writer
+        self.reached = self.reached or identity != writer
+        if self._resumes:
+            self._nobody = writer
+        return super().fence(identity, attempt)
+
+
 def _heard_too_late() -> dict[str, Part | Alignment]:
     recovery = NobodyListens()
     return {"sink_recovery": recovery, "committing": CommitsWhatItHeard(recovery)}
@@ -205,6 +225,13 @@ DEFECTS = (
         title="a superseded sealed transaction stays",
         invariant="no-leaks",
         replacements=lambda: {"sink_recovery": KeepsSealed()},
+    ),
+    Defect(
+        id="I09",
+        upstream="FLINK-23509",
+        title="shared sentinel object mutated on resume",
+        invariant="progress",
+        replacements=lambda: {"sink_recovery": SharedNobody()},
     ),
     Defect(
         id="I11",

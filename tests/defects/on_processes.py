@@ -26,6 +26,7 @@ DIFFERENCES = {
     "E09": "unexplained failure",
     "E10": "command never returned",
     "E11": "input not covered",
+    "E13": "job failed",
     "F01": "another snapshot restored",
     "F03": "repeated row",
     "F07": "unexplained failure",
@@ -51,8 +52,11 @@ DIFFERENCES = {
     "I35": "wrong row",
     "I37": "lost row",
     "I38": "unexplained failure",
+    "J05": "transaction left",
+    "J06": "snapshot missing",
     "J17": "commit before completion",
     "J23": "repeated row",
+    "J26": "job failed",
     "K10": "applied twice",
     "M14": "sent before, applied after",
 }
@@ -60,6 +64,9 @@ DIFFERENCES = {
 
 TOO_LONG = ("A16", "E11")
 """Nothing ends a run of these but its bound, after half a minute: measured for docs/defects.md, not run as tests."""
+
+NOT_YET = ("E07", "I09", "J07", "J08", "J10", "J18", "J25", "J29", "X03")
+"""Caught in virtual time, and without a scenario for processes so far."""
 
 IN_POSTGRESQL = ("I06", "I12", "I19", "I22", "I37")
 """Their rows are written to PostgreSQL, those of the others to files."""

@@ -22,7 +22,7 @@ from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.defects import DEFECTS
-from defects.on_processes import CORPUS, DIFFERENCES, IN_POSTGRESQL, TESTED
+from defects.on_processes import CORPUS, DIFFERENCES, IN_POSTGRESQL, NOT_YET, TESTED
 
 RUNS = 3
 
@@ -39,8 +39,9 @@ def processes(toxiproxy_server: Path) -> Iterator[ProcessesSubject]:
     subject.close()
 
 
-def test_there_is_a_scenario_for_every_planted_defect() -> None:
-    assert sorted(path.stem for path in CORPUS.glob("*.json")) == sorted(DEFECTS) == sorted(DIFFERENCES)
+def test_there_is_a_scenario_for_every_planted_defect_but_those_that_are_named() -> None:
+    assert sorted(path.stem for path in CORPUS.glob("*.json")) == sorted(DIFFERENCES)
+    assert sorted((*DIFFERENCES, *NOT_YET)) == sorted(DEFECTS)
 
 
 @pytest.mark.parametrize("defect", DIFFERENCES)

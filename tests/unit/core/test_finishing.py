@@ -220,6 +220,34 @@ def test_what_is_older_than_the_checkpoint_that_a_task_rests_on_does_not_go_on_w
     assert (snapshot.checkpoint, snapshot.finished) == (1, ())
 
 
+def test_a_task_counts_as_finished_once_all_that_send_to_it_do() -> None:
+    """What the one before it said of its own end may be lost: it is told again, and until then nothing is deduced."""
+    job = Conductor(graph=one_each()).up()
+    gone(job, 1, "op-0")
+    assert job.machine.checkpoints.left == ()
+    assert addressed(Trigger, job.trigger()) == ["source-0", "source-1"]
+    job.finished("source-0")
+    assert job.machine.checkpoints.left == ("source-0", "op-0")
+    (snapshot,) = stored(job.ack(2, "source-1", "op-1", "sink-0"))
+    assert snapshot.finished == ("source-0", "op-0")
+
+
+def test_who_acknowledged_and_then_finished_counts_as_finished_as_well() -> None:
+    """Or a task behind it that finishes without acknowledging would count as finished, and it would not."""
+    job = Conductor(graph=one_each()).up()
+    job.trigger()
+    job.ack(1, "source-0", "op-0", ended=True)
+    job.ack(1, "source-1", "op-1", "sink-0")
+    job.stored(1)
+    job.trigger()
+    job.ack(2, "source-0", ended=True)
+    job.finished("source-0", "op-0")
+    (snapshot,) = stored(job.ack(2, "source-1", "op-1", "sink-0"))
+    assert snapshot.finished == ("source-0", "op-0")
+    assert snapshot.handles[TaskId("source-0")] == handle(1, "source-0")
+    assert handle(2, "source-0") in discarded(job.stored(2))
+
+
 def test_the_last_acknowledgement_may_be_an_end() -> None:
     job = Conductor(graph=one_each()).up()
     job.trigger()

@@ -12,7 +12,7 @@ from cutproof.reference_impl.defects import DEFECTS, Defect
 
 PAGE = Path(__file__).parents[3] / "docs" / "defects.md"
 ROW = re.compile(r"^\| ([A-Z]\d\d) \| (?!\d+ of 10 )(.+?) \| (.+?) \| (.+) \|$", flags=re.MULTILINE)
-RATE = re.compile(r"^\| ([A-Z]\d\d) \| (\d+) of 10 \| ([^|]+) \| ([0-3]) of 3 \| ([^|]+) \|$", flags=re.MULTILINE)
+RATE = re.compile(r"^\| ([A-Z]\d\d) \| (\d+) of 10 \| ([^|]+) \| (?:([0-3]) of 3|not tried) \| ([^|]+) \|$", flags=re.MULTILINE)
 
 
 def planted_row(defect: Defect) -> str:
@@ -33,8 +33,8 @@ def on_processes(page: str) -> list[tuple[str, int, str]]:
 
 
 def as_shrunk(page: str) -> list[tuple[int, str]]:
-    """(runs of three that the shrunk file shows it in, what became of the others), in the page's order."""
-    return [(int(found[4]), found[5]) for found in RATE.finditer(page)]
+    """(runs of three that the shrunk file shows it in, what became of the others) where it was tried, in order."""
+    return [(int(found[4]), found[5]) for found in RATE.finditer(page) if found[4]]
 
 
 def renewed(page: str) -> str:

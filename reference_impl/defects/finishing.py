@@ -1,0 +1,210 @@
+"""Group J, E07 and X03: how tasks finish, how a job ends, and who is asked meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.alignment import Action, Alignment, PartitionEnded, Signal, State
+from ..core.checkpoints import Pending
+from ..core.coordinator import Coordinator
+from ..core.effects import Effect, Send
+from ..core.ids import TaskId
+from ..core.messages import Control, Trigger
+from ..core.parts import Ending, Finishing, Triggering
+from ..core.sink import TransactionalSink
+from ..core.task import Task
+from ..core.topology import JobGraph
+from .registry import Defect
+
+
+class BesideTheLast(Triggering):
+    """E07: a checkpoint is started while the job's last one is under way."""
+
+    def allowed(self, coordinator: Coordinator) -> bool:
+        self.reached = self.reached or (coordinator.is_running and coordinator.is_ending)
+        return coordinator.is_running
+
+
+class LeavesOneOpen(Finishing):
+    """J05: the last snapshot opened one more transaction, and nobody will ever close it."""
+
+    def drops_open(self, sink: TransactionalSink) -> bool:
+        self.reached = self.reached or sink.current is not None
+        return False
+
+
+class PartOfAnOperator(Finishing):
+    """J06: a snapshot holds the states of an operator's running subtasks, not of those that have finished."""
+
+    def kept(self, graph: JobGraph, finished: Sequence[TaskId]) -> list[TaskId]:
+        self.reached = self.reached or bool(super().kept(graph, finished))
+        return []
+
+
+class ToldOnce(Ending):
+    """J07: a task may go when it hears of the final checkpoint, which it is told once."""
+
+    def tells_again(self) -> bool:
+        self.reached = True
+        return False
+
+
+class NoTimeOut(Triggering):
+    """J08, J25: in an engine that waits for a checkpoint without a time-out."""
+
+    def times_out(self) -> bool:
+        return False
+
+
+class DeafToTheEnd(Alignment):
+    """J08: an alignment goes on waiting for the barrier of a channel that has ended."""
+
+    def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        after, actions = super().step(state, signal, inputs)
+        if not isinstance(signal, PartitionEnded) or not actions:
+            return after, actions
+        self.reached = True
+        return state, []
+
+
+class SilentWhenRestored(Finishing):
+    """J10: a task that had finished before the restored snapshot sends nothing to those behind it."""
+
+    def on_deploy(self, task: Task) -> list[Effect]:
+        self.reached = True
+        return [effect for effect in super().on_deploy(task) if not isinstance(effect, Send)]
+
+
+class SilentWhenGone(Finishing):
+    """J18: a task that has just finished takes whatever it is told, and does not say that it has finished."""
+
+    def gone(self, task: Task, message: Control) -> list[Effect]:
+        self.reached = self.reached or bool(super().gone(task, message))
+        return []
+
+
+class StillWaitedFor(Finishing):
+    """J25: what is pending goes on waiting for a task that has finished meanwhile."""
+
+    def excuses(self, pending: Pending, task: TaskId) -> bool:
+        self.reached = True
+        return False
+
+
+class AsksTheFinished(Triggering):
+    """J26: every task is asked, those that have finished too."""
+
+    def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
+        return tuple(tasks)
+
+
+class DeclinesWhenGone(Finishing):
+    """J26: and whoever has finished declines."""
+
+    def gone(self, task: Task, message: Control) -> list[Effect]:
+        if isinstance(message, Trigger):
+            self.reached = True
+            return [task.decline(message.checkpoint, "it has finished")]
+        return super().gone(task, message)
+
+
+class NotAfterASavepoint(Triggering):
+    """J29: the newest snapshot is a savepoint, which is taken for this run's end."""
+
+    def allowed(self, coordinator: Coordinator) -> bool:
+        newest = coordinator.checkpoints.newest()
+        if newest is not None and newest.savepoint:
+            self.reached = True
+            return False
+        return super().allowed(coordinator)
+
+
+class OnlyWhileAllRun(Triggering):
+    """X03: no checkpoint is started once a task is not running."""
+
+    def allowed(self, coordinator: Coordinator) -> bool:
+        if coordinator.checkpoints.left:
+            self.reached = True
+            return False
+        return super().allowed(coordinator)
+
+
+DEFECTS = (
+    Defect(
+        id="E07",
+        upstream="JET#868 (d52982f0e8)",
+        title="snapshot starts after the job completed",
+        invariant="progress",
+        replacements=lambda: {"triggering": BesideTheLast()},
+    ),
+    Defect(
+        id="J05",
+        upstream="FLINK-23473 / 24065",
+        title="new transaction opened after finish",
+        invariant="no-leaks",
+        replacements=lambda: {"finishing": LeavesOneOpen()},
+    ),
+    Defect(
+        id="J06",
+        upstream="FLINK-21080",
+        title="the states of finished subtasks are missing from a snapshot",
+        invariant="consistent-cut",
+        replacements=lambda: {"finishing": PartOfAnOperator()},
+    ),
+    Defect(
+        id="J07",
+        upstream="FLINK-21080 (comment)",
+        title="final-checkpoint notification lost by one of two tasks",
+        invariant="progress",
+        replacements=lambda: {"ending": ToldOnce()},
+    ),
+    Defect(
+        id="J08",
+        upstream="FLINK-21086",
+        title="alignment waits for a channel that has ended",
+        invariant="progress",
+        replacements=lambda: {"alignment": DeafToTheEnd(), "triggering": NoTimeOut()},
+    ),
+    Defect(
+        id="J10",
+        upstream="FLINK-23708 / FLINK-23698",
+        title="a task that had finished is silent after a restore",
+        invariant="progress",
+        replacements=lambda: {"finishing": SilentWhenRestored()},
+    ),
+    Defect(
+        id="J18",
+        upstream="FLINK-23741 / FLINK-21246 / FLINK-33186",
+        title="trigger accepted by a task that has just finished",
+        invariant="progress",
+        replacements=lambda: {"finishing": SilentWhenGone()},
+    ),
+    Defect(
+        id="J25",
+        upstream="JET#1101 (b5db1c10c5) / #508",
+        title="finishing task not removed from a postponed snapshot's count",
+        invariant="progress",
+        replacements=lambda: {"finishing": StillWaitedFor(), "triggering": NoTimeOut()},
+    ),
+    Defect(
+        id="J26",
+        upstream="JET#1397",
+        title="snapshot request to an already completed member",
+        invariant="progress",
+        replacements=lambda: {"triggering": AsksTheFinished(), "finishing": DeclinesWhenGone()},
+    ),
+    Defect(
+        id="J29",
+        upstream="SEATUNNEL#4985 / PR#5051",
+        title="after restoring from a savepoint no checkpoint is ever taken",
+        invariant="progress",
+        replacements=lambda: {"triggering": NotAfterASavepoint()},
+    ),
+    Defect(
+        id="X03",
+        upstream="FLINK-2491",
+        title="checkpointing stops once any task has finished",
+        invariant="progress",
+        replacements=lambda: {"triggering": OnlyWhileAllRun()},
+    ),
+)
