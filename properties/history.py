@@ -21,7 +21,7 @@ from typing import dataclass_transform
 
 import msgspec
 
-from .workload import Row
+from .workload import BEGINNING, Row
 
 FORMAT = "cutproof-history/1"
 
@@ -46,6 +46,8 @@ class Mark(Entry, kw_only=True):
     applies: int
     received: list[int]
     sent: list[int]
+    watermarks: int = 0
+    """how many advances of its watermark (`TaskRun.watermarks`) came before"""
     events: int = -1
     """reads and applies of all tasks of the run together by then; -1 where nobody counted them"""
 
@@ -83,6 +85,8 @@ class TaskRun(Entry, kw_only=True):
     """(input channel index, origin) of each record taken, in order; the origin as in
     `workload.origin_of`"""
     marks: list[Mark] = []
+    watermarks: list[tuple[int, int]] = []
+    """(records read or applied before it, event time) of each advance of its watermark, in order"""
     loaded: Loaded | None = None
     end_of_data: bool = False
     """a source of it was told, or an operator saw, that its input ended"""
@@ -137,7 +141,8 @@ class StoredState(msgspec.Struct, kw_only=True):
 
     `entries` are (side, key, a, b) by operator: count (0, key, n, 0), sum (0,
     key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0,
-    0), join (0 left or 1 right, key, value, tag).  `transactions` are (name,
+    0), join (0 left or 1 right, key, value, tag), a window that is open (its
+    start, key, count or sum, sum of tags).  `transactions` are (name,
     checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
     not listed here belong to the engine and are not judged.
     """
@@ -146,6 +151,16 @@ class StoredState(msgspec.Struct, kw_only=True):
     """split: next offset to read"""
     entries: list[tuple[int, int | None, int | None, int]] = []
     transactions: list[tuple[str, int]] = []
+    watermark: int = BEGINNING
+    """the task's event time; left out before there is any"""
+    times: list[int] = []
+    """the watermarks of its input channels, in their order"""
+    idle: list[int] = []
+    """those of its input channels, or of a source's splits, that are idle"""
+    maxima: dict[int, int] = {}
+    """split: the greatest event time read of it"""
+    timers: list[tuple[int, int | None, int]] = []
+    """(event time, key, start of the window) of each timer that is pending"""
 
 
 class Transaction(Entry, kw_only=True):

@@ -67,6 +67,13 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         mark = self.mark_at(epoch)
         return self.reads if epoch >= INFINITE else mark.reads if mark else 0
 
+    def advances_up_to(self, epoch: int) -> int:
+        """How many advances of its watermark have at most this epoch."""
+        mark = self.mark_at(epoch)
+        if epoch >= INFINITE and self.cut is None:
+            return len(self.run.watermarks)
+        return mark.watermarks if mark else 0
+
     def applies_up_to(self, epoch: int) -> int:
         """How many of its applies have at most this epoch."""
         mark = self.mark_at(epoch)

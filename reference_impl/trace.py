@@ -39,6 +39,9 @@ class TaskLog(Protocol):
 
     def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None: ...
 
+    def advanced(self, time: int) -> None:
+        """Its watermark has advanced."""
+
     def restored(self, checkpoint: CheckpointId, state: str) -> None: ...
 
     def input_ended(self) -> None: ...

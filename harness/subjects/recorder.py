@@ -30,9 +30,13 @@ class RunLog:
                 received=received,
                 sent=sent,
                 events=recorder.events(),
+                watermarks=len(run.watermarks),
             )
         )
         recorder.show("snapshot-taken", run, checkpoint)
+
+    def advanced(self, time: int) -> None:
+        self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
@@ -94,6 +98,7 @@ class Recorder:
             reads=[],
             applies=[],
             marks=[],
+            watermarks=[],
         )
         self.history.runs.append(run)
         self.show("task-deployed", run, None)

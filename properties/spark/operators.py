@@ -17,7 +17,21 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..workload import AnyOperator, Count, Dedup, Filter, FlatMap, Greater, Join, Map, Sum, Union
+from ..workload import (
+    AnyOperator,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Greater,
+    Join,
+    Map,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    Union,
+)
 
 
 class Stateless(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,5 +90,11 @@ def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | 
             return modulus, drop, None
         case FlatMap(fan=fan):
             return fan, None, None
+        case Tumbling(size=size):
+            return size, size, None
+        case Sliding(size=size, slide=slide):
+            return size, slide, None
+        case Session(gap=gap):
+            return gap, None, None
         case Count() | Sum() | Greater() | Dedup() | Union() | Join():
             return None, None, None

@@ -71,7 +71,7 @@ class Machines:
         config, parts = self._job.config, self._job.parts
         if spec.role == "source":
             logs = [self._logs[split] for split in self._job.graph.splits_of(spec, subtask)]
-            return SourceTask(described, config, parts, logs, spec.bounded)
+            return SourceTask(described, config, parts, logs, spec.bounded, spec.event_time)
         if spec.role == "operator" and spec.build is not None:
             return OperatorTask(described, config, parts, spec.build())
         if config.sink == "transactional":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.effects import (
+    Advanced,
     Block,
     Effect,
     Fail,
@@ -33,7 +34,7 @@ from ..core.effects import (
     Unblock,
 )
 from ..core.events import Arrived, Event, Mailed, Poll
-from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition, Record, kind_of
+from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record, kind_of
 from ..core.source import SourceTask, place_of
 from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
@@ -100,6 +101,7 @@ class TaskRunner:
             Report: self._report,
             Fail: self._fail,
             Taken: self._taken,
+            Advanced: lambda effect: log.advanced(effect.time),
             Persist: self._persist,
             Ship: self._ship,
             Load: lambda effect: world.stores.load(self, effect.handle),
@@ -290,7 +292,7 @@ class TaskRunner:
         if isinstance(element, EndOfPartition):
             before = self.world.point("end-of-partition-sent", self.name, "before", self)
             return before and self.world.point("end-of-partition-sent", self.name, "after", self)
-        return isinstance(element, CancelBarrier)
+        return True
 
     def drain(self) -> None:
         """Some output has room again: send on what waits, in order."""

@@ -66,6 +66,13 @@ class Marked(Entry):
     sent: tuple[int, ...]
 
 
+class TimeAdvanced(Entry):
+    """Its watermark has advanced."""
+
+    run: int
+    time: int
+
+
 class StateRestored(Entry):
     run: int
     checkpoint: CheckpointId
@@ -294,6 +301,7 @@ AnyEntry = (
     | RecordApplied
     | ApplyUndone
     | Marked
+    | TimeAdvanced
     | StateRestored
     | InputEnded
     | RunEnded
