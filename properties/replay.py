@@ -40,6 +40,7 @@ from .workload import (
     offset_of,
     origin_of,
     split_of,
+    window_of,
 )
 
 _COPIES = (1 << COPY_BITS) - 1
@@ -261,7 +262,8 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
     of a flat map after another) went to which receiver.  Dealt out to the sink
     that does not matter on the line of an exactly-once run, for they are all
     applied there; with `every_attempt`, where some may not have been applied any
-    more, or on one side of a cut only, it does.
+    more, or on one side of a cut only, it does; so it does behind a window, whose
+    rows of one origin come at different times.
     """
     several = {source.name: 0 for source in workload.inputs}
     for node in workload.nodes:
@@ -272,4 +274,5 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
-    return not (every_attempt and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))
+    apart = every_attempt or window_of(workload) is not None
+    return not (apart and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))

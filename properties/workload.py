@@ -36,8 +36,8 @@ def origin_of(split: int, offset: int, copy: int = 0) -> int:
 
 
 PANE = 1 << 60
-"""The mark of the origin of a window's row: for the rest that of the greatest record of its pane, its copy
-left out.  So rows of one origin are of one key, which is what a replay asks for."""
+"""The mark of a window's row: its origin is else that of its pane's greatest record, the copy left out.  So
+rows of one origin are of one key, which a replay asks for."""
 
 BEGINNING = -(1 << 62)
 END_OF_TIME = 1 << 62
@@ -140,8 +140,8 @@ class Window(Operator, kw_only=True):
     is the number of records, or with `of` "sum" the sum of their values, NULL
     where all are.  A window from `start` to before `end` is finished when the
     watermark reaches end - 1.  Until it is `lateness` further, each record that
-    still comes for it emits the row again, as it then is; one that comes later
-    is dropped.
+    still comes for it emits the row again, as it then is (of several windows the
+    first first); one that comes later is dropped.
     """
 
     of: str = "count"

@@ -1,8 +1,9 @@
 """Event times of records, and windows over them.
 
-What is drawn here has one right answer: within a split no record is further
+What is drawn has one right answer, mostly: within a split no record is further
 behind the greatest before it than the watermark's delay, and nothing idles, so
-that no record is ever late (class M of the judge).
+that no record is ever late (class M of the judge).  `loosened` has it otherwise
+(class W): there the run itself decides what is late.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from random import Random
 
 import msgspec
 
-from ...properties.workload import Input, Session, Sliding, Tumbling
+from ...properties.workload import Input, Session, Sliding, Tumbling, Workload
 from .choices import Choices
 
 PACE = 10
@@ -43,6 +44,20 @@ def draw_times(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]
     start = choices.pick((0, -7 * PACE, 1_000_000))
     source = Random(choices.between(0, (1 << 16) - 1))
     return tuple(_timed(each, start, choices.pick((0, PACE, 4 * PACE)), source) for each in inputs)
+
+
+def loosened(choices: Choices, workload: Workload, read_us: int) -> Workload:
+    """The same with watermarks that are ahead of some records, or with splits that are idle at times."""
+    late, idle = choices.pick(((True, False), (False, True), (True, True)))
+    inputs = tuple(
+        msgspec.structs.replace(
+            source,
+            delay=source.delay // 8 if late else source.delay,
+            idle_after_us=read_us * choices.pick((2, 5, 20)) if idle else 0,
+        )
+        for source in workload.inputs
+    )
+    return msgspec.structs.replace(workload, inputs=inputs)
 
 
 def _timed(source: Input, start: int, delay: int, draw: Random) -> Input:

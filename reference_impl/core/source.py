@@ -151,9 +151,10 @@ class SourceTask(Task):
         effects = super().opened()
         if self._event_time is None:
             return effects
-        # A subtask that no split of an unbounded input falls to would be waited for without end.
-        nothing = self.broadcast(Idle()) if not self._logs and not self._bounded else []
-        return [*effects, *nothing, *(self._watch() if self._logs else [])]
+        if self._logs and self._unread():
+            return [*effects, *self._watch()]
+        # Nothing is to be read, of a bounded input for good; of an unbounded one it would be waited for without end.
+        return [*effects, *self._advance()]
 
     # -- restoring -----------------------------------------------------------------
 

@@ -44,7 +44,7 @@ class Window(Operator):
 
     @abstractmethod
     def spans(self, time: int) -> Iterable[tuple[int, int]]:
-        """(start, end) of the windows that an event time belongs to."""
+        """(start, end) of the windows that an event time belongs to, the first first."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         rows: list[Record] = []
@@ -148,7 +148,7 @@ class Sliding(Window):
 
     def spans(self, time: int) -> Iterable[tuple[int, int]]:
         last = time - time % self._slide
-        return [(start, start + self._size) for start in range(last, time - self._size, -self._slide)]
+        return [(start, start + self._size) for start in range(last, time - self._size, -self._slide)][::-1]
 
 
 class Session(Window):
