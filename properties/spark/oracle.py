@@ -74,9 +74,10 @@ class Oracle:
         for depth in range(1, batch.rounds + 1):
             turn, rest = batch.split(rows, depth)
             windowed, turn = batch.windowed(turn)
-            made = self._query(spark, plan.round(), ROWS, turn)
-            if windowed.num_rows:
-                made = pa.concat_tables([made, *self._windowed(spark, plan, windowed)], promote_options="default")
+            tables = self._windowed(spark, plan, windowed)
+            if turn.num_rows or not tables:
+                tables.append(self._query(spark, plan.round(), ROWS, turn))
+            made = pa.concat_tables(tables, promote_options="default")
             is_state = pc.equal(made["what"], 1)
             states.append(made.filter(is_state))
             rows = pa.concat_tables([rest, made.filter(pc.invert(is_state))], promote_options="default")
