@@ -66,6 +66,20 @@ def closing(subject: Subject) -> Iterator[Subject]:
 
 
 @runtime_checkable
+class Needing(Protocol):
+    """A subject that needs more than itself: servers, say."""
+
+    def check(self) -> None:
+        """Raise a CutproofError for what is missing; quick, and starts nothing that stays."""
+
+
+def check(subject: Subject) -> None:
+    """Raise a CutproofError, in one line, when something that a subject needs is missing."""
+    if isinstance(subject, Needing):
+        subject.check()
+
+
+@runtime_checkable
 class Saving(Protocol):
     """A subject that saves what a run has left, in a place that stays, before it gives the history back: a run that
     cannot be had again must not be lost by whoever judges it."""

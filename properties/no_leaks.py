@@ -6,7 +6,9 @@ files that a retained snapshot, or one under way, reaches.
 
 What a correct engine may leave: the sealed transactions of completed snapshots
 when the job failed or was cancelled (a resumed job commits them), and what an
-attempt had open when it died and no later one came up to clean behind it.
+attempt had open when it died and no later one came up to clean behind it.  So too
+a file that a given-up attempt wrote when nobody was left to hear of it: after the
+job had ended, or after the coordinator that waited for it had died.
 Savepoints are the user's and stay.  Exercised by everything that became garbage
 on the way.
 """
@@ -19,10 +21,13 @@ from functools import cached_property
 from .case import Case
 from .history import (
     AttemptRunning,
+    AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
+    CoordinatorDown,
     FaultFired,
     SnapshotDeleted,
+    Stored,
     TaskFailed,
     Transaction,
 )
@@ -130,7 +135,7 @@ class _Leftovers:
             if handle in reached:
                 continue
             entry = stored.get(handle)
-            if entry is not None and self._under_way(entry.checkpoint, entry.attempt):
+            if entry is not None and (self._under_way(entry.checkpoint, entry.attempt) or self._unheard(entry)):
                 continue
             told = [
                 entry_in_words(noted)
@@ -160,6 +165,26 @@ class _Leftovers:
             if isinstance(entry, (CheckpointTriggered, CheckpointAborted)) and entry.checkpoint == checkpoint:
                 latest = entry
         return isinstance(latest, CheckpointTriggered)
+
+    def _unheard(self, entry: Stored) -> bool:
+        """Whether nobody was left, when a zombie wrote it, who had ever heard of its checkpoint."""
+        ended = self.case.ended
+        if ended is not None and entry.order > ended.order:
+            return True
+        if entry.attempt == self.case.lines.last_attempt:
+            return False
+        journal = self.case.history.journal
+        begun = [
+            noted.order
+            for noted in journal
+            if isinstance(noted, CheckpointTriggered) and noted.checkpoint == entry.checkpoint
+        ]
+        deaths = [noted.order for noted in journal if isinstance(noted, CoordinatorDown)]
+        given_up = [
+            noted.order for noted in journal if isinstance(noted, AttemptStarted) and noted.attempt > entry.attempt
+        ]
+        last_words = min((death for death in deaths if begun and death > max(begun)), default=None)
+        return last_words is not None and bool(given_up) and max(last_words, min(given_up)) < entry.order
 
     def _transaction(self, name: str, left: Transaction | None, how: str) -> Violated:
         whose = f" of attempt {left.attempt} of {left.task}" if left is not None else ", which nobody began,"

@@ -153,11 +153,22 @@ def _restless(case: Case) -> Verdict:
     healed = _healed(case)
     if healed is None:
         return Unknown(reason="not observable", detail="a fault lasted until the run was cut off")
-    if any(isinstance(entry, TaskFailed) and entry.order > healed for entry in case.history.journal):
+    if _came_again(case, healed):
         return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
     if not all(source.bounded for source in case.workload.inputs):
         return case.commands.outstanding() or _input_outstanding(case) or _achieved(case)
     return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
+
+
+def _came_again(case: Case, healed: int) -> bool:
+    """Whether an attempt that began after the last healing failed: a death that the last fault itself
+    brought about, healed as soon as it had struck, is none of these."""
+    begun = [entry for entry in case.history.journal if isinstance(entry, AttemptStarted) and entry.order < healed]
+    newest = max((entry.attempt for entry in begun), default=0)
+    return any(
+        isinstance(entry, TaskFailed) and entry.order > healed and entry.attempt > newest
+        for entry in case.history.journal
+    )
 
 
 def _transaction_outstanding(case: Case) -> Violated | None:

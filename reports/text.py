@@ -74,7 +74,7 @@ def _counterexample(one: Counterexample) -> Iterator[str]:
 def _outcome(summary: Summary, report: str) -> Iterator[str]:
     for failure in summary.failures:
         yield from _wrapped(f"failure: {failure}")
-    for shortfall in summary.shortfalls:
+    for shortfall in summary.shortfalls if not summary.failures else ():  # then that is why
         yield from _wrapped(f"shortfall: {shortfall}")
     yield from _wrapped(lead(summary))
     yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."

@@ -21,7 +21,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -143,8 +143,8 @@ class Toxiproxy:
         self._package.api.APIConsumer.port = port
         self._server = self._package.Toxiproxy()
 
-    def wait_until_up(self, within_s: float) -> None:
-        """Return once the server answers; ToxiproxyFailed when it does not, or when another one does."""
+    def wait_until_up(self, within_s: float, has_ended: Callable[[], bool] = lambda: False) -> None:
+        """Return once the server answers; ToxiproxyFailed when it does not, has ended, or when another one does."""
         deadline = time.monotonic() + within_s
         while True:
             try:
@@ -152,8 +152,8 @@ class Toxiproxy:
                     self.version()
                 break
             except ToxiproxyFailed as error:
-                if time.monotonic() + _PAUSE_S >= deadline:
-                    raise ToxiproxyFailed(f"no Toxiproxy came up within {within_s:g} s: {error}") from error
+                if time.monotonic() + _PAUSE_S >= deadline or has_ended():
+                    raise ToxiproxyFailed(f"no Toxiproxy came up within {within_s:g} s") from error
             time.sleep(_PAUSE_S)
         if self._mark and self._mark not in self._theirs():
             raise ToxiproxyFailed(f"port {self.port} belongs to another Toxiproxy server; choose another port")

@@ -31,7 +31,7 @@ examples:
   cutproof defects run A01 E03
   cutproof defects run --all --json
   cutproof defects run A01 --subject processes --runs 10
-  cutproof defects run --all --subject processes --scenarios tests/corpus
+  cutproof defects run --all --subject processes --scenarios tests/corpus/processes
 
 exit codes of run: 0 all were caught, 3 some were not reached or not caught, 2 no such defect"""
 

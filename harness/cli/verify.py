@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode
-from ..subject import closing
+from ..subject import check, closing
 from ..subject_names import subject_called
 from .keep import keep_run
 from .options import add_subject, count, duration, progress_of, seed
@@ -102,6 +102,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     if options.workload == "list":
         return _list(output)
     with closing(subject_called(options.subject, options.defect)) as subject:
+        check(subject)
         return _run(subject, options, output)
 
 

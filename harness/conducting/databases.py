@@ -18,7 +18,7 @@ from ...reference_impl.processes.orders import Exited
 from ..exit_codes import HarnessFailed
 from ..services import postgres
 from . import ports
-from .handles import handle_of
+from .handles import handle_of, last_words
 
 UP_WITHIN_S = 20.0
 LOOK_AGAIN_S = 0.02
@@ -56,7 +56,7 @@ class DatabaseServer:
         if end is None:
             raise HarnessFailed(f"PostgreSQL's initdb has not ended within {postgres.INITDB_TIMEOUT_S:g} s")
         if end.code != 0:
-            raise HarnessFailed(f"PostgreSQL's initdb failed with {end.how}: {self._last_words(INITDB)}")
+            raise HarnessFailed(f"PostgreSQL's initdb failed with {end.how}: {last_words(self._launcher.log(INITDB))}")
 
     def _end_of(self, pid: int, within_s: float) -> Exited | None:
         """How a process ended; None when it has not in time."""
@@ -111,15 +111,14 @@ class DatabaseServer:
         deadline = time.monotonic() + within_s
         while not self.answers():
             if time.monotonic() > deadline:
-                raise HarnessFailed(f"PostgreSQL does not answer within {within_s:g} s: {self._last_words(NAME)}")
+                raise HarnessFailed(self._silence(within_s))
             time.sleep(LOOK_AGAIN_S)
             self._launcher.poll()
 
-    def _last_words(self, name: str) -> str:
-        with contextlib.suppress(OSError):
-            lines = self._launcher.log(name).read_text(errors="replace").split("\n")
-            return next((line.strip() for line in reversed(lines) if line.strip()), "it has said nothing")
-        return "it has said nothing"
+    def _silence(self, within_s: float) -> str:
+        if not self.is_ours:
+            return f"the PostgreSQL that {postgres.DSN_VARIABLE} names has not answered for {within_s:g} s"
+        return f"PostgreSQL does not answer within {within_s:g} s: {last_words(self._launcher.log(NAME))}"
 
     def kill(self) -> None:
         """SIGKILL all of it: the postmaster, and each of its processes, which would outlive it a moment."""

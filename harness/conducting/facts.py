@@ -83,9 +83,8 @@ class Facts:
     """some coordinator has spoken of a job"""
 
     def _look(self) -> None:
-        self._began = self._began or self._job is not None
-        phase = self.phase
-        if phase != self._phase:
-            self._phase = phase
-            if self._began:
-                self._entered(phase)
+        begins = not self._began and self._job is not None
+        self._began = self._began or begins
+        before, self._phase = self._phase, self.phase
+        if self._began and (begins or self._phase != before):
+            self._entered(self._phase)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from ...reference_impl.processes.cluster import Launcher, ProcessGone
 from ..exit_codes import HarnessFailed
 from ..services import toxiproxy as program
 from . import ports
+from .handles import last_words
 
 UP_WITHIN_S = 5.0
 TRIES = 4
@@ -50,14 +52,30 @@ class ProxyServer:
         for attempt in range(TRIES):
             self._start_one()
             try:
-                if self._server is not None:
-                    self._server.wait_until_up(UP_WITHIN_S)
-                    self._place_again()
+                self._up.wait_until_up(UP_WITHIN_S, self._has_ended)
+                self._place_again()
                 return
             except ToxiproxyFailed as error:
+                pid = self.pid
                 self.kill()
                 if attempt == TRIES - 1:
-                    raise HarnessFailed(f"Toxiproxy cannot be used: {error}") from error
+                    what = self._what_is_wrong(pid, error)
+                    raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {what}") from error
+
+    def _has_ended(self) -> bool:
+        """By itself.  The launcher is not asked: whoever leads the run wants to hear from it who has ended."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def _what_is_wrong(self, pid: int, error: ToxiproxyFailed) -> str:
+        """Of a server that did not come up and has been killed, if it had not ended."""
+        end = next((one for one in self._launcher.exits if one.pid == pid), None)
+        if end is None or end.how == signal.SIGKILL.name:
+            return str(error)
+        return f"it ended with {end.how}: {last_words(self._launcher.log(NAME))}"
 
     def _start_one(self) -> None:
         mark = secrets.token_hex(8)

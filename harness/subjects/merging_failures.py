@@ -94,12 +94,17 @@ class Faults:
         died = self.ending(process, at)
         return died if died is not None else self.taking_database(at, at)
 
-    def ending(self, process: str, at: int) -> int | None:
-        """The fault of which a process died about then."""
+    def death(self, process: str, at: int) -> e.Died | None:
+        """Of a process, about then."""
         for died in reversed(self._died):
             if died.process == process and at - 5 * LATER_US <= died.stamp <= at + LATER_US:
-                return died.fault
+                return died
         return None
+
+    def ending(self, process: str, at: int) -> int | None:
+        """The fault of which a process died about then."""
+        died = self.death(process, at)
+        return died.fault if died is not None else None
 
     def taking_database(self, began: int, at: int) -> int | None:
         """The fault that took the database away during a run that began then and failed now: its
@@ -192,7 +197,14 @@ class _Judge:
                 return
             fault = self._explained_by(entry)
         self._failed.add(key)
-        self.kept.append(one.with_entry(msgspec.structs.replace(entry, fault=fault)))
+        self.kept.append(one.with_entry(msgspec.structs.replace(entry, fault=fault, reason=self._reason(entry))))
+
+    def _reason(self, entry: e.TaskFailed) -> str:
+        """The coordinator sees first that a process is gone; the harness knows how it ended."""
+        if entry.reason == PROCESS_GONE:
+            died = self._faults.death(self._process_of.get(entry.task, ""), entry.stamp)
+            return died.reason if died is not None else entry.reason
+        return entry.reason
 
     def _follows(self, entry: e.TaskFailed) -> bool:
         """Whether it only is what another's failure did to its connection."""

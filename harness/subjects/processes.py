@@ -16,7 +16,7 @@ from ..conducting.opening import opened
 from ..conducting.services import Services
 from ..exit_codes import HarnessFailed, UsageError
 from ..scenario import Scenario
-from ..services import postgres
+from ..services import postgres, toxiproxy
 from ..subject import Capabilities
 from .simulated import OPERATORS
 
@@ -58,6 +58,11 @@ class ProcessesSubject:
             deviations=False,
             real_time=True,
         )
+
+    def check(self) -> None:
+        """Raise ServiceMissing or PostgresMissing for a server that some scenario would miss."""
+        toxiproxy.version(toxiproxy.binary())
+        postgres.describe()
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises SubjectFailed for one that cannot be run, CutproofError for what is missing."""

@@ -162,7 +162,8 @@ def test_at_most_once_is_refused_where_nothing_would_ever_commit(subject: Subjec
 def test_stop_and_resume_leave_no_seam(subject: Subject, drain: bool, status: str) -> None:
     commands = (StopWithSavepoint(trigger=AMID, drain=drain), Resume(trigger=AtTime(at_us=500)))
     asked = scenario("payments", commands=commands, kill=False)
-    result = conforms(subject, asked, "exactly-once", "no-data-loss", "consistent-cut")
+    shown = ("exactly-once", "consistent-cut") if drain else ("exactly-once", "no-data-loss", "consistent-cut")
+    result = conforms(subject, asked, *shown)  # with a drain, all may be committed before the job is resumed
     assert committed(result) == owed(asked.workload)
     assert statuses(result) == [status, "finished"]
 

@@ -8,6 +8,7 @@ How often each shows in ten runs stands in docs/defects.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +32,7 @@ def scenario_of(defect: str) -> Scenario:
 
 
 @pytest.fixture(scope="session")
-def processes() -> Iterator[ProcessesSubject]:
+def processes(toxiproxy_server: Path) -> Iterator[ProcessesSubject]:
     """One for all: a run takes the defect that is planted when it begins; its servers stay."""
     subject = ProcessesSubject()
     yield subject

@@ -69,10 +69,16 @@ class Conductor:
     """Feeds one coordinator.  Every method returns the effects of its event."""
 
     def __init__(
-        self, *, job: int = 1, config: Config | None = None, coordinator: dict[str, Any] | None = None, **settings: Any
+        self,
+        *,
+        job: int = 1,
+        graph: JobGraph = GRAPH,
+        config: Config | None = None,
+        coordinator: dict[str, Any] | None = None,
+        **settings: Any,
     ):
         self.config = config or Config(**settings)
-        self.machine = Coordinator(job, GRAPH, self.config, Parts(), **(coordinator or {}))
+        self.machine = Coordinator(job, graph, self.config, Parts(), **(coordinator or {}))
         self.unsaved: list[JobRecord] = []
 
     def feed(self, event: Event) -> list[Effect]:
@@ -117,15 +123,20 @@ class Conductor:
         return self.feed(Received(kind(**told)))
 
     def running(self, *tasks: str) -> list[Effect]:
-        return [effect for task in tasks or TASKS for effect in self.say(Running, task)]
+        return [effect for task in tasks or self.machine.tasks for effect in self.say(Running, task)]
 
     def ack(
-        self, checkpoint: int, *tasks: str, attempt: int | None = None, state: TaskState | None = None
+        self,
+        checkpoint: int,
+        *tasks: str,
+        attempt: int | None = None,
+        state: TaskState | None = None,
+        ended: bool = False,
     ) -> list[Effect]:
         attempt = attempt or self.machine.attempt
         return [
             effect
-            for task in tasks or TASKS
+            for task in tasks or self.machine.tasks
             for effect in self.say(
                 Ack,
                 task,
@@ -133,6 +144,7 @@ class Conductor:
                 checkpoint=CheckpointId(checkpoint),
                 handle=handle(checkpoint, task, attempt, self.machine.job),
                 state=state,
+                ended=ended,
             )
         ]
 
@@ -140,10 +152,10 @@ class Conductor:
         return self.say(Decline, task, attempt, checkpoint=CheckpointId(checkpoint), reason="no room")
 
     def ended(self, *tasks: str) -> list[Effect]:
-        return [effect for task in tasks or TASKS for effect in self.say(InputEnded, task)]
+        return [effect for task in tasks or self.machine.tasks for effect in self.say(InputEnded, task)]
 
     def finished(self, *tasks: str) -> list[Effect]:
-        return [effect for task in tasks or TASKS for effect in self.say(Finished, task)]
+        return [effect for task in tasks or self.machine.tasks for effect in self.say(Finished, task)]
 
     # -- whole passages ----------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from cutproof.reference_impl.core.messages import (
     Deploy,
     Element,
     EndOfData,
+    EndOfPartition,
     Finished,
     InputEnded,
     Record,
@@ -139,13 +140,14 @@ def handle(task: str, checkpoint: int) -> Handle:
     return Handle(f"job-1/chk-{checkpoint}/{task}-{ATTEMPT}")
 
 
-def ack(task: str, checkpoint: int) -> Report:
+def ack(task: str, checkpoint: int, *, ended: bool = False) -> Report:
     return Report(
         Ack(
             attempt=ATTEMPT,
             task=TaskId(task),
             checkpoint=CheckpointId(checkpoint),
             handle=handle(task, checkpoint),
+            ended=ended,
         )
     )
 
@@ -191,3 +193,4 @@ def only(kind: type[T], effects: list[Effect]) -> T:
 
 
 END = EndOfData()
+GONE = EndOfPartition()

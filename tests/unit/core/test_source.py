@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from machines import (
     END,
+    GONE,
     abort,
     ack,
     barrier,
@@ -82,6 +83,7 @@ def test_a_bounded_input_ends_once_and_says_so_until_it_is_answered() -> None:
     assert task.step(Poll()) == [Rest()]
     assert task.step(TimerFired("ended")) == [ended("source-0"), SetTimer("ended", 12_000)]
     assert task.step(TimerFired("another")) == []
+    assert told(task, terminate(4)) == [Send(0, GONE), *finished("source-0")]
     assert told(task, terminate(4)) == finished("source-0")
     assert task.step(TimerFired("ended")) == []
 

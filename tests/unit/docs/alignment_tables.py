@@ -16,12 +16,15 @@ from cutproof.reference_impl.core.alignment import (
     CancelCame,
     Counting,
     Flowing,
+    PartitionEnded,
+    TriggerCame,
 )
 
 PAGE = Path(__file__).parents[3] / "docs" / "protocol.md"
+STATES = (Flowing, Aligning, Counting)
 RELATIONS = ("new", "current", "aborted", "obsolete")
-SIGNALS = {BarrierCame: "barrier", CancelCame: "cancel barrier", AbortCame: "abort"}
-TABLES = re.compile(r"^\| \w+ \| new \|.*\n(?:\|.*\n)+", flags=re.MULTILINE)
+SIGNALS = {BarrierCame: "barrier", CancelCame: "cancel barrier", AbortCame: "abort", TriggerCame: "trigger"}
+TABLES = re.compile(r"^\| (?:\w+ \| new|What comes \| Flowing) \|.*\n(?:\|.*\n)+", flags=re.MULTILINE)
 
 
 def table_of(state: type) -> str:
@@ -34,8 +37,15 @@ def table_of(state: type) -> str:
     return "\n".join(lines) + "\n"
 
 
+def table_of_ends() -> str:
+    """What the end of a channel does in each state."""
+    cells = " | ".join(_move(state, PartitionEnded, "") for state in STATES)
+    heads = " | ".join(state.__name__ for state in STATES)
+    return f"| What comes | {heads} |\n|---|---|---|---|\n| end of a channel | {cells} |\n"
+
+
 def tables() -> list[str]:
-    return [table_of(state) for state in (Flowing, Aligning, Counting)]
+    return [*(table_of(state) for state in STATES), table_of_ends()]
 
 
 def renewed(page: str) -> str:

@@ -12,6 +12,7 @@ from cutproof.reference_impl.defects import DEFECTS, Defect
 
 PAGE = Path(__file__).parents[3] / "docs" / "defects.md"
 ROW = re.compile(r"^\| ([A-Z]\d\d) \| (.+?) \| (.+?) \| (.+) \|$", flags=re.MULTILINE)
+RATE = re.compile(r"^\| ([A-Z]\d\d) \| (\d+) of 10 \| ([^|]+) \|$", flags=re.MULTILINE)
 
 
 def planted_row(defect: Defect) -> str:
@@ -24,6 +25,11 @@ def planted_row(defect: Defect) -> str:
 def statuses(page: str) -> list[tuple[str, str]]:
     """(id, status) of every row, in the page's order."""
     return [(found[1], found[4]) for found in ROW.finditer(page)]
+
+
+def on_processes(page: str) -> list[tuple[str, int, str]]:
+    """(id, runs of ten that show it, kind of difference) of every defect, in the page's order."""
+    return [(found[1], int(found[2]), found[3]) for found in RATE.finditer(page)]
 
 
 def renewed(page: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from defect_rows import PAGE, planted_row, renewed, statuses
+from defect_rows import PAGE, on_processes, planted_row, renewed, statuses
 
 from cutproof.properties.verdict import INVARIANTS
 from cutproof.reference_impl.defects import DEFECTS
+from defects.on_processes import DIFFERENCES, IN_POSTGRESQL, TESTED, TOO_LONG
 
 TEXT = PAGE.read_text(encoding="utf-8")
 KINDS = ("*planted*: ", "*needs* ", "*not seen*: ", "*not expressible*: ")
@@ -53,3 +54,20 @@ def test_the_counts_in_the_text_are_right() -> None:
 def test_each_invariant_of_exactly_once_is_violated_by_some_defect() -> None:
     weaker = {"at-least-once", "at-most-once", "order"}
     assert {defect.invariant for defect in DEFECTS.values()} >= set(INVARIANTS) - weaker
+
+
+def test_every_planted_defect_has_its_rate_on_processes() -> None:
+    rows = on_processes(TEXT)
+    assert [defect for defect, _, _ in rows] == sorted(DEFECTS)
+    assert {defect: difference for defect, _, difference in rows} == DIFFERENCES
+
+
+def test_those_that_show_on_processes_almost_always_are_run_as_tests() -> None:
+    reliable = [defect for defect, rate, _ in on_processes(TEXT) if rate >= 9]
+    assert sorted((*TESTED, *TOO_LONG)) == reliable
+
+
+def test_the_page_names_those_that_are_not_run_and_those_in_a_database() -> None:
+    flat = " ".join(TEXT.split())
+    assert f"runs all but {' and '.join(TOO_LONG)}." in flat
+    assert f"Rows go to PostgreSQL with {', '.join(IN_POSTGRESQL[:-1])} and {IN_POSTGRESQL[-1]}" in flat

@@ -7,7 +7,7 @@ from histories import correct_runs, counting, recovered
 from toy import Toy
 
 from cutproof.properties.case import Case
-from cutproof.properties.history import FaultFired, History, SnapshotDeleted
+from cutproof.properties.history import AttemptStarted, CoordinatorDown, FaultFired, History, SnapshotDeleted
 from cutproof.properties.no_leaks import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
@@ -210,6 +210,36 @@ def test_files_of_a_checkpoint_that_a_dead_attempt_was_taking() -> None:
     history = toy.history()
     history.residue.files.append(handle)
     assert accused(toy, history).difference == "file left"
+
+
+def late_file(toy: Toy, *, coordinator_dies: bool) -> tuple[Toy, History]:
+    """A given-up attempt writes its snapshot only after another has taken over."""
+    number = toy.trigger()
+    toy.settle()
+    stored = next(iter(toy.pending[number].values()))
+    toy.kill("count-0")
+    if coordinator_dies:
+        toy.note(CoordinatorDown, fault=0)
+    toy.restart()
+    toy.finish()
+    history = toy.history()
+    history.residue.files.append(stored.handle)
+    return toy, history
+
+
+@pytest.mark.parametrize("coordinator_dies", [True, False])
+def test_a_file_that_nobody_was_left_to_hear_of(coordinator_dies: bool) -> None:
+    toy, history = late_file(recovered(), coordinator_dies=coordinator_dies)
+    file = next(entry for entry in history.stored if entry.handle == history.residue.files[-1])
+    amid = next(entry.order for entry in reversed(history.journal) if isinstance(entry, AttemptStarted))
+    assert accused(toy, history).difference == "file left", "it was there before"
+    file.order = amid + 1
+    if coordinator_dies:
+        assert isinstance(judged(toy, history), Holds)
+    else:
+        assert accused(toy, history).difference == "file left", "the coordinator heard of it"
+    file.order = history.journal[-1].order + 1
+    assert isinstance(judged(toy, history), Holds), "the job had ended"
 
 
 def test_what_died_before_a_job_was_cancelled_is_nobodys() -> None:

@@ -208,6 +208,22 @@ def test_a_hang_without_any_fault() -> None:
     assert difference(toy) == "no rest"
 
 
+def test_a_hang_after_a_fault_that_healed_as_it_struck() -> None:
+    toy = recovered()
+    fired = next(entry for entry in toy.seen.journal if isinstance(entry, FaultFired))
+    toy.seen.quiet, toy.seen.healed = False, fired.order
+    assert any(isinstance(entry, TaskFailed) and entry.order > fired.order for entry in toy.seen.journal)
+    assert difference(toy) == "no rest"
+
+
+def test_a_fault_that_strikes_every_attempt_leaves_nothing_to_demand() -> None:
+    toy = recovered()
+    fired = next(entry for entry in toy.seen.journal if isinstance(entry, FaultFired))
+    toy.seen.quiet, toy.seen.healed = False, fired.order
+    toy.note(TaskFailed, task="count-0", attempt=toy.attempt, reason="raised", fault=fired.fault)
+    assert reason(toy) == "assumption broken"
+
+
 def test_a_job_that_ended_is_at_rest_whatever_lingers() -> None:
     toy = finished()
     toy.seen.quiet = False

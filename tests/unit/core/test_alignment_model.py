@@ -1,0 +1,193 @@
+"""A model of alignment beside it: channels that deliver in order, a coordinator that aborts, senders that finish."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from cutproof.reference_impl.core.alignment import (
+    AbortCame,
+    Action,
+    Aligning,
+    Alignment,
+    BarrierCame,
+    Begin,
+    CancelCame,
+    GiveUp,
+    PartitionEnded,
+    SetAside,
+    Signal,
+    TakeAgain,
+    TriggerCame,
+)
+from cutproof.reference_impl.core.ids import CheckpointId
+
+
+class AlignmentModel(RuleBasedStateMachine):
+    """Channels that deliver barriers or cancel barriers in order, and a coordinator that aborts.
+
+    The model knows only what was delivered and when.  A checkpoint must begin
+    exactly when the barrier of the last channel comes in and nobody gave it up
+    before.
+    """
+
+    blocking = True
+
+    @initialize(inputs=st.integers(1, 4))
+    def start(self, inputs: int) -> None:
+        self.alignment = Alignment()
+        self.state = self.alignment.initial(self.blocking, CheckpointId(0))
+        self.inputs = inputs
+        self.latest = [0] * inputs
+        self.ended: set[int] = set()
+        self.barriers: dict[int, set[int]] = {}
+        self.aborted: set[int] = set()
+        self.aside: set[int] = set()
+        self.begun: list[int] = []
+        self.given_up: list[int] = []
+
+    def feed(self, signal: Signal) -> list[Action]:
+        self.state, actions = self.alignment.step(self.state, signal, self.inputs - len(self.ended))
+        for action in actions:
+            if isinstance(action, SetAside):
+                assert action.channel not in self.aside
+                self.aside.add(action.channel)
+            elif isinstance(action, TakeAgain):
+                assert set(action.channels) == self.aside
+                self.aside.clear()
+            elif isinstance(action, Begin):
+                assert self.is_everywhere(action.checkpoint), "a barrier is missing"
+                assert action.checkpoint not in self.aborted
+                assert action.checkpoint > max(self.begun, default=0)
+                self.begun.append(action.checkpoint)
+            else:
+                assert action.checkpoint not in self.given_up
+                if action.checkpoint in self.aborted:
+                    assert not action.declined, "the coordinator knows already"
+                self.given_up.append(action.checkpoint)
+        return actions
+
+    @rule(
+        channel=st.integers(0, 3), skips=st.sampled_from((0, 0, 0, 1)), is_barrier=st.sampled_from((True, True, False))
+    )
+    def deliver(self, channel: int, skips: int, is_barrier: bool) -> None:
+        channel %= self.inputs
+        if channel in self.aside | self.ended:
+            return
+        checkpoint = CheckpointId(self.latest[channel] + 1 + skips)
+        self.latest[channel] = checkpoint
+        if not is_barrier:
+            self.judge_cancel(checkpoint, checkpoint in self.given_up, self.feed(CancelCame(checkpoint, channel)))
+            return
+        arrived = self.barriers.setdefault(checkpoint, set())
+        arrived.add(channel)
+        is_given_up = checkpoint in self.given_up
+        complete = self.is_everywhere(checkpoint) and not self.is_over(checkpoint)
+        actions = self.feed(BarrierCame(checkpoint, channel))
+        assert (Begin(checkpoint) in actions) == complete
+        if not complete:
+            self.judge_barrier(checkpoint, is_given_up, actions)
+
+    def is_everywhere(self, checkpoint: int) -> bool:
+        """A channel that has ended delivers every barrier that it did not."""
+        return self.barriers.get(checkpoint, set()) | self.ended == set(range(self.inputs))
+
+    def is_over(self, checkpoint: int) -> bool:
+        """Begun or given up, or older than what was: set-aside channels keep the order of checkpoints."""
+        return checkpoint in self.aborted or checkpoint <= max([*self.begun, *self.given_up], default=0)
+
+    @rule(channel=st.integers(0, 3))
+    def end(self, channel: int) -> None:
+        channel %= self.inputs
+        if channel in self.aside | self.ended:
+            return
+        self.ended.add(channel)
+        before = len(self.begun)
+        due = [one for one in sorted(self.barriers) if self.is_everywhere(one) and not self.is_over(one)]
+        self.feed(PartitionEnded(channel))
+        assert self.begun[before:] == due
+
+    @rule(ahead=st.integers(0, 2))
+    def tell(self, ahead: int) -> None:
+        if len(self.ended) < self.inputs:
+            return
+        checkpoint = CheckpointId(max([*self.latest, *self.begun]) + 1 + ahead)
+        self.latest = [checkpoint] * self.inputs
+        over = checkpoint in self.given_up or checkpoint in self.aborted
+        assert (Begin(checkpoint) in self.feed(TriggerCame(checkpoint))) == (not over)
+
+    @rule(ahead=st.integers(-1, 2))
+    def abort(self, ahead: int) -> None:
+        checkpoint = CheckpointId(max(1, max(self.latest) + ahead))
+        if checkpoint not in self.begun:
+            self.aborted.add(checkpoint)
+        self.judge_abort(checkpoint, checkpoint in self.given_up, self.feed(AbortCame(checkpoint)))
+
+    def judge_barrier(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        """What a barrier that does not complete its checkpoint may set off."""
+
+    def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        """What a cancel barrier may set off."""
+        assert Begin(checkpoint) not in actions
+
+    def judge_abort(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        """What an abort may set off."""
+        assert Begin(checkpoint) not in actions
+
+    @precondition(lambda self: hasattr(self, "inputs"))
+    @invariant()
+    def the_channels_set_aside_are_those_that_arrived(self) -> None:
+        arrived = set(self.state.arrived) if isinstance(self.state, Aligning) else set()
+        assert self.aside == arrived
+        if isinstance(self.state, Aligning):
+            assert all(self.latest[channel] == self.state.checkpoint for channel in arrived)
+
+    @precondition(lambda self: hasattr(self, "inputs"))
+    @invariant()
+    def nothing_stays_aside_once_every_channel_is_past(self) -> None:
+        waited_for = set(range(self.inputs)) - self.ended - self.aside
+        assert not self.aside or waited_for
+        assert not self.aside or min(self.latest[channel] for channel in waited_for) < max(self.latest)
+
+    @precondition(lambda self: hasattr(self, "inputs"))
+    @invariant()
+    def a_checkpoint_is_begun_or_given_up_never_both(self) -> None:
+        assert not set(self.begun) & set(self.given_up)
+
+
+class CountingModel(AlignmentModel):
+    """At-least-once: no channel is ever set aside, and a checkpoint's fate touches no other one.
+
+    Whoever hears first that a checkpoint is given up says so once to those
+    downstream: at its first barrier or cancel barrier when it was aborted before,
+    and at the abort when some of its barriers have come in.
+    """
+
+    blocking = False
+
+    def is_over(self, checkpoint: int) -> bool:
+        gone = {*self.aborted, *self.given_up}
+        return checkpoint in gone or checkpoint <= max(self.begun, default=0)
+
+    def judge_barrier(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        told = checkpoint in self.aborted and not is_given_up
+        assert actions == ([GiveUp(checkpoint, declined=False)] if told else [])
+
+    def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        declined = checkpoint not in self.aborted
+        assert actions == ([] if is_given_up else [GiveUp(checkpoint, declined)])
+
+    def judge_abort(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
+        counted = checkpoint in self.barriers and checkpoint > max(self.begun, default=0)
+        assert actions == ([GiveUp(checkpoint, declined=False)] if counted and not is_given_up else [])
+
+    @precondition(lambda self: hasattr(self, "inputs"))
+    @invariant()
+    def no_channel_is_set_aside(self) -> None:
+        assert not self.aside
+
+
+TestAlignmentModel = AlignmentModel.TestCase
+TestCountingModel = CountingModel.TestCase
+TestAlignmentModel.settings = TestCountingModel.settings = settings(max_examples=60, stateful_step_count=24)

@@ -1,0 +1,354 @@
+"""Checkpoints after tasks have finished (FIN-1, FIN-2, FIN-3, FIN-8), task by task and in the coordinator's book."""
+
+from __future__ import annotations
+
+import pytest
+from conductor import Conductor, addressed, deployed, discarded, end, handle, stored, timers, told
+from machines import (
+    END,
+    GONE,
+    ack,
+    barrier,
+    deploy,
+    finished,
+    only,
+    operator,
+    row,
+    running,
+    sent,
+    source,
+    take,
+    terminate,
+    transactional,
+    trigger,
+    up,
+)
+from machines import told as tell
+
+from cutproof.reference_impl.core.effects import Block, EndJob, Open, Persist, Report, Rest, Send, Unblock
+from cutproof.reference_impl.core.events import CompletedSnapshot, Poll
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.messages import Complete, Finished, Terminate, Trigger
+from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.transactions import Begin
+
+SHORT, LONG, OP_0, OP_1, SINK = (TaskId(name) for name in ("short-0", "long-0", "op-0", "op-1", "sink-0"))
+TASKS = (SHORT, LONG, OP_0, OP_1, SINK)
+
+
+def graph(partitioning: str = "hash", sources: tuple[str, ...] = ("short", "long")) -> JobGraph:
+    """Two sources of one split each into two tasks, and a sink."""
+    return JobGraph(
+        (
+            *(OperatorSpec(name=name, parallelism=1, splits=(n,), role="source") for n, name in enumerate(sources)),
+            OperatorSpec(
+                name="op",
+                parallelism=2,
+                inputs=tuple(EdgeSpec(sender=name, partitioning=partitioning) for name in sources),
+            ),
+            OperatorSpec(name="sink", parallelism=1, inputs=(EdgeSpec(sender="op", partitioning="hash"),), role="sink"),
+        ),
+        16,
+    )
+
+
+def one_each() -> JobGraph:
+    """A source and a task of two subtasks each, joined one to one: subtask by subtask they finish apart."""
+    return JobGraph(
+        (
+            OperatorSpec(name="source", parallelism=2, splits=(0, 1), role="source"),
+            OperatorSpec(name="op", parallelism=2, inputs=(EdgeSpec(sender="source", partitioning="forward"),)),
+            OperatorSpec(name="sink", parallelism=1, inputs=(EdgeSpec(sender="op", partitioning="hash"),), role="sink"),
+        ),
+        16,
+    )
+
+
+def gone(job: Conductor, checkpoint: int, *tasks: str) -> None:
+    """These acknowledge a checkpoint after all their input, the others amid theirs; it completes, and they go."""
+    job.trigger()
+    job.ack(checkpoint, *tasks, ended=True)
+    job.ack(checkpoint, *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.checkpoints.left)))
+    job.stored(checkpoint)
+    job.finished(*tasks)
+
+
+# -- a task ------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_says_whether_all_input_had_ended() -> None:
+    task = up(source(1))
+    task.step(Poll())
+    amid = only(Persist, tell(task, trigger(1)))
+    task.step(Poll())
+    behind = only(Persist, tell(task, trigger(2)))
+    assert amid.then == (ack("source-0", 1),)
+    assert behind.then == (ack("source-0", 2, ended=True),)
+
+
+def test_the_end_of_data_and_the_end_of_the_partition_are_two_things() -> None:
+    task = up(operator())
+    assert sent(take(task, END)) == [(0, END)]
+    assert sent(take(task, barrier(3))) == [(0, barrier(3))]
+    assert tell(task, terminate(3)) == [Send(0, GONE), *finished("op-0")]
+
+
+def test_a_task_that_is_stopped_amid_its_input_ends_no_partition() -> None:
+    assert tell(up(operator()), terminate(3)) == finished("op-0")
+
+
+def test_a_channel_that_has_ended_delivers_every_barrier() -> None:
+    task = up(operator(inputs=2))
+    take(task, END, 0)
+    assert take(task, barrier(1), 1) == [Block(1)]
+    assert Unblock(1) not in take(task, barrier(1), 0)[:1]
+    assert sent(take(task, GONE, 0)) == []
+    assert sent(take(task, barrier(2), 1)) == [(0, barrier(2))], "nothing is waited for from it"
+
+
+def test_an_end_completes_the_alignment_that_waits_for_it() -> None:
+    task = up(operator(inputs=2))
+    take(task, END, 0)
+    assert take(task, barrier(1), 1) == [Block(1)]
+    effects = take(task, GONE, 0)
+    assert sent(effects) == [(0, barrier(1))]
+    assert effects[-1] == Unblock(1)
+
+
+def test_a_task_that_starts_a_checkpoint_first_takes_what_was_sent() -> None:
+    task = up(operator(inputs=2))
+    take(task, END, 0)
+    take(task, GONE, 0)
+    assert tell(task, trigger(4)) == []
+    assert sent(take(task, row(1, 1), 1)) == [(0, row(1, 1))]
+    take(task, END, 1)
+    assert sent(take(task, GONE, 1)) == [(0, barrier(4))]
+    assert sent(tell(task, trigger(5))) == [(0, barrier(5))]
+    assert tell(task, trigger(5)) == [], "told again"
+
+
+def test_who_has_finished_only_says_so() -> None:
+    task = up(operator())
+    take(task, END)
+    tell(task, terminate(1))
+    assert tell(task, trigger(2)) == finished("op-0")
+    assert tell(task, terminate(1)) == finished("op-0")
+    assert take(task, barrier(2)) == []
+    assert take(task, GONE) == []
+
+
+def test_a_task_that_had_finished_comes_up_finished() -> None:
+    assert tell(operator(), deploy(finished=True)) == [
+        Open(),
+        *running("op-0")[1:],
+        Send(0, END),
+        Send(0, GONE),
+        *finished("op-0"),
+    ]
+    again = tell(source(3), deploy(finished=True))
+    assert again[0] == Rest()
+    assert sent(again) == [(0, END), (0, GONE)]
+
+
+def test_a_sink_on_its_way_out_opens_no_transaction() -> None:
+    sink = up(transactional())
+    take(sink, END)
+    tell(sink, terminate(1))
+    effects = take(sink, barrier(2))
+    assert not [effect for effect in effects if isinstance(getattr(effect, "request", None), Begin)]
+
+
+# -- the coordinator ---------------------------------------------------------------------------------------------
+
+
+def test_who_acknowledged_after_all_its_input_may_go() -> None:
+    job = Conductor(graph=graph()).up()
+    job.trigger()
+    job.ack(1, SHORT, ended=True)
+    job.ack(1, LONG, OP_0, OP_1, SINK)
+    effects = job.stored(1)
+    assert told(Terminate, effects) == [(SHORT, Terminate(attempt=1, checkpoint=1))]
+    assert addressed(Complete, effects) == [LONG, OP_0, OP_1, SINK]
+    assert "leave" in timers(effects)
+    assert addressed(Terminate, job.timer("leave")) == [SHORT], "it is told until it answers"
+    job.finished(SHORT)
+    assert job.timer("leave") == []
+
+
+def test_a_checkpoint_after_that_goes_on_without_it() -> None:
+    job = Conductor(graph=graph()).up()
+    gone(job, 1, SHORT)
+    assert addressed(Trigger, job.trigger()) == [LONG]
+    (snapshot,) = stored(job.ack(2, LONG, OP_0, OP_1, SINK))
+    assert snapshot.finished == (SHORT,)
+    assert SHORT not in snapshot.handles, "of an operator that has finished as a whole nothing is needed"
+    assert addressed(Complete, job.stored(2)) == [LONG, OP_0, OP_1, SINK]
+
+
+def test_a_task_without_a_running_sender_is_told_as_a_source_would_be() -> None:
+    job = Conductor(graph=one_each()).up()
+    gone(job, 1, "source-0")
+    assert addressed(Trigger, job.trigger()) == ["source-1", "op-0"]
+
+
+def test_a_task_that_finishes_in_between_is_covered() -> None:
+    """It was to acknowledge the checkpoint, and went: those it sent to start the checkpoint in its stead."""
+    job = Conductor(graph=one_each()).up()
+    job.trigger()
+    job.ack(1, "source-0", ended=True)
+    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
+    job.stored(1)
+    assert addressed(Trigger, job.trigger()) == ["source-0", "source-1"]
+    assert addressed(Trigger, job.finished("source-0")) == ["op-0"]
+    (snapshot,) = stored(job.ack(2, "source-1", "op-0", "op-1", "sink-0"))
+    assert snapshot.finished == ("source-0",)
+    assert snapshot.handles[TaskId("source-0")] == handle(1, "source-0"), "the operator goes on: its state is kept"
+
+
+def test_the_last_acknowledgement_may_be_an_end() -> None:
+    job = Conductor(graph=one_each()).up()
+    job.trigger()
+    job.ack(1, "source-0", ended=True)
+    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
+    job.stored(1)
+    job.trigger()
+    job.ack(2, "source-1", "op-0", "op-1", "sink-0")
+    (snapshot,) = stored(job.finished("source-0"))
+    assert snapshot.checkpoint == 2
+
+
+def test_what_a_finished_task_still_acknowledges_is_discarded() -> None:
+    job = Conductor(graph=graph()).up()
+    job.trigger()
+    job.ack(1, SHORT, ended=True)
+    job.ack(1, LONG, OP_0, OP_1, SINK)
+    job.stored(1)
+    job.trigger()
+    job.finished(SHORT)
+    assert discarded(job.ack(2, SHORT, ended=True)) == [handle(2, SHORT)]
+    (snapshot,) = stored(job.ack(2, LONG, OP_0, OP_1, SINK))
+    assert snapshot.finished == (SHORT,)
+
+
+def test_a_finished_tasks_last_state_lives_as_long_as_a_snapshot_refers_to_it() -> None:
+    job = Conductor(graph=one_each()).up()
+    gone(job, 1, "source-0")
+    job.trigger()
+    job.ack(2, "source-1", "op-0", "op-1", "sink-0")
+    assert handle(1, "source-0") not in discarded(job.stored(2))
+    job.trigger()
+    job.ack(3, "source-1", ended=True)
+    job.ack(3, "op-0", "op-1", "sink-0")
+    assert handle(1, "source-0") not in discarded(job.stored(3))
+    job.finished("source-1")
+    job.trigger()
+    job.ack(4, "op-0", "op-1", "sink-0")
+    assert {handle(1, "source-0"), handle(3, "source-1")} <= set(discarded(job.stored(4)))
+
+
+def test_a_record_that_is_being_written_keeps_what_it_refers_to() -> None:
+    """Two under way: the older completes, and subsumes the snapshot whose state the younger's record names."""
+    job = Conductor(graph=one_each(), concurrent_checkpoints=2).up()
+    job.trigger()
+    job.ack(1, "source-0", ended=True)
+    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
+    job.stored(1)
+    job.trigger()
+    job.ack(2, "source-0", ended=True)
+    job.trigger()
+    job.finished("source-0")
+    job.ack(2, "source-1", "op-0", "op-1", "sink-0")
+    (younger,) = stored(job.ack(3, "source-1", "op-0", "op-1", "sink-0"))
+    assert younger.handles[TaskId("source-0")] == handle(1, "source-0")
+    assert handle(1, "source-0") not in discarded(job.stored(2))
+    assert handle(1, "source-0") not in discarded(job.stored(3))
+
+
+def test_a_failure_brings_finished_operators_up_finished() -> None:
+    job = Conductor(graph=graph()).up()
+    gone(job, 1, SHORT)
+    job.trigger()
+    job.ack(2, LONG, OP_0, OP_1, SINK)
+    job.stored(2)
+    job.lose(OP_0)
+    orders = deployed(job.again())
+    assert [task for task, order in orders.items() if order.finished] == [SHORT]
+    assert orders[OP_0].handle == handle(2, OP_0)
+    assert job.say(Finished, SHORT) == [], "what it says again is known"
+    job.running()
+    job.timer("checkpoint")
+    assert addressed(Trigger, job.saved()) == [LONG]
+
+
+def test_the_tasks_of_an_operator_that_goes_on_come_up_with_their_last_state() -> None:
+    job = Conductor(graph=one_each()).up()
+    gone(job, 1, "source-0")
+    job.trigger()
+    job.ack(2, "source-1", "op-0", "op-1", "sink-0")
+    job.stored(2)
+    job.lose("op-0")
+    orders = deployed(job.again())
+    assert not any(order.finished for order in orders.values())
+    assert orders["source-0"].handle == handle(1, "source-0")
+
+
+def test_a_stop_waits_for_those_who_are_still_there() -> None:
+    job = Conductor(graph=graph()).up()
+    gone(job, 1, SHORT)
+    job.command("stop-with-savepoint")
+    job.saved()
+    job.ack(2, LONG, OP_0, OP_1, SINK)
+    assert addressed(Terminate, job.stored(2)) == [LONG, OP_0, OP_1, SINK]
+    assert end(job.finished(LONG, OP_0, OP_1, SINK)) == ("stopped", 2, "")
+
+
+def test_when_all_have_gone_the_job_ends_by_a_record_alone() -> None:
+    """The news that their input had ended was lost: that they finished tells as much."""
+    job = Conductor(graph=graph()).up()
+    job.trigger()
+    job.ack(1, *TASKS, ended=True)
+    job.stored(1)
+    job.finished(*TASKS)
+    (snapshot,) = stored(job.saved())
+    assert (snapshot.ending, snapshot.handles, snapshot.finished) == ("finish", {}, TASKS)
+    assert end(job.stored(2)) == ("finished", 2, "")
+
+
+def test_nobody_goes_while_the_job_is_ending() -> None:
+    job = Conductor(graph=graph()).up()
+    job.trigger()
+    job.ended()
+    job.saved()
+    job.ack(1, *TASKS, ended=True)
+    effects = job.stored(1)
+    assert addressed(Terminate, effects) == []
+    assert not [effect for effect in effects if isinstance(effect, EndJob)]
+
+
+@pytest.mark.parametrize(
+    ("finished_before", "names"),
+    [
+        ((OP_0, OP_1, SINK), "op as finished, and short, long before it"),
+        ((SHORT, OP_0, OP_1, SINK), "op as finished, and long"),
+    ],
+)
+def test_a_new_operator_before_a_finished_one_is_refused_by_name(
+    finished_before: tuple[TaskId, ...], names: str
+) -> None:
+    snapshot = CompletedSnapshot(
+        checkpoint=CheckpointId(7),
+        job=1,
+        attempt=AttemptId(1),
+        savepoint=True,
+        ending="stop",
+        handles={SHORT: Handle("s"), LONG: Handle("l")},
+        finished=finished_before,
+    )
+    job = Conductor(job=2, graph=graph(), coordinator={"initial": (snapshot,)})
+    job.start()
+    assert job.unsaved[0].closing == "failed"
+    assert names in job.unsaved[0].reason
+
+
+def test_who_reports_is_known_by_its_report() -> None:
+    assert finished("op-0") == [Report(Finished(attempt=AttemptId(3), task=OP_0))]

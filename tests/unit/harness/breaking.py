@@ -1,0 +1,66 @@
+"""Jobs that break once, in whichever process is the first to come there; where that was noted, the scenario's name
+says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cutproof.harness.subjects import process_job
+from cutproof.reference_impl.core.operators import Operator
+from cutproof.reference_impl.core.parts import Copying, Parts
+from cutproof.reference_impl.core.topology import JobGraph
+from cutproof.reference_impl.driver.machines import Job
+
+IN_A_MACHINE = f"unit.harness.{Path(__file__).stem}:in_a_machine"
+IN_A_PROCESS = f"unit.harness.{Path(__file__).stem}:in_a_process"
+
+
+def in_a_machine(described: bytes) -> Job:
+    """A decision of an operator's machine raises, as it copies its state for a snapshot."""
+    job = process_job.make_job(described)
+    return msgspec.structs.replace(job, parts=Parts(copying=Breaking(_note(described))))
+
+
+def in_a_process(described: bytes) -> Job:
+    """What makes an operator raises, outside of every machine."""
+    job = process_job.make_job(described)
+    note = _note(described)
+    operators = [
+        msgspec.structs.replace(spec, build=_once(note, spec.build)) if spec.build is not None else spec
+        for spec in job.graph.operators
+    ]
+    return msgspec.structs.replace(job, graph=JobGraph(tuple(operators), job.graph.key_groups))
+
+
+class Breaking(Copying):
+    def __init__(self, note: Path) -> None:
+        self._note = note
+
+    def copy(self, heap: dict[Any, Any]) -> dict[Any, Any]:
+        break_once(self._note)
+        return super().copy(heap)
+
+
+def _once(note: Path, build: Callable[[], Operator]) -> Callable[[], Operator]:
+    def made() -> Operator:
+        break_once(note)
+        return build()
+
+    return made
+
+
+def _note(described: bytes) -> Path:
+    return Path(msgspec.json.decode(described, type=process_job.Described).scenario.name)
+
+
+def break_once(note: Path) -> None:
+    """Raise, unless somebody has."""
+    try:
+        note.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    raise RuntimeError("broken for a test")

@@ -1,0 +1,247 @@
+"""A run's scene without processes: members that only listen, proxies that only note, a clock that a test turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import msgspec
+import pytest
+
+from cutproof.faults.injectors.toxiproxy import Toxic, ToxiproxyFailed
+from cutproof.faults.plan import AnyFault
+from cutproof.faults.plan import kind_of as fault_kind
+from cutproof.harness.conducting import channel_faults, conductor, disturbing, rest, scene
+from cutproof.harness.conducting.facts import Facts
+from cutproof.harness.conducting.layout import COORDINATOR, Placement, Told, lives_together
+from cutproof.harness.conducting.opening import points_of
+from cutproof.harness.conducting.scene import Scene
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.subjects import process_job
+from cutproof.reference_impl.core.ids import AttemptId, TaskId
+from cutproof.reference_impl.driver.settings import Settings
+from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes import loop
+from cutproof.reference_impl.processes.entries import Entry
+from cutproof.reference_impl.processes.journal import read_journal
+from cutproof.reference_impl.processes.sinks import Place
+
+SCALE = 20
+F = TypeVar("F", bound=f.Frame)
+E = TypeVar("E", bound=Entry)
+
+
+class FakeMember:
+    """A process that notes what it is told."""
+
+    def __init__(self, name: str, incarnation: int = 0) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.is_ready = True
+        self.is_gone = False
+        self.stops = 0
+        self.attempts: dict[str, int] = {}
+        self.blame: int | None = None
+        self.told: list[f.Frame] = []
+
+    def send(self, frame: f.Frame) -> None:
+        self.told.append(frame)
+
+    def heard(self, kind: type[F]) -> list[F]:
+        return [frame for frame in self.told if isinstance(frame, kind)]
+
+
+class FakeCrew:
+    """Fulfils what is used of `Crew`; every kill and stop succeeds while its member lives."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.members = [FakeMember(name) for name in names]
+
+    def current(self, name: str) -> FakeMember | None:
+        newest = [member for member in self.members if member.name == name][-1:]
+        return next((member for member in newest if not member.is_gone), None)
+
+    def is_current(self, member: FakeMember) -> bool:
+        return [one for one in self.members if one.name == member.name][-1] is member
+
+    def living(self) -> list[FakeMember]:
+        return [member for member in self.members if not member.is_gone]
+
+    def of(self, names: Sequence[str]) -> list[FakeMember]:
+        return [member for member in self.living() if member.name in names]
+
+    def kill(self, members: Sequence[FakeMember]) -> list[FakeMember]:
+        killed = [member for member in members if not member.is_gone]
+        for member in killed:
+            member.is_gone = True
+        return killed
+
+    def stop(self, member: FakeMember) -> bool:
+        member.stops += not member.is_gone
+        return not member.is_gone
+
+    def go_on(self, member: FakeMember) -> None:
+        member.stops -= 1
+
+    def replace(self, name: str) -> FakeMember:
+        before = [member for member in self.members if member.name == name][-1]
+        self.members.append(FakeMember(name, before.incarnation + 1))
+        return self.members[-1]
+
+
+class FakeProxies:
+    """Notes what it is told; while `resists` is set it does nothing of it."""
+
+    def __init__(self) -> None:
+        self.is_up = True
+        self.resists = False
+        self.done: list[str] = []
+        self.toxics: dict[str, Toxic] = {}
+        self.before_recovery: Callable[[], None] = lambda: None
+
+    def _do(self, what: str) -> None:
+        if self.resists:
+            raise ToxiproxyFailed("it does not answer")
+        self.done.append(what)
+
+    def add(self, name: str, proxy: str, toxic: Toxic) -> None:
+        self._do(f"add {name} {proxy}")
+        self.toxics[name] = toxic
+
+    def remove(self, name: str) -> None:
+        self._do(f"remove {name}")
+        self.toxics.pop(name, None)
+
+    def close_connections(self, proxy: str) -> None:
+        self._do(f"close {proxy}")
+
+    def open_again(self, proxy: str) -> None:
+        self._do(f"open {proxy}")
+
+    def recover(self) -> None:
+        self.before_recovery()
+        self.done.append("recover")
+
+    def kill(self) -> None:
+        self.is_up = False
+        self.done.append("kill")
+
+    def start(self) -> None:
+        self.is_up = True
+        self.done.append("start")
+
+
+def laid_out(
+    folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files"
+) -> tuple[Placement, Told]:
+    """Who lives where in a run, and what they are told."""
+    (folder / "journal").mkdir()
+    described = process_job.describe(scenario, None, SCALE)
+    graph = process_job.make_job(described).graph
+    placement = Placement.of(graph, scenario.engine.nodes, together=lives_together(scenario))
+    told = Told(
+        folder=folder,
+        job=described,
+        settings=Settings(),
+        scale=SCALE,
+        epoch_us=0,
+        points=points_of(scenario),
+        detailed=False,
+        sink=Place(store=store, folder=folder / "sink"),
+        run="run",
+        ports=dict.fromkeys([COORDINATOR, *placement.processes], 1),
+        routes=dict.fromkeys(placement.channels, 2),
+        felt=frozenset(felt),
+    )
+    return placement, told
+
+
+class Stage:
+    """A scene that stands, its first job begun at time 0."""
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        folder: Path,
+        scenario: Scenario,
+        *,
+        felt: Sequence[str] = (),
+        store: str = "files",
+    ) -> None:
+        self._now = 1_000_000
+        for module in (loop, scene, channel_faults, disturbing, rest, conductor):
+            monkeypatch.setattr(module, "monotonic_us", lambda: self._now)
+        self.scenario = scenario
+        self.placement, self.told = laid_out(folder, scenario, felt=felt, store=store)
+        self.proxies = FakeProxies()
+        self.crew = FakeCrew([COORDINATOR, *self.placement.processes])
+        services: Any = SimpleNamespace(proxies=self.proxies)
+        self.scene = Scene(services, self.placement, self.told, [fault_kind(fault) for fault in scenario.faults])
+        self.scene.crew = cast(Any, self.crew)
+        self.phases: list[str] = []
+        self.scene.facts = Facts(self.phases.append)
+        self.scene.begun_us = self._now
+
+    # -- time ----------------------------------------------------------------------------
+
+    def pass_us(self, real_us: int) -> None:
+        """Time goes by, and what is due in it is done, each at its time."""
+        until = self._now + real_us
+        heap = self.scene.loop._heap
+        while heap and heap[0][0] <= until:
+            self._now = max(self._now, heap[0][0])
+            self.scene.loop._do_what_is_due()
+        self._now = until
+
+    def pass_virtual(self, us: int) -> None:
+        self.pass_us(us * SCALE)
+
+    @property
+    def now_us(self) -> int:
+        """Of the machine's clock."""
+        return self._now
+
+    # -- the job ---------------------------------------------------------------------------
+
+    def member(self, name: str) -> FakeMember:
+        found = self.crew.current(name)
+        assert found is not None, name
+        return found
+
+    @property
+    def coordinator(self) -> FakeMember:
+        return self.member(COORDINATOR)
+
+    def comes_up(self, attempt: int = 1) -> None:
+        """Every task runs in this attempt, and the coordinator says so."""
+        facts = self.scene.facts
+        facts.coordinator(True)
+        for task in self.placement.tasks:
+            facts.up(task, attempt)
+            (home,) = self.placement.homes_of([task])
+            self.member(home).attempts[task] = attempt
+        facts.job(job_facts(attempt=attempt))
+
+    # -- what was written down -------------------------------------------------------------
+
+    def entries(self, kind: type[E]) -> list[E]:
+        self.scene.journal.flush()
+        path = self.told.journal / "harness.0"
+        return [entry for entry in read_journal(path) if isinstance(entry, kind)]
+
+
+def job_facts(**changed: Any) -> f.JobFacts:
+    facts = f.JobFacts(0, 1, AttemptId(1), "working", False, False, 0)
+    return msgspec.structs.replace(facts, **changed)
+
+
+def task_facts(task: str, *, aligning: bool = False, sealed: int = 0) -> f.TaskFacts:
+    return f.TaskFacts(0, TaskId(task), aligning, sealed)
+
+
+def planned(scenario: Scenario, *faults: AnyFault, **engine: Any) -> Scenario:
+    """The scenario with these faults, and no commands and deviations."""
+    changed = msgspec.structs.replace(scenario.engine, **engine)
+    return msgspec.structs.replace(scenario, faults=faults, commands=(), deviations=(), engine=changed)

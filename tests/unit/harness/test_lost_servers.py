@@ -1,0 +1,79 @@
+"""A server of a run that is killed by nobody's plan is a failure of the environment, never a violation."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from scenarios import chain
+
+from cutproof.harness.conducting import opening
+from cutproof.harness.conducting.layout import DATABASE, FILES, store_of
+from cutproof.harness.conducting.services import Services
+from cutproof.harness.exit_codes import HarnessFailed
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.services import postgres
+from cutproof.harness.subjects.processes import ProcessesSubject
+from unit.processes.stores import RunningServer
+
+NAMES = ("a", "b", "c", "d", "e", "f")
+
+
+def writing_to(store: str) -> Scenario:
+    """A scenario whose sinks write there; it cuts a channel, so it needs Toxiproxy too."""
+    drawn = (msgspec.structs.replace(chain(), seed=name) for name in NAMES)
+    return next(scenario for scenario in drawn if store_of(scenario) == store)
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    """Those of the subject, which it would have made itself."""
+    monkeypatch.delenv(postgres.DSN_VARIABLE, raising=False)
+    made = Services()
+    yield made
+    made.close()
+
+
+def lost(services: Services, scenario: Scenario) -> str:
+    """What a run says whose servers are these."""
+    subject = ProcessesSubject()
+    subject._services = services
+    with pytest.raises(HarnessFailed) as raised:
+        subject.run(scenario)
+    assert services._launcher is None, "the next run starts others"
+    return str(raised.value)
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_a_toxiproxy_that_was_killed(services: Services) -> None:
+    os.kill(services.proxies.pid, signal.SIGKILL)
+    assert "Toxiproxy" in lost(services, writing_to(FILES))
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_a_database_that_was_killed(services: Services) -> None:
+    os.kill(services.database.pid, signal.SIGKILL)
+    assert "PostgreSQL" in lost(services, writing_to(DATABASE))
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_a_database_of_the_users_that_is_gone_at_the_end(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was seen of the run, it is not judged."""
+    server = RunningServer()
+    monkeypatch.setenv(postgres.DSN_VARIABLE, server.dsn)
+    monkeypatch.setattr(opening, "UP_WITHIN_S", 0.1)
+    true = opening.Opened.close
+
+    def stopped_first(run: opening.Opened) -> None:
+        server.stop()
+        true(run)
+
+    monkeypatch.setattr(opening.Opened, "close", stopped_first)
+    try:
+        told = lost(services, writing_to(DATABASE))
+    finally:
+        server.close()
+    assert told == "the PostgreSQL that CUTPROOF_POSTGRES names has not answered for 0.1 s"
