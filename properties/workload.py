@@ -39,8 +39,7 @@ PANE = 1 << 60
 """The mark of a window's row: its origin is else that of its pane's greatest record, the copy left out.  So
 rows of one origin are of one key, which a replay asks for."""
 
-BEGINNING = -(1 << 62)
-END_OF_TIME = 1 << 62
+BEGINNING, END_OF_TIME = -(1 << 62), 1 << 62
 """The watermark of whoever has heard of none, and of whose input has ended."""
 
 

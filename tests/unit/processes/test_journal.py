@@ -64,6 +64,7 @@ def everything(journal: Journal) -> None:
     log.applies.append((1, 512))
     log.applies.pop()
     log.marked(CHECKPOINT, [1], [2])
+    log.advanced(-5)
     log.restored(CHECKPOINT, "{}")
     log.input_ended()
     log.ended("finished")
