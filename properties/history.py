@@ -105,6 +105,8 @@ class Channel(Entry, kw_only=True):
     sent: list[int] = []
     barriers: list[tuple[int, int]] = []
     """(checkpoint, number of records before it)"""
+    watermarks: list[tuple[int | None, int]] = []
+    """(event time, number of records before it), with None the mark of being idle"""
 
 
 class Stored(Entry, kw_only=True):

@@ -58,6 +58,10 @@ class ChannelLog(Protocol):
     @property
     def barriers(self) -> Appendable[tuple[int, int]]: ...
 
+    @property
+    def watermarks(self) -> Appendable[tuple[int | None, int]]:
+        """(event time, records before it) of each; None: the channel is idle from there."""
+
 
 class Observer(Protocol):
     """What a world reports; `now` is read by the observer through `clock`."""

@@ -123,6 +123,7 @@ class Replay:
             e.ChannelOpened: self._open,
             e.RecordSent: lambda one: self._channel(one).sent.append(one.origin),
             e.BarrierSent: lambda one: self._channel(one).barriers.append((one.checkpoint, one.before)),
+            e.WatermarkSent: lambda one: self._channel(one).watermarks.append((one.time, one.before)),
             e.Transacting: _nothing,
             e.Transacted: self._transact,
             e.CheckpointCompleting: _nothing,

@@ -105,7 +105,7 @@ class Recorder:
         return RunLog(self, run)
 
     def channel_opened(self, name: str, attempt: AttemptId) -> h.Channel:
-        channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[])
+        channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[])
         self.history.channels.append(channel)
         return channel
 

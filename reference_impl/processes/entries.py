@@ -99,6 +99,14 @@ class RecordSent(Entry):
     origin: int
 
 
+class WatermarkSent(Entry):
+    channel: int
+    time: int | None
+    """None: the channel is idle from there"""
+    before: int
+    """records that stand before it"""
+
+
 class BarrierSent(Entry):
     channel: int
     checkpoint: int
@@ -308,6 +316,7 @@ AnyEntry = (
     | ChannelOpened
     | RecordSent
     | BarrierSent
+    | WatermarkSent
     | Noted
     | TaskFailed
     | CoordinatorChanged

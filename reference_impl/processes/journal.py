@@ -111,6 +111,9 @@ class ChannelJournal:
         self.barriers: Column[tuple[int, int]] = Column(
             lambda barrier: add(e.BarrierSent(tick(), channel, *barrier)), _never
         )
+        self.watermarks: Column[tuple[int | None, int]] = Column(
+            lambda watermark: add(e.WatermarkSent(tick(), channel, *watermark)), _never
+        )
 
 
 def _never() -> None:

@@ -71,6 +71,7 @@ def everything(journal: Journal) -> None:
     channel = journal.channel_opened("a-0>b-0", ATTEMPT)
     channel.sent.append(9)
     channel.barriers.append((3, 1))
+    channel.watermarks.append((-5, 1))
     journal.note("attempt-started", None, 2, 1, "first")
     journal.task_failed(TASK, ATTEMPT, "it was killed", 0)
     journal.coordinator(False, None)
