@@ -12,7 +12,7 @@ from .replay import is_determined
 from .verdict import Violated
 from .windows import Timer
 from .words import LIMIT
-from .workload import END_OF_TIME, Node, window_of
+from .workload import BEGINNING, END_OF_TIME, Node, window_of
 
 
 def stored_times(case: Case, checkpoint: int) -> Violated | None:
@@ -56,11 +56,14 @@ def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
     for task, state in _of_operator(case, checkpoint, window.name):
         if state.watermark != time:
             return _wrong(checkpoint, task, f"watermark {state.watermark}", f"{time}", "watermark differs")
+        heard = [one for channel, one in enumerate(state.times) if channel not in state.idle]
+        if time > BEGINNING and min(heard, default=None if not state.idle else time) != time:
+            return _wrong(checkpoint, task, f"the channels' watermarks {state.times}", f"{time}", "watermark differs")
     return None
 
 
 def _timers(case: Case, checkpoint: int, window: Node) -> Violated | None:
-    if case.follows_order and not is_determined(case.workload, case.topology):
+    if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
         return None
     held: Counter[Timer] = Counter()
     for _, state in _of_operator(case, checkpoint, window.name):

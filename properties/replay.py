@@ -255,8 +255,8 @@ class _Sender:
         return rows[-1] if rows else None
 
 
-def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool = False) -> bool:
-    """Whether a replay knows the applied rows.
+def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool = False, at_sink: bool = True) -> bool:
+    """Whether a replay knows the applied rows; without `at_sink`, those that the nodes applied.
 
     A rebalance leaves open which of the rows of one origin (those of a join, or
     of a flat map after another) went to which receiver.  Dealt out to the sink
@@ -274,5 +274,5 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
-    apart = every_attempt or window_of(workload) is not None
+    apart = every_attempt or (at_sink and window_of(workload) is not None)
     return not (apart and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))

@@ -3,8 +3,8 @@
 A source's watermark is the least of its splits that are not read to their end;
 its reads and the times of what it read say what that is.  An operator's is the
 least of its input channels; what was put into them, in order, bounds it from
-both sides at each record that it took.  Splits and channels that may be idle
-need not be waited for, so that of them only the upper bound holds.
+both sides at each record that it took.  Splits that may be idle, and channels
+once they were said to be, need not be waited for.
 
 The advances are each task's own program order, the channels' contents the
 network's log.
@@ -19,7 +19,7 @@ from .event_time import Clock
 from .history import StoredState, TaskRun
 from .verdict import Violated
 from .words import journal_until
-from .workload import BEGINNING, END_OF_TIME, SINK, Input, inputs_of
+from .workload import BEGINNING, END_OF_TIME, Input
 
 
 def mistimed(case: Case) -> Violated | None:
@@ -27,17 +27,13 @@ def mistimed(case: Case) -> Violated | None:
     if not case.workload.times():
         return None
     timed = {source.name: source for source in case.workload.inputs if source.times}
-    feeds = {node.name: node.name for node in case.workload.nodes} | {SINK: case.workload.output}
-    idling = {
-        name for name, of in feeds.items() if any(source.idle_after_us for source in inputs_of(case.workload, of))
-    }
     for segments in case.line.segments.values():
         for segment in segments:
             run = segment.run
             if run.operator in timed:
                 found = next(_of_source(case, run, timed[run.operator]), None)
             else:
-                found = next(_of_operator(case, run, may_idle=run.operator in idling), None)
+                found = next(_of_operator(case, run), None)
             if found is not None:
                 return found
     return None
@@ -71,7 +67,7 @@ def _of_source(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
             yield _belied(case, run, count, "read", last, least, most)
 
 
-def _of_operator(case: Case, run: TaskRun, *, may_idle: bool) -> Iterator[Violated]:
+def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
     """The watermark at each record that was taken, against what stood before it in every channel."""
     inputs = [_Heard(case, run, index) for index in range(len(run.inputs))]
     if not inputs:
@@ -81,15 +77,23 @@ def _of_operator(case: Case, run: TaskRun, *, may_idle: bool) -> Iterator[Violat
     taken = [0] * len(inputs)
     for count in range(len(run.applies) + 1):
         least = min(one.before(received) for one, received in zip(inputs, taken, strict=True))
-        most = [one.up_to(received) for one, received in zip(inputs, taken, strict=True)]
+        most = _most(inputs, taken)
         while advances and advances[0][0] == count:
             time = max(time, advances.pop(0)[1])
-            if time > (max(most) if may_idle else min(most)):
-                yield _belied(case, run, count, "taken", time, least, min(most))
+            if time > most:
+                yield _belied(case, run, count, "taken", time, least, most)
         if time < least and count < len(run.applies):
-            yield _belied(case, run, count, "taken", time, least, min(most))
+            yield _belied(case, run, count, "taken", time, least, most)
         if count < len(run.applies):
             taken[run.applies[count][0]] += 1
+
+
+def _most(inputs: list[_Heard], taken: list[int]) -> int:
+    """How far the watermark may have come: the least of the channels that were not said to be idle."""
+    channels = list(zip(inputs, taken, strict=True))
+    heard = [one.up_to(received) for one, received in channels]
+    awake = [one.up_to(received) for one, received in channels if not one.may_be_idle(received)]
+    return min(awake, default=max(heard))
 
 
 class _Heard:
@@ -101,10 +105,15 @@ class _Heard:
         times = _before(case, run).times
         self._start = times[index] if index < len(times) else BEGINNING
         self._known = log is not None
+        self._idle = [before for time, before in (log.watermarks if log else ()) if time is None]
+        self._idle += [0] if index in _before(case, run).idle else []
 
     def before(self, received: int) -> int:
         """What was heard before the last of so many records."""
         return max([self._start, *(time for time, before in self._marks if before < received)])
+
+    def may_be_idle(self, received: int) -> bool:
+        return any(before <= received for before in self._idle)
 
     def up_to(self, received: int) -> int:
         """What may have been heard before the next record."""

@@ -30,6 +30,7 @@ from ...properties.workload import (
     Window,
     Workload,
     is_ordered,
+    window_of,
 )
 from .choices import Choices
 from .event_times import draw_times, draw_window, known_windows
@@ -70,6 +71,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """the kinds that the subject knows; empty: all"""
     windows_percent: int = 25
     """how often a window stands among the operators, of those workloads that can have one"""
+    windows_in_order: bool = False
+    """the rows of windows are never dealt out: where records may be late, a judge would not know which went where"""
     unbounded_percent: int = 12
     parallelism: tuple[int, ...] = (1, 1, 2, 2, 3)
     varied_percent: int = 25
@@ -203,6 +206,10 @@ def _order_matters_after(workload: Workload, recipe: Recipe) -> dict[str, bool]:
             # a final count or dedup forgets the order in which its input came
             after = matters[node.name] and not recipe.idempotent
             matters[name] = after or is_ordered(node.operator)
+    window = window_of(workload)
+    if window is not None and recipe.windows_in_order:
+        behind = workload.nodes[workload.nodes.index(window) :]
+        matters |= {node.name: True for node in behind}
     return matters
 
 
