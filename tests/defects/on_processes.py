@@ -51,9 +51,15 @@ DIFFERENCES = {
     "I35": "wrong row",
     "I37": "lost row",
     "I38": "unexplained failure",
+    "J11": "window left",
     "J17": "commit before completion",
     "J23": "repeated row",
     "K10": "applied twice",
+    "L02": "watermark differs",
+    "L06": "timer differs",
+    "L07": "timer differs",
+    "L08": "wrong row",
+    "L10": "time differs",
     "M14": "sent before, applied after",
 }
 """How each shows, of its invariant."""

@@ -60,9 +60,15 @@ DIFFERENCES = {
     "I35": "wrong row",
     "I37": "lost row",
     "I38": "unexplained failure",
+    "J11": "window left",
     "J17": "commit before completion",
     "J23": "repeated row",
     "K10": "repeated row",
+    "L02": "watermark differs",
+    "L06": "timer differs",
+    "L07": "timer differs",
+    "L08": "unexpected row",
+    "L10": "time differs",
     "M14": "sent before, applied after",
 }
 """How each shows.  What has deleted or lost a snapshot shows as the failure of the task that misses it."""
