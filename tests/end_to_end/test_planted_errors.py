@@ -149,7 +149,9 @@ def test_every_meaning_has_its_turn() -> None:
 def test_without_an_error_both_agree(name: str) -> None:
     done = verified(name, PySpark())
     assert done.exit_code is ExitCode.HELD
-    assert (done.summary.oracle.workloads, done.summary.oracle.disagreements) == (SCENARIOS, 0)
+    # one of the scenarios is of a mode whose rows follow what was applied: of windows nothing is asked then
+    asked = SCENARIOS - isinstance(OPERATORS[name], Window)
+    assert (done.summary.oracle.workloads, done.summary.oracle.disagreements) == (asked, 0)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
