@@ -62,10 +62,10 @@ def shift_time(case: Case) -> Lie | None:
     """A source's snapshot knows of a later event time than it had read."""
     places = []
     held = {handle for number in case.line.checkpoints for handle in case.lines.completed[number].handles.values()}
-    for at, one in enumerate(case.history.stored):
+    for number, one in enumerate(case.history.stored):
         state = msgspec.json.decode(one.state, type=StoredState) if one.state and one.handle in held else None
         if state is not None and state.maxima:
-            places.append(at)
+            places.append(number)
     at = middle(places)
     if at is None:
         return None
