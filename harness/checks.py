@@ -23,6 +23,7 @@ GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response")
 
 TAG_BITS = 40
@@ -124,6 +125,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "sink": (engine.sink, SINKS),
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
+        "finishing": (engine.finishing, FINISHING),
     }
     for field, (value, allowed) in choices.items():
         if value not in allowed:
@@ -136,6 +138,12 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         )
     if engine.guarantee == "at-most-once" and engine.sink != "plain":
         yield "engine.guarantee at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink"
+    if engine.finishing == "one-by-one" and not engine.checkpoints_after_finish:
+        yield "engine.finishing one-by-one needs checkpoints after some input has ended: each task waits for one"
+    unchanged = [node.name for node in scenario.workload.nodes if node.operator == Map()]
+    for name in engine.two_phase:
+        if name not in unchanged:
+            yield f"engine.two_phase: {name} is no map that changes nothing"
     for field in Engine.__struct_fields__:
         value = getattr(engine, field)
         if not isinstance(value, int):

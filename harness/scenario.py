@@ -39,6 +39,8 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     restart_delay_us: int = 1_000
     channel_capacity: int = 16
     """messages a channel holds before its sender waits"""
+    trims_logs: bool = False
+    """sources let their logs discard what no snapshot can ask for any more"""
     nodes: int = 2
     read_interval_us: int = 200
     """a source reads one record this often"""
@@ -47,6 +49,12 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     control_latency_us: int = 200
     snapshot_write_us: int = 800
     transaction_us: int = 150
+    checkpoints_after_finish: bool = True
+    """checkpoints go on once some input has ended; without, there is the final one alone"""
+    finishing: str = "together"
+    """together, or one of the ways that the documents reject: one-by-one, commit-at-finish, discard-at-finish"""
+    two_phase: tuple[str, ...] = ()
+    """nodes (maps that change nothing) which commit what they pass on; in the simulator alone"""
 
 
 class Command(Value, kw_only=True, tag_field="command"):

@@ -34,7 +34,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Mark(Entry, kw_only=True):
     """Where in its program order a task took its snapshot of a checkpoint.
 
-    Counts of what came before: records read (a source), records applied in all
+    Counts of what came before: advances of its watermark, records read (a source), records applied in all
     and by input channel, records sent by output channel (both in the order of
     `TaskRun.inputs` and `TaskRun.outputs`).
     """
@@ -47,7 +47,6 @@ class Mark(Entry, kw_only=True):
     received: list[int]
     sent: list[int]
     watermarks: int = 0
-    """how many advances of its watermark (`TaskRun.watermarks`) came before"""
     events: int = -1
     """reads and applies of all tasks of the run together by then; -1 where nobody counted them"""
 
@@ -104,9 +103,8 @@ class Channel(Entry, kw_only=True):
     attempt: int
     sent: list[int] = []
     barriers: list[tuple[int, int]] = []
-    """(checkpoint, number of records before it)"""
     watermarks: list[tuple[int | None, int]] = []
-    """(event time, number of records before it), with None the mark of being idle"""
+    """(checkpoint, or event time, number of records before it); the mark of being idle has no time"""
 
 
 class Stored(Entry, kw_only=True):
@@ -156,9 +154,8 @@ class StoredState(msgspec.Struct, kw_only=True):
     watermark: int = BEGINNING
     """the task's event time; left out before there is any"""
     times: list[int] = []
-    """the watermarks of its input channels, in their order"""
     idle: list[int] = []
-    """those of its input channels, or of a source's splits, that are idle"""
+    """the watermarks of its input channels, in their order; the idle ones among them, or of a source's splits"""
     maxima: dict[int, int] = {}
     """split: the greatest event time read of it"""
     timers: list[tuple[int, int | None, int]] = []
@@ -376,6 +373,9 @@ class History(Entry, kw_only=True, omit_defaults=False):
     stored: list[Stored] = []
     completed: list[Completed] = []
     transactions: list[Transaction] = []
+    """the sink's"""
+    passing: list[Transaction] = []
+    """those of operators amid the job that commit what they pass on"""
     written: list[Written] = []
     committed: list[Row] = []
     """what an independent reader sees at the end: for a transactional or plain

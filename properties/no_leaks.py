@@ -63,7 +63,9 @@ class _Leftovers:
         self.case = case
         self.residue = case.history.residue
         self.status = case.ended.status if case.ended is not None else "alive"
-        self.by_name = {transaction.name: transaction for transaction in case.history.transactions}
+        self.by_name = {
+            transaction.name: transaction for transaction in (*case.history.transactions, *case.history.passing)
+        }
 
     @cached_property
     def running(self) -> list[int]:

@@ -178,7 +178,7 @@ def _transaction_outstanding(case: Case) -> Violated | None:
     for owed in case.pending_transactions:
         message = f"transaction {owed.name} belongs to a completed checkpoint and was never committed"
         return _about(case, "commit outstanding", message, owed)
-    for left in case.history.transactions:
+    for left in (*case.history.transactions, *case.history.passing):
         if left.status == "prepared" and _replaced(case, left):
             message = f"transaction {left.name} of attempt {left.attempt} is bound to no snapshot and was never aborted"
             return _about(case, "abort outstanding", message, left)

@@ -37,7 +37,7 @@ def check(case: Case) -> Verdict:
         detail = f"a {case.history.sink} sink in {case.history.guarantee} mode"
         return Unknown(reason="not promised", detail=detail)
     bounds = _Bounds(case)
-    for transaction in case.history.transactions:
+    for transaction in (*case.history.transactions, *case.history.passing):
         found = _one_epoch(case, bounds, transaction) or _commit_covered(case, bounds, transaction)
         if found is not None:
             return found

@@ -1,16 +1,21 @@
 """The documents' worked examples, run by name: each a scenario with what the text says of it.
 
 Sources: Flink's first description of its checkpointing (stream_checkpointing.md,
-2015) and the course on consistent snapshots and Flink's state; docs/protocol.md
-quotes both.  An example does not only run: its claims look in the history for
-what the text says, and an example whose claim does not show has failed.
+2015), the course on consistent snapshots and Flink's state, and the post on
+checkpoints after tasks finished (FLIP-147); docs/protocol.md quotes them.  An
+example does not only run: its claims look in the history for what the text
+says, and an example whose claim does not show has failed.
 """
 
 from __future__ import annotations
 
 from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
+from .at_finish import COMMIT_AT_FINISH, DISCARD_AT_FINISH
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
+from .batch import COUNT_STREAMING_BATCH
 from .claims import Claim, Example, NotShown, Shown, show
+from .finished import FINISHED_OPERATORS_SNAPSHOT, MIXED_BOUNDED_UNBOUNDED
+from .finishing import THREE_2PC_CHAIN, TWO_WAYS_TO_FINISH
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
 
 __all__ = ["EXAMPLES", "LATER", "Claim", "Example", "NotShown", "Shown", "show"]
@@ -25,6 +30,13 @@ EXAMPLES: dict[str, Example] = {
         SNAPSHOT_CONTENTS,
         STATELESS_PARSE,
         GREATER_THAN_PREVIOUS,
+        COUNT_STREAMING_BATCH,
+        MIXED_BOUNDED_UNBOUNDED,
+        FINISHED_OPERATORS_SNAPSHOT,
+        TWO_WAYS_TO_FINISH,
+        THREE_2PC_CHAIN,
+        COMMIT_AT_FINISH,
+        DISCARD_AT_FINISH,
     )
 }
 
@@ -44,13 +56,6 @@ LATER: dict[str, str] = {
     "failure-after-savepoint": _SNAPSHOTS,
     "ab-test": _SNAPSHOTS,
     "incremental-stop-and-upgrade": _SNAPSHOTS,
-    "count-streaming-batch": _FINISHING,
-    "mixed-bounded-unbounded": _FINISHING,
-    "finished-operators-snapshot": _FINISHING,
-    "two-ways-to-finish": _FINISHING,
-    "three-2pc-chain": _FINISHING,
-    "commit-at-finish": _FINISHING,
-    "discard-at-finish": _FINISHING,
     "drain-after-savepoint": _FINISHING,
 }
 """Examples whose subject is not built yet, and what they need."""

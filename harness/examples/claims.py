@@ -121,3 +121,11 @@ def happenings(history: History, what: str, attempt: int, channel_name: str) -> 
 def numbered(records: int, keys: int) -> tuple[InputRecord, ...]:
     """Records of an example: keys in turn, values 1, 2, 3 ..., tags that cannot be mistaken."""
     return tuple((index % keys, index + 1, 1_000_003 * (index + 1)) for index in range(records))
+
+
+def simulated(scenario: Scenario) -> History:
+    """The history of another scenario, run on the simulated engine with its time line: what a claim sets its own
+    run beside."""
+    from ..subjects.simulated import SimulatedSubject
+
+    return SimulatedSubject().run(scenario, timeline=True)

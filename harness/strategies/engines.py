@@ -68,6 +68,7 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
         retained_checkpoints=choices.pick((1, 1, 2)),
         restart_attempts=20,
         channel_capacity=choices.pick((16, 16, 64, 4)),
+        trims_logs=guarantee != "at-most-once" and choices.percent(50),
         nodes=choices.pick(tuning.nodes),
         read_interval_us=read_us,
         apply_cost_us=choices.pick((20, 20, read_us // 2)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from ...reference_impl.core.config import Config
+from ...reference_impl.core.errors import Refused
 from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.machines import Job
 from ...reference_impl.driver.settings import Settings
@@ -41,6 +42,8 @@ def make_job(described: bytes) -> Job:
     told = msgspec.json.decode(described, type=Described)
     scenario = told.scenario
     workload = scenario.workload
+    if scenario.engine.two_phase:
+        raise Refused("operators that commit what they pass on run in the simulator alone")
     return Job(
         graph=translation.job_graph(workload, scenario.topology),
         config=real_config(scenario, told.scale),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...properties import history as h
+from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
 
@@ -249,7 +250,8 @@ class Recorder:
             name=request.name, task=request.writer, attempt=request.attempt, begun=self.order(), rows=[], applied=[]
         )
         self._transactions[request.name] = transaction
-        self.history.transactions.append(transaction)
+        into = self.history.transactions if request.writer.rpartition("-")[0] == SINK else self.history.passing
+        into.append(transaction)
 
     def _changed(self, request: t.Write | t.PreCommit | t.Commit | t.AbortTransaction, applied: int) -> None:
         transaction = self._transactions.get(request.name)

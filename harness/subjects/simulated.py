@@ -87,6 +87,7 @@ class Run:
             stored=[],
             completed=[],
             transactions=[],
+            passing=[],
             written=[],
             reads=[],
             journal=[],
@@ -96,7 +97,7 @@ class Run:
         recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline)
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
-            job_graph(scenario.workload, scenario.topology),
+            job_graph(scenario.workload, scenario.topology, engine.two_phase),
             told,
             settings(scenario),
             logs(scenario.workload),

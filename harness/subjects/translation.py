@@ -6,7 +6,7 @@ quick checker and PySpark read the same description and share none of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ...properties import workload as described
 from ...properties.workload import SINK, Topology, Workload
@@ -19,8 +19,9 @@ from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Scenario
 
 
-def job_graph(workload: Workload, topology: Topology) -> JobGraph:
-    """The engine's graph: sources, operators and the one sink."""
+def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str] = ()) -> JobGraph:
+    """The engine's graph: sources, operators and the one sink; the nodes in `two_phase`, which change
+    nothing, commit what they pass on."""
     specs = [
         OperatorSpec(
             name=source.name,
@@ -39,7 +40,8 @@ def job_graph(workload: Workload, topology: Topology) -> JobGraph:
                 name=node.name,
                 parallelism=topology.parallelism[node.name],
                 inputs=_edges(topology, node.inputs, node.name),
-                build=builder(node.operator),
+                build=None if node.name in two_phase else builder(node.operator),
+                role="two-phase" if node.name in two_phase else "operator",
             )
         )
     specs.append(
@@ -140,7 +142,10 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         tolerated_failures=engine_settings.tolerated_failures,
         retained_checkpoints=engine_settings.retained_checkpoints,
         restart_attempts=engine_settings.restart_attempts,
+        trims_logs=engine_settings.trims_logs,
         restart_delay_us=engine_settings.restart_delay_us,
+        checkpoints_after_finish=engine_settings.checkpoints_after_finish,
+        finishing=engine_settings.finishing,
         deploy_timeout_us=100_000
         + lateness_us
         + 20

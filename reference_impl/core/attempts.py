@@ -31,7 +31,7 @@ class Attempts(ABC):
         self.config = config
         self.parts = parts
         self.tasks = tuple(task for task, _, _ in graph.tasks())
-        self.sinks = tuple(task for task, spec, _ in graph.tasks() if spec.role == "sink")
+        self.sinks = tuple(task for task, spec, _ in graph.tasks() if spec.commits)
         self.graph = graph
         self.checkpoints = Checkpoints(job, config, parts, graph)
         self.attempt = attempt
@@ -49,6 +49,11 @@ class Attempts(ABC):
     @property
     def is_running(self) -> bool:
         return isinstance(self.stage, Working)
+
+    @property
+    def takes_checkpoints(self) -> bool:
+        """Whether any but the final one may be triggered (FIN-7)."""
+        return self.config.goes_on or not self._ended_inputs
 
     @property
     def is_live(self) -> bool:

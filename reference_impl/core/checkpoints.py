@@ -112,12 +112,14 @@ class Checkpoints:
     def _unfinished(self) -> tuple[TaskId, ...]:
         return tuple(task for task in self.tasks if task not in self.left)
 
-    def leave(self, task: TaskId) -> list[Effect]:
-        """A task has finished: what is pending goes on without it."""
+    def leave(self, task: TaskId, on: CheckpointId | None) -> list[Effect]:
+        """A task has finished, all that it did resting on a checkpoint: what is pending behind that goes on
+        without it.  An older one (a savepoint) it took amid its records or not at all: its part is still missing."""
         self.left = (*self.left, task)
         effects: list[Effect] = []
         for pending in list(self.pending.values()):
-            effects.extend(self._go_on_without(pending, task))
+            if on is None or pending.checkpoint > on:
+                effects.extend(self._go_on_without(pending, task))
         return effects
 
     def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
@@ -249,10 +251,9 @@ class Checkpoints:
         return [Discard(unneeded)] if unneeded else []
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
-        """Those that no snapshot refers to; the others wait until none does: a finished task's last
-        state is referred to by many."""
-        storing = [handle for one in self.storing if one.record is not None for handle in one.record.handles.values()]
-        needed = {*self.handles(), *storing}
+        """All but the last states of finished tasks, which many snapshots refer to: those wait until none does."""
+        records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
+        needed = {record.handles[task] for record in records for task in record.finished if task in record.handles}
         asked = tuple(handles)
         self.unsettled.update((handle, None) for handle in asked if handle in needed)
         return tuple(handle for handle in asked if handle not in needed)

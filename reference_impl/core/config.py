@@ -8,6 +8,9 @@ import msgspec
 
 from .errors import Refused
 
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
+"""How the last data is committed: `together` is how it should be (FIN-3), the others are what seed 000 rejects."""
+
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's settings for a job.  `check` refuses what would weaken a promise."""
@@ -28,8 +31,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     deploy_timeout_us: int = 100_000
     retry_us: int = 3_000
     """between two tries of a commit, of a listing, of a last notification"""
+    trims_logs: bool = False
+    """sources let their logs discard what no snapshot can ask for any more (ABS-15)"""
     write_batch: int = 4
     """rows a transactional sink gathers before it sends them to the store"""
+    checkpoints_after_finish: bool = True
+    """checkpoints go on once some task's input has ended; without, there is the final one alone (FIN-7)"""
+    finishing: str = "together"
+    """one of FINISHING; only `together` keeps what is promised (FIN-9)"""
 
     @property
     def blocking(self) -> bool:
@@ -40,6 +49,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def rewinds(self) -> bool:
         """Failures go back to a checkpoint; at-most-once takes none and goes on."""
         return self.guarantee != "at-most-once"
+
+    @property
+    def settles_at_finish(self) -> bool:
+        """Sinks commit or drop their last data when their input ends; there is no final checkpoint."""
+        return self.finishing in ("commit-at-finish", "discard-at-finish")
+
+    @property
+    def goes_on(self) -> bool:
+        """Checkpoints are triggered after some task's input has ended."""
+        return self.checkpoints_after_finish and not self.settles_at_finish
 
     def check(self, forgetful: Sequence[str] = ()) -> None:
         """Raise Refused for settings that cannot keep what they promise; `forgetful` names
@@ -53,6 +72,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown guarantee {self.guarantee!r}")
         if self.sink not in ("transactional", "idempotent", "plain"):
             raise Refused(f"unknown sink {self.sink!r}")
+        if self.finishing not in FINISHING:
+            raise Refused(f"unknown way of finishing {self.finishing!r}")
+        if self.finishing == "one-by-one" and not self.goes_on:
+            raise Refused("tasks that finish one by one each wait for a checkpoint after the one before has finished")
         if not self.rewinds and self.sink != "plain":
             raise Refused("at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink")
         if self.retained_checkpoints < 1 or self.concurrent_checkpoints < 1:

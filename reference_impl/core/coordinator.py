@@ -184,7 +184,8 @@ class Coordinator(Attempts):
         going = () if self.is_ending else self.parts.finishing.leaves(pending.ended, (*finished, *self._leaving))
         waits = bool(self._leaving)
         self._leaving.update((task, pending.checkpoint) for task in going)
-        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint)
+        oldest = self.checkpoints.retained[0].checkpoint if self.checkpoints.retained else None
+        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest)
         stay = [Tell(task, news) for task in self.tasks if task not in self._leaving and task not in finished]
         again = [SetTimer("leave", self.config.retry_us)] if going and not waits else []
         return [*stay, *self._tell_leave(going), *again]
@@ -258,7 +259,7 @@ class Coordinator(Attempts):
         """All input is processed: one final checkpoint, on which everything then rests."""
         if self.is_ending:
             return []
-        if not self.config.rewinds:
+        if not self.config.rewinds or self.config.settles_at_finish:
             return self._terminate(None, "finish")
         return self._trigger(ending="finish")
 
@@ -275,9 +276,9 @@ class Coordinator(Attempts):
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         stage, task = self.stage, message.task
-        self._leaving.pop(task, None)
+        rests_on = self._leaving.pop(task, None)
         if isinstance(stage, Working) and task not in self.checkpoints.left:
-            return [*self.checkpoints.leave(task), *self._on_input_ended(task)]
+            return [*self.checkpoints.leave(task, rests_on), *self._on_input_ended(task)]
         if not isinstance(stage, Terminating):
             return []
         waiting = tuple(task for task in stage.waiting if task != message.task)
@@ -360,6 +361,8 @@ class Coordinator(Attempts):
             return self._close("cancelled", "by its user", event.command)
         if not self.config.rewinds:
             return [Return(event.command, error="at-most-once takes no snapshots")]
+        if not self.takes_checkpoints:
+            return [Return(event.command, error="some input has ended, and this job takes no snapshots after that")]
         if isinstance(self.stage, Terminating | Closing | Ended) or self.is_ending:
             return [Return(event.command, error="the job is ending already")]
         if not self.is_running:

@@ -116,6 +116,13 @@ class SavePosition(Effect):
     then: tuple[Effect, ...]
 
 
+class Trim(Effect):
+    """A split's log need not keep what lies before this offset (ABS-15)."""
+
+    split: int
+    offset: int
+
+
 class Transact(Effect):
     """Send a request to the external store: answered by `Answered(number, …)`."""
 

@@ -26,6 +26,8 @@ class Operator:
     keyed = False
     holds_back = False
     """it lets out one row at a time: the task holds the others back for its mailbox"""
+    rolling = False
+    """each row of a key replaces the one before it: a batch wants the last alone (FIN-6)"""
 
     def __init__(self) -> None:
         self.heap: dict[Any, Any] = {}
@@ -106,6 +108,7 @@ class Count(Operator):
     def __init__(self, tagged: bool) -> None:
         super().__init__()
         self._tagged = tagged
+        self.rolling = not tagged
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         count = self.heap.get(record.key, 0) + 1
@@ -125,6 +128,7 @@ class Sum(Operator):
     """A running sum of values, and of tags, by key; NULL until the first value that is not."""
 
     keyed = True
+    rolling = True
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         total, tags = self.heap.get(record.key, (None, 0))

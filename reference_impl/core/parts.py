@@ -15,7 +15,7 @@ from .alignment import Alignment
 from .effects import Effect, Open
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
-from .messages import Ack, Record
+from .messages import Ack, Complete, Record
 from .state import Sealed
 from .timers import Timer, Timers
 from .transactions import Commit, Denied, Done, Fence, Outcome, Row
@@ -60,6 +60,14 @@ class StartPosition(Part):
 
     def position(self, split: int, restored: int, length: int) -> int:
         return restored
+
+
+class Trimming(Part):
+    """Up to where a source's log may be discarded (ABS-15)."""
+
+    def up_to(self, complete: Complete) -> CheckpointId | None:
+        """Everything before the oldest snapshot that can still be restored, and no more."""
+        return complete.oldest
 
 
 class HeldOutput(Part):
@@ -223,7 +231,7 @@ class Triggering(Part):
 
     def allowed(self, coordinator: Coordinator) -> bool:
         """Only while every task runs and nothing is ending."""
-        return coordinator.is_running and not coordinator.is_ending
+        return coordinator.is_running and not coordinator.is_ending and coordinator.takes_checkpoints
 
     def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
         """Every task must acknowledge; the sinks alone are not enough (ABS-4)."""
@@ -311,6 +319,7 @@ class Parts:
         self.startup = Startup()
         self.source_cut = SourceCut()
         self.start_position = StartPosition()
+        self.trimming = Trimming()
         self.held_output = HeldOutput()
         self.watermarks = Watermarks()
         self.firing = Firing()

@@ -12,6 +12,8 @@ external store, and shut out older attempts of themselves before they write.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .config import Config
 from .effects import Effect, Fail, SetTimer, Transact
 from .errors import require
@@ -239,6 +241,29 @@ class TransactionalSink(SinkTask):
             return [*effects, *self.begin_transaction(), *self.open_inputs()]
         return [*effects, *self._finish_if_settled()]
 
+    def end_input(self) -> list[Effect]:
+        """The last data: the final checkpoint commits it, or else this moment settles it (FIN-9)."""
+        effects = super().end_input()
+        if self.config.finishing == "commit-at-finish":
+            before = len(self.sealed)
+            effects.extend([*self.flush(), *self.seal_current(self._last_sealed), *self.commit(self.sealed[before:])])
+        elif self.config.finishing == "discard-at-finish":
+            self._gathered = []
+            effects.extend(self._drop([self.current] if self.current is not None else []))
+            self.current = None
+        return effects
+
+    def _drop(self, names: Sequence[str]) -> list[Effect]:
+        spec = self.spec
+        return [self.tell(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name)) for name in names]
+
+    def _settle(self) -> list[Effect]:
+        """The end without a final checkpoint: what no complete one has committed by now (FIN-9)."""
+        if self.config.finishing == "commit-at-finish":
+            return self.commit(self.sealed)
+        dropped, self.sealed = self.sealed, []
+        return self._drop([transaction.name for transaction in dropped])
+
     # -- recovery and the end ------------------------------------------------------
 
     def take_over(self, state: TaskState) -> None:
@@ -262,6 +287,8 @@ class TransactionalSink(SinkTask):
 
     def on_terminate(self, message: Terminate) -> list[Effect]:
         self.terminating = True
+        if self.config.settles_at_finish:
+            return [*self._settle(), *self._finish_if_settled()]
         due = self.parts.committing.due(self.sealed, message.checkpoint or NO_CHECKPOINT)
         return [*self.commit(due), *self._finish_if_settled()]
 

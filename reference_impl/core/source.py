@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from .config import Config
-from .effects import Advanced, Effect, LoadPositions, Rest, SavePosition, SetTimer
+from .effects import Advanced, Effect, Fail, LoadPositions, Rest, SavePosition, SetTimer, Trim
 from .events import Event, Poll, PositionsLoaded, TimerFired
 from .ids import CheckpointId
-from .messages import Abort, CancelBarrier, Deploy, Idle, Record, Trigger, Watermark
+from .messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
 from .parts import Parts
 from .state import TaskState
 from .task import NO_CHECKPOINT, Task, TaskSpec
@@ -32,11 +32,13 @@ def place_of(origin: int) -> tuple[int, int]:
 
 
 class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A rewindable log of (key, value, tag), and the event time of each."""
+    """A rewindable log of (key, value, tag), and the event time of each, if it has any; what lies before
+    offset `begins` has been discarded."""
 
     split: int
     records: Sequence[tuple[int | None, int | None, int]]
     times: Sequence[int] = ()
+    begins: int = 0
 
 
 class SourceTask(Task):
@@ -63,6 +65,8 @@ class SourceTask(Task):
         self._event_time = event_time
         self._times = SplitTimes([log.split for log in logs], event_time.delay if event_time else 0)
         self._timer_set = False
+        self._cuts: dict[CheckpointId, dict[int, int]] = {}
+        """positions by checkpoint, of those that may still be restored"""
         self._handlers[Poll] = self.on_poll
         self._handlers[PositionsLoaded] = self._on_positions
 
@@ -158,19 +162,30 @@ class SourceTask(Task):
 
     # -- restoring -----------------------------------------------------------------
 
-    def restore(self, state: TaskState | None) -> list[Effect]:
-        if not self.config.rewinds:
-            return [LoadPositions()]
-        return super().restore(state)
-
     def _on_positions(self, event: PositionsLoaded) -> list[Effect]:
         self._take_positions(event.positions)
         return self.opened()
+
+    def restore(self, state: TaskState | None) -> list[Effect]:
+        if not self.config.rewinds:
+            return [LoadPositions()]
+        wanted = state.positions if state is not None else {}
+        for log in self._logs:
+            if wanted.get(log.split, 0) < log.begins:
+                return [Fail(self._discarded(log, wanted.get(log.split, 0)))]
+        return super().restore(state)
+
+    def _discarded(self, log: SplitLog, wanted: int) -> str:
+        checkpoint = self._restoring.checkpoint
+        what = f"checkpoint {checkpoint} needs" if checkpoint is not None else "a new job needs"
+        return f"split {log.split} has been discarded up to record {log.begins}, and {what} record {wanted}"
 
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)
         self._turn = state.turn % len(self._logs) if self._logs else 0
         self._times.restore(state.watermark, state.maxima, state.idle)
+        if self._restoring.checkpoint is not None:
+            self._cuts[self._restoring.checkpoint] = dict(self.positions)
 
     def _take_positions(self, positions: Mapping[int, int]) -> None:
         start = self.parts.start_position
@@ -209,6 +224,19 @@ class SourceTask(Task):
         before = self.end_input() if message.ending == "drain" and not self.input_ended else []
         self._suspended = self._suspended or message.ending != ""
         return [*before, *self.parts.source_cut.cut(self, checkpoint)]
+
+    def record(self, checkpoint: CheckpointId) -> list[Effect]:
+        if self.config.trims_logs:
+            self._cuts[checkpoint] = dict(self.positions)
+        return super().record(checkpoint)
+
+    def on_complete(self, message: Complete) -> list[Effect]:
+        """Let the log discard what no snapshot can ask for; what is not known here is kept."""
+        oldest = self.parts.trimming.up_to(message) if self.config.trims_logs else None
+        if oldest is None or oldest not in self._cuts:
+            return []
+        self._cuts = {checkpoint: cut for checkpoint, cut in self._cuts.items() if checkpoint >= oldest}
+        return [Trim(split, offset) for split, offset in self._cuts[oldest].items()]
 
     def on_abort(self, message: Abort) -> list[Effect]:
         """Aborted before its trigger came: the trigger, if it still comes, is not obeyed."""

@@ -234,7 +234,13 @@ class Task:
     def end_input(self) -> list[Effect]:
         """All its input has ended: tell those downstream, and the coordinator until it answers."""
         self.input_ended = True
-        return [*self.broadcast(EndOfData()), *self._report_end()]
+        ends = [] if self.holds_end else self.broadcast(EndOfData())
+        return [*ends, *self._report_end()]
+
+    @property
+    def holds_end(self) -> bool:
+        """It tells of the end of its data only when it finishes itself."""
+        return False
 
     def _report_end(self) -> list[Effect]:
         message = InputEnded(attempt=self.spec.attempt, task=self.spec.task)
@@ -249,13 +255,17 @@ class Task:
         if self.finished:
             return [gone]
         self.finished = True
-        return [*self.broadcast(EndOfPartition()), gone] if self.input_ended else [gone]
+        if not self.input_ended:
+            return [gone]
+        held = self.broadcast(EndOfData()) if self.holds_end else []
+        return [*held, *self.broadcast(EndOfPartition()), gone]
 
     def stay_finished(self) -> list[Effect]:
         """It was restored from a snapshot by which it had finished: those downstream wait for the ends alone."""
         self.running = self.input_ended = True
         report = Report(Running(attempt=self.spec.attempt, task=self.spec.task))
-        return [Open(), report, *self.broadcast(EndOfData()), *self.finish()]
+        ends = [] if self.holds_end else self.broadcast(EndOfData())
+        return [Open(), report, *ends, *self.finish()]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
         if event.name == "ended" and not self.finished:

@@ -37,7 +37,7 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     parallelism: int
     inputs: tuple[EdgeSpec, ...] = ()
     build: Callable[[], Operator] | None = None
-    """None for sources and the sink, which are tasks of their own kind"""
+    """None for sources, sinks and two-phase operators, which are tasks of their own kind"""
     splits: tuple[int, ...] = ()
     """a source's splits; its subtask i reads the i-th, (i + parallelism)-th … of them"""
     bounded: bool = True
@@ -47,7 +47,12 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     rewindable: bool = True
     """a source can read again from an earlier position"""
     role: str = "operator"
-    """source, operator or sink"""
+    """source, operator, two-phase (it commits what it passes on) or sink"""
+
+    @property
+    def commits(self) -> bool:
+        """Its tasks write to the external store."""
+        return self.role in ("sink", "two-phase")
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):

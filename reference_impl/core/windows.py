@@ -117,6 +117,10 @@ class Window(Operator):
     def lineage(self) -> list[tuple[int, int]]:
         return [(end, origin) for end, _, _, origin in self.heap.values()]
 
+    def restore(self, entries: list[Entry]) -> None:
+        """Begin again with nothing: entries alone do not tell a window's state, see `resume`."""
+        self.resume(TaskState())
+
     def resume(self, state: TaskState) -> None:
         self.time = state.watermark
         self.timers = Timers(state.timers)

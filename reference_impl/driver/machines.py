@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ from ..core.sink import DirectSink, TransactionalSink
 from ..core.source import SourceTask, SplitLog
 from ..core.task import Output, Task, TaskSpec
 from ..core.topology import JobGraph, OperatorSpec, Wire
+from ..core.two_phase import TwoPhaseTask
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +54,8 @@ class Machines:
         spec, subtask = self._specs[task]
         return spec.name, subtask
 
-    def machine(self, task: TaskId, attempt: AttemptId, job: int) -> Task:
-        """One attempt of a task, not yet told anything."""
+    def machine(self, task: TaskId, attempt: AttemptId, job: int, begins: Callable[[int], int]) -> Task:
+        """One attempt of a task, not yet told anything; `begins` says where a split's log begins now."""
         out = self._out[task]
         spec, subtask = self._specs[task]
         described = TaskSpec(
@@ -65,15 +66,18 @@ class Machines:
             outputs=(Output(partitioning=out[0].partitioning, channels=tuple(range(len(out)))),) if out else (),
             key_groups=self._job.graph.key_groups,
         )
-        return self._of_role(spec, subtask, described)
+        return self._of_role(spec, subtask, described, begins)
 
-    def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec) -> Task:
+    def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:
         config, parts = self._job.config, self._job.parts
         if spec.role == "source":
-            logs = [self._logs[split] for split in self._job.graph.splits_of(spec, subtask)]
+            splits = self._job.graph.splits_of(spec, subtask)
+            logs = [msgspec.structs.replace(self._logs[split], begins=begins(split)) for split in splits]
             return SourceTask(described, config, parts, logs, spec.bounded, spec.event_time)
         if spec.role == "operator" and spec.build is not None:
             return OperatorTask(described, config, parts, spec.build())
+        if spec.role == "two-phase":
+            return TwoPhaseTask(described, config, parts)
         if config.sink == "transactional":
             return TransactionalSink(described, config, parts)
         return DirectSink(described, config, parts, self._job.identity)

@@ -126,6 +126,12 @@ class Jobs(Protocol):
     def save_position(self, split: int, position: int, attempt: int) -> bool:
         """Save a split's next position, unless a newer attempt has read it: then refuse."""
 
+    def trim(self, split: int, offset: int) -> None:
+        """Discard what a split's log holds before an offset; never less than before."""
+
+    def begins(self, split: int) -> int:
+        """The first offset that a split's log still holds."""
+
     def load_positions(self, splits: tuple[int, ...], attempt: int) -> dict[int, int]:
         """The saved positions; from now on older attempts are refused."""
 

@@ -31,6 +31,7 @@ from ..core.effects import (
     Ship,
     Taken,
     Transact,
+    Trim,
     Unblock,
 )
 from ..core.events import Arrived, Event, Mailed, Poll
@@ -97,9 +98,10 @@ class TaskRunner:
             Mail: self._post,
             Restored: self._restored,
             SavePosition: self._save_position,
+            Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
             SetTimer: Timers(world.loop, self.deliver).set,
             Report: self._report,
-            Fail: self._fail,
+            Fail: lambda effect: world.task_failed(self, effect.reason, None),
             Taken: self._taken,
             Advanced: lambda effect: log.advanced(effect.time),
             Persist: self._persist,
@@ -360,9 +362,6 @@ class TaskRunner:
     def _ship(self, effect: Ship) -> None:
         self.frozen = effect.synchronous
         self.world.stores.ship(self, effect)
-
-    def _fail(self, effect: Fail) -> None:
-        self.world.task_failed(self, effect.reason, None)
 
     # -- standing still and dying ------------------------------------------------------
 

@@ -7,6 +7,7 @@ of its JSON, as `core.state` describes.  Below the root:
     records/chk-N           the record that makes checkpoint N complete
     jobs/job-N              the record of a job
     positions/split-N       what at-most-once sources saved
+    positions/begins-N      where a split's log begins, once some of it was discarded
     unsynced/TASK@UNIQUE    bytes on their way to one of the first three
 
 A snapshot costs 0.6 ms of syncing, a position 0.1 ms, on ext4 on a virtual disk;
@@ -216,7 +217,7 @@ class DiskJobs:
         self.jobs = root / "jobs"
         self.positions = root / "positions"
         make_folders(self.jobs, self.positions)
-        self._entered: set[int] = set()
+        self._entered: set[str] = set()
 
     def save(self, record: JobRecord) -> None:
         temporary = self.temporaries.write(COORDINATOR, sealed(record))
@@ -233,7 +234,7 @@ class DiskJobs:
 
         Raises CorruptSnapshot when what is there is torn or altered.
         """
-        with self._opened(split) as descriptor:
+        with self._opened(f"split-{split}") as descriptor:
             with _locked(descriptor):
                 if self._line(descriptor, split)[0] > attempt:
                     return False
@@ -241,12 +242,23 @@ class DiskJobs:
             os.fdatasync(descriptor)
         return True
 
+    def trim(self, split: int, offset: int) -> None:
+        """Raises CorruptSnapshot as above."""
+        with self._opened(f"begins-{split}") as descriptor, _locked(descriptor):
+            if self._line(descriptor, split)[1] < offset:
+                _write_line(descriptor, 0, offset)
+
+    def begins(self, split: int) -> int:
+        """The first offset that a split's log still holds.  Raises CorruptSnapshot as above."""
+        with self._opened(f"begins-{split}") as descriptor, _locked(descriptor):
+            return self._line(descriptor, split)[1]
+
     def load_positions(self, splits: tuple[int, ...], attempt: int) -> dict[int, int]:
         """The saved positions; from now on older attempts are refused.  Raises CorruptSnapshot as above."""
         return {split: self._fence(split, attempt) for split in splits}
 
     def _fence(self, split: int, attempt: int) -> int:
-        with self._opened(split) as descriptor:
+        with self._opened(f"split-{split}") as descriptor:
             with _locked(descriptor):
                 fence, position = self._line(descriptor, split)
                 if fence < attempt:
@@ -255,12 +267,12 @@ class DiskJobs:
         return position
 
     @contextmanager
-    def _opened(self, split: int) -> Iterator[int]:
-        descriptor = os.open(self.positions / f"split-{split}", os.O_RDWR | os.O_CREAT, 0o666)
+    def _opened(self, name: str) -> Iterator[int]:
+        descriptor = os.open(self.positions / name, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            if split not in self._entered:  # whoever made the file may have died before he synced its name
+            if name not in self._entered:  # whoever made the file may have died before he synced its name
                 sync(self.positions)
-                self._entered.add(split)
+                self._entered.add(name)
             yield descriptor
         finally:
             os.close(descriptor)

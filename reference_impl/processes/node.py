@@ -173,7 +173,8 @@ class NodeWorld(ProcessWorld):
             )
             for name in names[1]
         ]
-        runner = TaskRunner(self, self._machines.machine(task, attempt, self.job_number), log, inputs, outputs)
+        machine = self._machines.machine(task, attempt, self.job_number, self.jobs.begins)
+        runner = TaskRunner(self, machine, log, inputs, outputs)
         seat = Seat(runner, inputs, outputs)
         for output in outputs:
             output.sender = runner

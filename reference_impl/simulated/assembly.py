@@ -28,7 +28,7 @@ class Assembly:
         outputs = [self._channel(name, attempt) for name in self._machines.outputs(task)]
         names = [channel.name for channel in inputs], [channel.name for channel in outputs]
         log = self._world.observer.task_started(task, operator, subtask, attempt, job, *names)
-        machine = self._machines.machine(task, attempt, job)
+        machine = self._machines.machine(task, attempt, job, self._world.jobs.begins)
         runner = TaskRunner(self._world, machine, log, inputs, outputs)
         for number, channel in enumerate(inputs):
             channel.receiver, channel.number = runner, number

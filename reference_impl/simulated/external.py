@@ -7,6 +7,7 @@ this kind forgets a sealed transaction without rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -42,9 +43,14 @@ class Account(msgspec.Struct, kw_only=True):
 
 
 class TransactionStore:
-    """Requests in, outcomes out; what is visible is `visible`, or `table` for upserts."""
+    """Requests in, outcomes out; what is visible is `visible`, or `table` for upserts.
 
-    def __init__(self) -> None:
+    What the writers in `aside` commit goes into tables of their own, which a
+    reader of the job's output does not look at.
+    """
+
+    def __init__(self, aside: Sequence[TaskId] = ()) -> None:
+        self._aside = tuple(aside)
         self.accounts: dict[str, Account] = {}
         self.visible: list[Row] = []
         self.table: dict[tuple[Any, ...], Row] = {}
@@ -112,7 +118,8 @@ class TransactionStore:
             self._seal(account, request)
         else:
             account.status = "committed"
-            self.visible.extend(account.rows)
+            if account.writer not in self._aside:
+                self.visible.extend(account.rows)
         return Done()
 
     def _seal(self, account: Account, request: PreCommit) -> None:

@@ -93,6 +93,7 @@ class JobStore:
         self.records: dict[int, JobRecord] = {}
         self.positions: dict[int, int] = {}
         self.fences: dict[int, int] = {}
+        self.trimmed: dict[int, int] = {}
 
     def save(self, record: JobRecord) -> None:
         self.records[record.job] = record
@@ -107,6 +108,12 @@ class JobStore:
         self.fences[split] = attempt
         self.positions[split] = position
         return True
+
+    def trim(self, split: int, offset: int) -> None:
+        self.trimmed[split] = max(offset, self.begins(split))
+
+    def begins(self, split: int) -> int:
+        return self.trimmed.get(split, 0)
 
     def load_positions(self, splits: tuple[int, ...], attempt: int) -> dict[int, int]:
         """The saved positions; from now on older attempts are refused."""

@@ -68,7 +68,7 @@ class World:
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
-        self.external = TransactionStore()
+        self.external = TransactionStore([task for task, spec, _ in graph.tasks() if spec.role == "two-phase"])
         arms = Arms()
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)

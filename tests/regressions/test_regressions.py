@@ -28,3 +28,8 @@ def test_it_holds(name: str) -> None:
 def test_an_older_checkpoint_completes_beside_a_newer_one_that_was_given_up() -> None:
     history = result_of("counting-beside-an-abort").history
     assert [one.checkpoint for one in history.completed][:2] == [1, 3]
+
+
+def test_an_end_does_not_stand_for_the_part_of_an_older_savepoint() -> None:
+    history = result_of("savepoint-before-an-end").history
+    assert not any(one.savepoint and one.finished for one in history.completed)

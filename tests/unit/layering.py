@@ -102,7 +102,8 @@ def only_the_search_imports_hypothesis(path: str, source: str) -> list[str]:
 
 
 def _is_pure(path: str) -> bool:
-    return path.startswith(tuple(f"reference_impl/{room}/" for room in ("core", "driver", "simulated", "defects")))
+    pure = ("core", "batch", "driver", "simulated", "defects")
+    return path.startswith(tuple(f"reference_impl/{room}/" for room in pure))
 
 
 def pure_code_imports_nothing_worldly(path: str, source: str) -> list[str]:

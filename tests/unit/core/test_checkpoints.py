@@ -136,7 +136,7 @@ def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
     job = Conductor().up()
     job.trigger()
     assert not addressed(Complete, job.ack(1))
-    assert told(Complete, job.stored(1)) == [(task, Complete(attempt=1, checkpoint=1)) for task in TASKS]
+    assert told(Complete, job.stored(1)) == [(task, Complete(attempt=1, checkpoint=1, oldest=1)) for task in TASKS]
 
 
 def test_an_acknowledgement_repeated_while_the_record_is_stored_or_after_discards_nothing() -> None:

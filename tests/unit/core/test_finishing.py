@@ -205,6 +205,21 @@ def test_a_task_that_finishes_in_between_is_covered() -> None:
     assert snapshot.handles[TaskId("source-0")] == handle(1, "source-0"), "the operator goes on: its state is kept"
 
 
+def test_what_is_older_than_the_checkpoint_that_a_task_rests_on_does_not_go_on_without_it() -> None:
+    """It took its part of the savepoint amid its records, and nobody heard of it: its end does not stand for that."""
+    job = Conductor(graph=one_each(), concurrent_checkpoints=2).up()
+    job.command("savepoint")
+    job.saved()
+    job.trigger()
+    job.ack(2, "source-0", ended=True)
+    job.ack(2, "source-1", "op-0", "op-1", "sink-0")
+    job.stored(2)
+    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
+    assert stored(job.finished("source-0")) == []
+    (snapshot,) = stored(job.ack(1, "source-0"))
+    assert (snapshot.checkpoint, snapshot.finished) == (1, ())
+
+
 def test_the_last_acknowledgement_may_be_an_end() -> None:
     job = Conductor(graph=one_each()).up()
     job.trigger()

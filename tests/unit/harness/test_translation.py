@@ -140,11 +140,13 @@ def test_settings_of_the_same_name_are_handed_on() -> None:
         channel_latency_us=14,
         snapshot_write_us=15,
         transaction_us=16,
+        checkpoints_after_finish=False,
+        finishing="discard-at-finish",
     )
     config = translation.config(told)
     settings = translation.settings(msgspec.structs.replace(chain(), engine=told))
     for name in Engine.__struct_fields__:
-        if name not in ("snapshot_mode", "snapshot_store"):
+        if name not in ("snapshot_mode", "snapshot_store", "two_phase"):
             assert getattr(config, name, getattr(settings, name, None)) == getattr(told, name), name
 
 

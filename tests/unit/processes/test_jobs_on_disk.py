@@ -94,3 +94,12 @@ def test_nothing_is_saved_behind_the_back_of_a_newer_attempt(jobs: DiskJobs) -> 
             assert end(child) == 0
             told = first + saved.read()
         assert int.from_bytes(told[-4:], "big") == found, "the last one that was granted is the one that is found"
+
+
+def test_a_log_begins_where_it_was_discarded_up_to(jobs: DiskJobs, tmp_path: Path) -> None:
+    assert jobs.begins(3) == 0
+    jobs.trim(3, 7)
+    jobs.trim(3, 5)
+    assert (jobs.begins(3), jobs.begins(4)) == (7, 0)
+    assert DiskJobs(tmp_path).begins(3) == 7, "another process sees it"
+    assert jobs.load_positions((3,), attempt=1) == {3: 0}, "it is no position"

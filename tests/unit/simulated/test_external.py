@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.transactions import (
     AbortTransaction,
     Append,
@@ -161,3 +162,12 @@ def test_an_upsert_replaces_by_identity(store: Store) -> None:
     store(Upsert, identity=(2,), row=(2, 20, 0, 0))
     store(Upsert, identity=(1,), row=(1, 11, 0, 0))
     assert store.store.rows() == [(1, 11, 0, 0), (2, 20, 0, 0)]
+
+
+def test_what_is_committed_aside_is_not_seen_by_the_reader_of_the_output() -> None:
+    aside = Store()
+    aside.store = TransactionStore([TaskId("sink-0")])
+    aside.sealed("t", *ROWS)
+    assert isinstance(aside(Commit, "t"), Done)
+    assert aside.store.accounts["t"].status == "committed"
+    assert aside.store.rows() == []

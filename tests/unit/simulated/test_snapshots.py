@@ -9,8 +9,10 @@ import pytest
 from worlds import attempts, ended, fired, job, journal, rows, run, shown, started
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, TearWrite
-from cutproof.harness.scenario import Scenario
+from cutproof.harness.scenario import Resume, Scenario, StopWithSavepoint
+from cutproof.harness.subjects.simulated import Run
 from cutproof.properties.history import History, TaskFailed
+from cutproof.reference_impl.core.parts import Parts
 
 SLOW = {"snapshot_write_us": 2_000, "checkpoint_interval_us": 4_000}
 
@@ -125,3 +127,15 @@ def test_a_coordinator_that_dies_before_the_first_snapshot_loses_nothing() -> No
     history = run(scenario)
     assert ended(history) == ("finished", "")
     assert Counter(history.committed) == rows(scenario)
+
+
+def test_a_log_that_discards_loses_nothing() -> None:
+    """Killed and resumed amid records: what was discarded is asked for by nobody."""
+    commands = (StopWithSavepoint(trigger=AtTime(at_us=9_000)), Resume(trigger=AtTime(at_us=500)))
+    scenario = job(
+        80, faults=(KillTask(trigger=AtTime(at_us=5_000), task="op1-0"),), commands=commands, trims_logs=True
+    )
+    made = Run(scenario, Parts(), False)
+    history = made.history()
+    assert made.world.jobs.begins(0) > 0
+    assert Counter(history.committed) == Counter(run(job(80)).committed)

@@ -1,0 +1,122 @@
+"""What the post rejects: to commit, or to drop, the last data when a task finishes (FIN-9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...faults.plan import AtTime, KillTask
+from ...properties.history import History, Transaction
+from ...properties.judge import judge
+from ...properties.verdict import Holds
+from ...properties.workload import Input, Map, Node, Workload
+from .. import topologies
+from ..scenario import Engine, Scenario
+from .claims import Claim, Example, numbered, require, simulated
+from .finishing import POST, ended, finishing_by, owed, violated
+
+_SHORT, _LONG = numbered(130, 5)[:30], numbered(130, 5)[30:]
+
+
+def _uneven(name: str) -> Scenario:
+    """Two pipelines side by side, of which one ends early; then a task of the other fails."""
+    workload = Workload(
+        name=name,
+        inputs=(Input(name="source", splits=(_SHORT, _LONG)),),
+        nodes=(Node(name="parse", operator=Map(), inputs=("source",)),),
+    )
+    return Scenario(
+        name=name,
+        workload=workload,
+        topology=topologies.lay_out(workload, {"source": 2, "parse": 2, "sink": 2}),
+        engine=Engine(checkpoint_interval_us=4_000),
+        faults=(KillTask(task="source-1", trigger=AtTime(at_us=14_000)),),
+    )
+
+
+def _without_a_checkpoint(history: History) -> list[Transaction]:
+    """Transactions with rows that were committed though no checkpoint behind them was complete."""
+    found = []
+    for one in history.transactions:
+        run = next(run for run in history.runs if (run.task, run.attempt) == (one.task, one.attempt))
+        done = [entry for entry in history.completed if one.committed and entry.order < one.committed]
+        covered = [mark.applies for mark in run.marks if any(mark.checkpoint == entry.checkpoint for entry in done)]
+        if one.status == "committed" and one.rows and max(one.applied) > max(covered, default=0):
+            found.append(one)
+    return found
+
+
+def _duplicated(scenario: Scenario, history: History) -> str:
+    flawed = finishing_by(scenario, "commit-at-finish")
+    other = simulated(flawed)
+    at_finish = [one for one in _without_a_checkpoint(other) if one.attempt == 1]
+    require(bool(at_finish), "nothing was committed when a task finished")
+    rows = Counter(row for one in at_finish for row in one.rows)
+    twice = Counter(other.committed) - owed(scenario)
+    require(bool(twice) and not twice - rows, f"{rows.total()} rows were committed at a finish, {twice.total()} twice")
+    found = violated(flawed, other).get("exactly-once")
+    require(found is not None and found.difference == "repeated row", "exactly-once is not violated by a repeated row")
+    tasks = ", ".join(sorted({one.task for one in at_finish}))
+    told = f"{tasks} committed its last {rows.total()} rows when its input had ended"
+    return f"{told}; then another task failed, and {twice.total()} rows show twice"
+
+
+def _only_by_a_failure(scenario: Scenario, history: History) -> str:
+    other = simulated(finishing_by(scenario, "commit-at-finish", faults=()))
+    require(Counter(other.committed) == owed(scenario), "rows are lost or repeated without a failure too")
+    return f"without a failure each of {len(other.committed)} rows shows once"
+
+
+def _one_more_checkpoint(scenario: Scenario, history: History) -> str:
+    require(Counter(history.committed) == owed(scenario), "not each row was committed once")
+    early = _without_a_checkpoint(history)
+    require(not early, f"{', '.join(one.name for one in early)} was committed before a checkpoint covered it")
+    verdict = judge(scenario.workload, scenario.topology, history).verdicts["exactly-once"]
+    require(isinstance(verdict, Holds), "exactly-once does not hold, or was not exercised")
+    return f"each of {len(history.committed)} rows was committed once, none before a checkpoint covered it"
+
+
+COMMIT_AT_FINISH = Example(
+    about="rejected: a sink commits its last data when its task finishes, and a failure of another repeats it",
+    document=POST,
+    scenario=_uneven("commit-at-finish"),
+    claims=(
+        Claim(says="if we commit them directly on task get finished, then if there are failovers after that, these "
+              "records would be re-emitted and cause data duplication", look=_duplicated),
+        Claim(says="like due to other unfinished tasks get failed", look=_only_by_a_failure),
+        Claim(says="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
+    ),
+)  # fmt: skip
+
+
+def _lost(scenario: Scenario, history: History) -> str:
+    flawed = finishing_by(scenario, "discard-at-finish", faults=())
+    other = simulated(flawed)
+    require(ended(other).status == "finished", f"the job is {ended(other).status}")
+    missing = owed(scenario) - Counter(other.committed)
+    require(missing.total() > 0, "no row is lost")
+    require(not Counter(other.committed) - owed(scenario), "a row shows twice")
+    found = violated(flawed, other)
+    require("no-data-loss" in found, "no-data-loss is not violated")
+    return f"the job finished, nothing had failed, and {missing.total()} of {owed(scenario).total()} rows are lost"
+
+
+def _ignored(scenario: Scenario, history: History) -> str:
+    other = simulated(finishing_by(scenario, "discard-at-finish", faults=()))
+    dropped = [one for one in other.transactions if one.status == "aborted" and one.rows]
+    missing = owed(scenario) - Counter(other.committed)
+    written = Counter(row for one in dropped for row in one.rows)
+    require(bool(dropped) and not written - missing, "no transaction with rows was dropped")
+    tasks = ", ".join(sorted({one.task for one in dropped}))
+    return f"{tasks} dropped open transactions with {written.total()} rows"
+
+
+DISCARD_AT_FINISH = Example(
+    about="rejected: a sink drops what no checkpoint committed when its task finishes, and the last data is lost",
+    document=POST,
+    scenario=_uneven("discard-at-finish"),
+    claims=(
+        Claim(says="if we discard these records as now, these records would be lost and cause data loss", look=_lost),
+        Claim(says="previously the bounded jobs just ignore the uncommitted data when finishing", look=_ignored),
+        Claim(says="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
+    ),
+)

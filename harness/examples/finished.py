@@ -1,0 +1,193 @@
+"""Checkpoints with finished tasks: what they hold, what recovery skips, what it costs to have none (FIN-1, FIN-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ...faults.plan import AtTime, KillTask
+from ...properties.history import Completed, History, JobEnded
+from ...properties.workload import Count, Input, Map, Node, Union, Workload
+from .. import topologies
+from ..scenario import Engine, Scenario
+from .claims import Claim, Example, attempts, numbered, require, runs_of, simulated, stored_state
+
+POST = "the post on checkpoints after tasks finished, FLIP-147 (000)"
+
+_EVENTS = 160
+_SIDE = tuple((key, value, tag + 1) for key, value, tag in numbered(20, 5))
+_MIXED = Workload(
+    name="mixed-bounded-unbounded",
+    inputs=(
+        Input(name="side", splits=(_SIDE,)),
+        Input(name="events", splits=(numbered(_EVENTS, 5),), bounded=False),
+    ),
+    nodes=(
+        Node(name="all", operator=Union(), inputs=("side", "events")),
+        Node(name="count", operator=Count(), inputs=("all",)),
+    ),
+)
+
+
+def _with_finished(history: History, *tasks: str) -> Iterator[Completed]:
+    """The completed checkpoints that count these tasks as finished, in order."""
+    for completed in sorted(history.completed, key=lambda one: one.order):
+        if all(task in completed.finished for task in tasks):
+            yield completed
+
+
+def replayed(history: History, operator: str) -> int:
+    """Records that an input was read again for, over all attempts."""
+    before: set[tuple[int, int]] = set()
+    again = 0
+    for attempt in attempts(history):
+        reads = [read for run in runs_of(history, operator, attempt) for read in run.reads]
+        again += sum(read in before for read in reads)
+        before.update(reads)
+    return again
+
+
+def _both_kinds(scenario: Scenario, history: History) -> str:
+    first = attempts(history)[0]
+    (side,) = runs_of(history, "side", first)
+    (events,) = runs_of(history, "events", first)
+    require(side.how == "finished", f"{side.task} is {side.how}")
+    require(not events.end_of_data and events.how != "finished", f"{events.task} came to an end")
+    require(not any(isinstance(entry, JobEnded) for entry in history.journal), "the job ended")
+    return f"{side.task} read {len(side.reads)} records and finished, {events.task} goes on, and so does the job"
+
+
+def _taken_with_finished(scenario: Scenario, history: History) -> str:
+    found = list(_with_finished(history, "side-0"))
+    require(len(found) >= 2, f"{len(found)} checkpoints completed after side-0 had finished")
+    held = [completed.checkpoint for completed in found if "side-0" in completed.handles]
+    require(not held, f"checkpoints {held} hold a state of side-0")
+    return f"{len(found)} of {len(history.completed)} checkpoints completed after side-0 had finished"
+
+
+def late_failure(scenario: Scenario, at_us: int, *, after_finish: bool) -> History:
+    """The scenario with its one failure at another time, with or without checkpoints after a finish."""
+    engine = msgspec.structs.replace(scenario.engine, checkpoints_after_finish=after_finish)
+    kill = KillTask(task="count-0", trigger=AtTime(at_us=at_us))
+    return simulated(msgspec.structs.replace(scenario, engine=engine, faults=(kill,)))
+
+
+_FAILURES_US = (12_000, 20_000, 28_000)
+
+
+def _reprocessed(scenario: Scenario, history: History) -> str:
+    told, grown = [], 0
+    for at_us in _FAILURES_US:
+        own, other = (replayed(late_failure(scenario, at_us, after_finish=on), "events") for on in (True, False))
+        require(other > own, f"a failure at {at_us} µs replays {own} records with such checkpoints, {other} without")
+        require(other > grown, f"a failure at {at_us} µs replays {other} records without, an earlier one {grown}")
+        grown = other
+        told.append(f"at {at_us // 1000} ms {other} of {_EVENTS} records were read again, with such checkpoints {own}")
+    return "of the unbounded input, after a failure " + "; ".join(told)
+
+
+def _never_committed(scenario: Scenario, history: History) -> str:
+    without = late_failure(scenario, _FAILURES_US[-1], after_finish=False)
+    owed = scenario.workload.records()
+    require(len(history.committed) == owed, f"{len(history.committed)} of {owed} rows are committed")
+    require(len(without.committed) < owed // 2, f"without such checkpoints {len(without.committed)} rows are committed")
+    return f"{owed} rows are committed; without checkpoints after a finish {len(without.committed)}, and no more"
+
+
+MIXED_BOUNDED_UNBOUNDED = Example(
+    about="a bounded side input ends, the unbounded one goes on: checkpoints go on too, and what it costs if not",
+    document=POST,
+    scenario=Scenario(
+        name="mixed-bounded-unbounded",
+        workload=_MIXED,
+        topology=topologies.lay_out(_MIXED, {"side": 1, "events": 1, "all": 1, "count": 2, "sink": 1}),
+        engine=Engine(checkpoint_interval_us=3_000),
+        faults=(KillTask(task="count-0", trigger=AtTime(at_us=_FAILURES_US[-1])),),
+    ),
+    claims=(
+        Claim(says="mixed jobs involving both unbounded streams and bounded side-inputs", look=_both_kinds),
+        Claim(says="support taking checkpoints with finished tasks", look=_taken_with_finished),
+        Claim(says="if there are no checkpoints after the bounded part finished, the unbounded part might need to "
+              "reprocess a large amount of records in case of a failure", look=_reprocessed),
+        Claim(says="if a job contains bounded sources, committing the results would not be possible after the bounded "
+              "sources finish", look=_never_committed),
+    ),
+)  # fmt: skip
+
+
+_SHORT, _LONG = _SIDE[:4], _SIDE[4:] + tuple((key, value, tag + 1) for key, value, tag in numbered(60, 5)[30:])
+_OPERATORS = Workload(
+    name="finished-operators-snapshot",
+    inputs=(
+        Input(name="side", splits=(_SHORT, _LONG)),
+        Input(name="events", splits=(numbered(_EVENTS, 5),), bounded=False),
+    ),
+    nodes=(
+        Node(name="tidy", operator=Map(add=1), inputs=("side",)),
+        Node(name="all", operator=Union(), inputs=("tidy", "events")),
+        Node(name="count", operator=Count(), inputs=("all",)),
+    ),
+)
+_GONE = ("side-0", "side-1", "tidy-0", "tidy-1")
+"""every subtask of the operators that finish"""
+
+
+def _fully_finished(scenario: Scenario, history: History) -> str:
+    marked = next(_with_finished(history, *_GONE), None)
+    if marked is None:
+        require(False, "no checkpoint counts side and tidy as finished")
+        return ""
+    held = sorted(task for task in _GONE if task in marked.handles)
+    require(not held, f"checkpoint {marked.checkpoint} holds states of {held}")
+    return f"checkpoint {marked.checkpoint} counts {', '.join(_GONE)} as finished and holds nothing of them"
+
+
+def _partly_finished(scenario: Scenario, history: History) -> str:
+    partly = [one for one in _with_finished(history, "side-0") if "side-1" not in one.finished]
+    require(bool(partly), "no checkpoint was taken while side-0 had finished and side-1 had not")
+    amid = 0
+    for completed in partly:
+        require("side-1" in completed.handles, f"checkpoint {completed.checkpoint} holds nothing of side-1")
+        position = stored_state(history, completed.checkpoint, "side-1").positions[1]
+        amid += 0 < position < len(_LONG)
+        last = completed.handles.get("side-0")
+        known = [stored.checkpoint for stored in history.stored if stored.handle == last]
+        require(bool(known) and known[0] < completed.checkpoint, "it does not hold the last state of side-0")
+    require(amid > 0, "none was taken while side-1 was still reading")
+    numbers = ", ".join(str(completed.checkpoint) for completed in partly)
+    return f"in checkpoint {numbers} side-1 has its own state, side-0 the last one that it had"
+
+
+def _skipped(scenario: Scenario, history: History) -> str:
+    last = attempts(history)[-1]
+    require(last > 1, "there was no recovery")
+    for name in ("side", "tidy"):
+        for run in runs_of(history, name, last):
+            require(not run.reads and not run.applies, f"{run.task} worked on records again")
+            require(run.loaded is None, f"{run.task} was restored")
+            require(run.end_of_data, f"{run.task} did not come up at its end")
+    (events,) = runs_of(history, "events", last)
+    require(bool(events.reads) and events.loaded is not None, "events did not go on from the checkpoint")
+    return f"attempt {last}: side and tidy neither loaded, read nor took anything; events read on"
+
+
+FINISHED_OPERATORS_SNAPSHOT = Example(
+    about="what a snapshot holds of operators that have finished, in part or as a whole, and how recovery skips them",
+    document=POST,
+    scenario=Scenario(
+        name="finished-operators-snapshot",
+        workload=_OPERATORS,
+        topology=topologies.lay_out(_OPERATORS, {"events": 1, "all": 1, "sink": 1}),
+        engine=Engine(checkpoint_interval_us=2_500),
+        faults=(KillTask(task="count-0", trigger=AtTime(at_us=26_000)),),
+    ),
+    claims=(
+        Claim(says="if all the subtasks of an operator have finished, we could mark it as fully finished",
+              look=_fully_finished),
+        Claim(says="for other operators, their states are composed of the states of all the running subtasks",
+              look=_partly_finished),
+        Claim(says="mark the finished operators in checkpoints and skip executing these operators after recovery",
+              look=_skipped),
+    ),
+)  # fmt: skip

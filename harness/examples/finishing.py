@@ -1,0 +1,244 @@
+"""How jobs finish: two ways to, a chain of two-phase commits, and what the post rejects (FIN-3, FIN-4, FIN-9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ...faults.plan import AtPoint, AtTime, KillTask
+from ...properties.history import Completed, History, JobEnded, Timed
+from ...properties.judge import judge
+from ...properties.verdict import Violated
+from ...properties.workload import Input, Map, Node, Row, Workload
+from .. import topologies
+from ..scenario import Engine, Resume, Scenario, StopWithSavepoint
+from .claims import Claim, Example, attempts, numbered, require, runs_of, simulated
+
+POST = "the post on checkpoints after tasks finished, FLIP-147 (000)"
+
+_RECORDS = numbered(100, 5)
+_CHAIN = ("first", "second")
+"""two of the three that commit; the third is the sink"""
+
+
+def _chained(name: str) -> Scenario:
+    """source, two operators that commit what they pass on, and a transactional sink; one task each."""
+    workload = Workload(
+        name=name,
+        inputs=(Input(name="source", splits=(_RECORDS,)),),
+        nodes=(
+            Node(name="first", operator=Map(), inputs=("source",)),
+            Node(name="second", operator=Map(), inputs=("first",)),
+        ),
+    )
+    return Scenario(
+        name=name,
+        workload=workload,
+        topology=topologies.lay_out(workload, dict.fromkeys(("source", *_CHAIN, "sink"), 1)),
+        engine=Engine(checkpoint_interval_us=7_000, two_phase=_CHAIN),
+        faults=(KillTask(task="second-0", trigger=AtPoint(point="checkpoint-completed", occurrence=2)),),
+    )
+
+
+def finishing_by(scenario: Scenario, how: str, **changes: object) -> Scenario:
+    """The scenario with another way of finishing, or other changes."""
+    engine = msgspec.structs.replace(scenario.engine, finishing=how)
+    return msgspec.structs.replace(scenario, engine=engine, **changes)
+
+
+def owed(scenario: Scenario) -> Counter[Row]:
+    return Counter((*record, 0) for _, _, records in scenario.workload.splits() for record in records)
+
+
+def ended(history: History) -> JobEnded:
+    ends = [entry for entry in history.journal if isinstance(entry, JobEnded)]
+    require(bool(ends), "the job did not end")
+    return ends[-1]
+
+
+def violated(scenario: Scenario, history: History) -> dict[str, Violated]:
+    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
+    return {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Violated)}
+
+
+# -- the chain of three ----------------------------------------------------------------------------------------
+
+
+def first_end_of_data(history: History) -> Timed:
+    """Where the end of an input was first sent, in the attempt that came to the end."""
+    last = attempts(history)[-1]
+    found = [event for event in history.timeline if event.what == "end-of-data-sent" and event.attempt == last]
+    require(bool(found), "no input ended")
+    return min(found, key=lambda event: event.order)
+
+
+def while_finishing(history: History) -> list[Completed]:
+    """The checkpoints that completed between the first end of data and the job's end."""
+    begun, over = first_end_of_data(history).order, ended(history).order
+    return [completed for completed in history.completed if begun < completed.order < over]
+
+
+def finishing_us(history: History) -> int:
+    return ended(history).at_us - first_end_of_data(history).at_us
+
+
+def _three(scenario: Scenario, history: History) -> str:
+    found = while_finishing(simulated(finishing_by(scenario, "one-by-one")))
+    require(len(found) == 1 + len(_CHAIN), f"{len(found)} checkpoints completed while they finished one by one")
+    gone = [", ".join(sorted(completed.finished)) or "nobody" for completed in found]
+    return f"one by one they took {len(found)}; by each of them had finished: {'; '.join(gone)}"
+
+
+def _one(scenario: Scenario, history: History) -> str:
+    found = while_finishing(history)
+    require(len(found) == 1, f"{len(found)} checkpoints completed after the first end of data")
+    final = found[0].checkpoint
+    sealed = [one for one in (*history.passing, *history.transactions) if one.checkpoint == final and one.rows]
+    require({one.task for one in sealed} == {"first-0", "second-0", "sink-0"}, "not all three sealed rows for it")
+    require(all(one.status == "committed" for one in sealed), "not all of them committed")
+    return f"checkpoint {final} alone: on it first-0, second-0 and sink-0 committed their last rows"
+
+
+def _takes_longer(scenario: Scenario, history: History) -> str:
+    own, other = finishing_us(history), finishing_us(simulated(finishing_by(scenario, "one-by-one")))
+    require(other > own + scenario.engine.checkpoint_interval_us, f"{own} µs together, {other} µs one by one")
+    return f"from the first end of data to the job's end: together {own} µs, one by one {other} µs"
+
+
+def _new_sources(scenario: Scenario, history: History) -> str:
+    other = simulated(finishing_by(scenario, "one-by-one"))
+    after = {completed.checkpoint for completed in while_finishing(other) if "first-0" in completed.finished}
+    told = sorted(
+        {event.task for event in other.timeline if event.what == "trigger-received" and event.checkpoint in after}
+    )
+    require("second-0" in told, f"after first-0 had finished, {', '.join(told) or 'nobody'} was told to begin")
+    return f"after source-0 and first-0 had finished, {' and then '.join(told)} was told to begin, as a source is"
+
+
+def _all_commit_once(scenario: Scenario, history: History) -> str:
+    due = owed(scenario)
+    require(Counter(history.committed) == due, "the sink did not commit each row once")
+    for name in _CHAIN:
+        rows = Counter(row for one in history.passing if one.task == f"{name}-0" and one.status == "committed"
+                       for row in one.rows)  # fmt: skip
+        require(rows == due, f"{name}-0 committed {rows.total()} rows, {due.total()} passed it")
+    return f"first-0, second-0 and sink-0 committed each of {due.total()} rows once, through a failure"
+
+
+THREE_2PC_CHAIN = Example(
+    about="three two-phase commits in a chain: one final checkpoint for all, or three one after the other",
+    document=POST,
+    scenario=_chained("three-2pc-chain"),
+    claims=(
+        Claim(says="each task would wait for the next checkpoint separately, thus the job needs to wait for three more "
+              "checkpoints during finishing", look=_three),
+        Claim(says="which might prolong the total execution time for a long time", look=_takes_longer),
+        Claim(says="allows all tasks to first process all records, then they have the chance to wait for the same "
+              "checkpoint / savepoint", look=_one),
+        Claim(says="treat the running tasks who do not have running precedent tasks as new sources",
+              look=_new_sources),
+        Claim(says="revise the process of finishing so that all the data could always be committed",
+              look=_all_commit_once),
+    ),
+)  # fmt: skip
+
+
+# -- two ways to finish ----------------------------------------------------------------------------------------
+
+_AMID = AtPoint(point="record-read", occurrence=60, task="source-0")
+
+
+def _stopped(scenario: Scenario, *, drain: bool, how: str = "together") -> Scenario:
+    """The scenario stopped with a savepoint amid its records; without drain, resumed from it."""
+    stop = StopWithSavepoint(trigger=_AMID, drain=drain)
+    commands = (stop,) if drain else (stop, Resume(trigger=AtTime(at_us=1_000)))
+    return finishing_by(scenario, how, commands=commands)
+
+
+def _savepoint(history: History) -> Completed:
+    found = [completed for completed in history.completed if completed.savepoint]
+    require(len(found) == 1, f"{len(found)} savepoints completed")
+    return found[0]
+
+
+def _tasks_at_their_end(history: History, attempt: int) -> list[str]:
+    return sorted(run.task for run in history.runs if run.attempt == attempt and run.end_of_data)
+
+
+def _after_all_records(scenario: Scenario, history: History) -> str:
+    require(ended(history).status == "finished", f"the job is {ended(history).status}")
+    last = attempts(history)[-1]
+    (source,) = runs_of(history, "source", last)
+    require(len(_tasks_at_their_end(history, last)) == len(scenario.topology.parallelism), "not every task ended")
+    final = while_finishing(history)[-1].checkpoint
+    require(ended(history).checkpoint == final, "the job does not rest on the last checkpoint")
+    return f"{source.task} read to its end, every task saw it, checkpoint {final} completed, and the job finished"
+
+
+def _savepoint_and_finish(scenario: Scenario, history: History) -> str:
+    told = []
+    for drain, status in ((False, "stopped"), (True, "drained")):
+        other = simulated(_stopped(scenario, drain=drain))
+        savepoint = _savepoint(other).checkpoint
+        end = next(entry for entry in other.journal if isinstance(entry, JobEnded))
+        require((end.status, end.checkpoint) == (status, savepoint), f"the job is {end.status} on {end.checkpoint}")
+        told.append(f"{status} on savepoint {savepoint}")
+    return ", ".join(told)
+
+
+def _ends_nothing(scenario: Scenario, history: History) -> str:
+    plain, drained = (simulated(_stopped(scenario, drain=drain)) for drain in (False, True))
+    stopped = _savepoint(plain).attempt
+    require(not _tasks_at_their_end(plain, stopped), f"{_tasks_at_their_end(plain, stopped)} saw an end of data")
+    require(ended(plain).status == "finished", "the resumed job did not finish")
+    require(Counter(plain.committed) == owed(scenario), "the resumed job left a gap or a repeat")
+    saw = _tasks_at_their_end(drained, _savepoint(drained).attempt)
+    require(len(saw) == len(scenario.topology.parallelism), f"with drain {saw} alone saw the end of data")
+    return "without drain no task saw an end of data, and a new job went on from the savepoint; with drain all did"
+
+
+def _both_exactly_once(scenario: Scenario, history: History) -> str:
+    told = []
+    for drain in (None, False, True):
+        tried = scenario if drain is None else _stopped(scenario, drain=drain)
+        other = history if drain is None else simulated(tried)
+        against = violated(tried, other)
+        require(not against, f"violated: {', '.join(against)}")
+        require(max(Counter(other.committed).values()) == 1, "a row was committed twice")
+        told.append(str(len(other.committed)))
+    return f"{told[0]} rows at the natural end, {told[1]} stopped and resumed, {told[2]} drained; each row once"
+
+
+def ended_in(history: History, checkpoint: int) -> list[str]:
+    """The tasks whose snapshot of a checkpoint was taken after all their input."""
+    stored = [one for one in history.stored if one.checkpoint == checkpoint]
+    return sorted(one.task for one in stored if msgspec.json.decode(one.state).get("ended"))
+
+
+def _no_one_savepoint(scenario: Scenario, history: History) -> str:
+    found = []
+    for how in ("one-by-one", "together"):
+        other = simulated(_stopped(scenario, drain=True, how=how))
+        found.append(ended_in(other, _savepoint(other).checkpoint))
+    one_by_one, together = found
+    require(len(together) == len(scenario.topology.parallelism), f"together, {together} had ended in the savepoint")
+    require(set(one_by_one) < set(together), f"one by one, {one_by_one} had ended in the savepoint")
+    return f"in the savepoint all tasks are at their end; one by one, {' and '.join(one_by_one)} alone"
+
+
+TWO_WAYS_TO_FINISH = Example(
+    about="a job finishes when its sources have ended, or by stop-with-savepoint, with drain and without",
+    document=POST,
+    scenario=_chained("two-ways-to-finish"),
+    claims=(
+        Claim(says="all sources are bound and they processed all the input records", look=_after_all_records),
+        Claim(says="the job will take a savepoint and then finish", look=_savepoint_and_finish),
+        Claim(says="if the --drain parameter is not set, the savepoint might be used to start new jobs and the "
+              "operators will not flush all the event times or call methods marking all records processed",
+              look=_ends_nothing),
+        Claim(says="ideally we should ensure exactly-once semantics in both cases", look=_both_exactly_once),
+        Claim(says="different tasks have to wait for different checkpoints / savepoints, thus we could not finish the "
+              "job with a specific savepoint", look=_no_one_savepoint),
+    ),
+)  # fmt: skip

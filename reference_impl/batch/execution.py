@@ -1,0 +1,228 @@
+"""A bounded job, executed as a batch.
+
+Seed 000: batch mode "executes all the tasks in topological order and avoids
+random state access by pre-sorting the input records".  So a task runs when all
+its senders have ended, over all that they sent.  The input of a keyed operator
+is sorted by key first; the state of a key is built, used and dropped before
+the next key begins.  What a task sends is kept until its receivers have run:
+nothing is checkpointed, and a task that fails runs again from its input.
+
+An operator that only ever replaces its last row of a key (`Operator.rolling`)
+and feeds the sink lets out the last one alone, when the key ends: that is the
+batch result of an aggregation.  Within a job its rows are what the next
+operator is fed with, so there each of them counts, as in streaming.  A window has
+all records of its key before the end of time comes: none is ever late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+
+from ..core.errors import EngineError, Refused
+from ..core.ids import TaskId
+from ..core.messages import Record
+from ..core.operators import Operator
+from ..core.source import COPY_BITS, OFFSET_BITS, SplitLog
+from ..core.topology import JobGraph, OperatorSpec, key_group, owner
+from ..core.transactions import Row
+from ..core.watermarks import END_OF_TIME
+
+RESTARTS = 3
+"""how often a task may run again"""
+
+Fed = tuple[int, Record]
+"""a record, and by which input of the operator it comes"""
+
+
+class BatchFailed(EngineError):
+    """A task failed more often than it may run again, or could not read its input again."""
+
+
+class TaskDied(Exception):
+    """An attempt of a task ended amid its input."""
+
+
+class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How one task ran; counted in its last attempt, the one that came to its end."""
+
+    task: TaskId
+    attempts: int
+    taken: int
+    """records"""
+    keys: int
+    """how often the key of the state that is in use changed, the first one counted"""
+    keys_held: int
+    """the greatest number of keys of which there was state at once"""
+
+
+class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sinks were given, subtask by subtask, and how the tasks ran, in the order in which they did."""
+
+    rows: tuple[Row, ...]
+    tasks: tuple[TaskReport, ...]
+
+
+class Run:
+    """One attempt of a task: the records that it let out, and what it kept on the way."""
+
+    def __init__(self, dies_after: int | None) -> None:
+        self.out: list[Record] = []
+        self.taken = self.keys = self.keys_held = 0
+        self._dies_after = dies_after
+
+    def take(self) -> None:
+        """One more record is taken; raises TaskDied where the attempt was to end."""
+        if self.taken == self._dies_after:
+            raise TaskDied(f"it died after {self.taken} records")
+        self.taken += 1
+
+    def ends(self) -> None:
+        """All input is taken; raises TaskDied where the attempt was to end later than that."""
+        if self._dies_after is not None:
+            raise TaskDied(f"it died after its last record, the {self.taken}th")
+
+
+class Batch:
+    """One batch execution of a job; `failures` says for a task after how many records its attempts die."""
+
+    def __init__(
+        self, graph: JobGraph, logs: Sequence[SplitLog], failures: Mapping[TaskId, Sequence[int]] | None = None
+    ) -> None:
+        endless = [spec.name for spec in graph.operators if not spec.bounded]
+        if endless:
+            raise Refused(f"{', '.join(endless)} never ends, so its job cannot be executed as a batch")
+        self._graph = graph
+        self._logs = {log.split: log for log in logs}
+        self._failures = failures or {}
+        self._kept: dict[tuple[TaskId, TaskId], list[Record]] = {}
+        """what was sent, by sender and receiver, until the receiver has run"""
+        self._into: dict[TaskId, list[tuple[TaskId, int]]] = {}
+        self._out: dict[TaskId, list[TaskId]] = {}
+        self._partitioning: dict[TaskId, str] = {}
+        for wire in graph.wires():
+            self._into.setdefault(wire.receiver, []).append((wire.sender, wire.gate))
+            self._out.setdefault(wire.sender, []).append(wire.receiver)
+            self._partitioning[wire.sender] = wire.partitioning
+
+    def run(self) -> BatchResult:
+        """Every task in topological order, each to its end; raises BatchFailed."""
+        rows: list[Row] = []
+        reports = []
+        for task, spec, subtask in self._graph.tasks():
+            run, attempts = self._to_its_end(task, spec, subtask)
+            for sender, _ in self._into.get(task, ()):
+                self._kept.pop((sender, task), None)
+            self._send(task, run.out)
+            if spec.role == "sink":
+                rows.extend((record.key, record.value, record.tag, record.tag2) for record in run.out)
+            report = TaskReport(task=task, attempts=attempts, taken=run.taken, keys=run.keys, keys_held=run.keys_held)
+            reports.append(report)
+        return BatchResult(rows=tuple(rows), tasks=tuple(reports))
+
+    # -- one task ------------------------------------------------------------------
+
+    def _to_its_end(self, task: TaskId, spec: OperatorSpec, subtask: int) -> tuple[Run, int]:
+        deaths = self._failures.get(task, ())
+        for attempt in range(1 + RESTARTS):
+            run = Run(deaths[attempt] if attempt < len(deaths) else None)
+            try:
+                self._attempt(run, task, spec, subtask)
+                return run, attempt + 1
+            except TaskDied as death:
+                cause = str(death)
+            except Exception as error:  # whatever a user's function raises fails its task
+                cause = f"its user function raised {type(error).__name__}: {error}"
+            if not spec.rewindable:
+                raise BatchFailed(f"{task}: {cause}; its input cannot be read again")
+        raise BatchFailed(f"{task}: {RESTARTS} restarts are used up; the last cause was: {cause}")
+
+    def _attempt(self, run: Run, task: TaskId, spec: OperatorSpec, subtask: int) -> None:
+        if spec.role == "source":
+            for record in self._read(self._graph.splits_of(spec, subtask)):
+                run.take()
+                run.out.append(record)
+        elif spec.build is None:
+            self._pass(run, self._input_of(task))
+        else:
+            self._work(run, spec, self.operator_of(spec), self._input_of(task))
+        run.ends()
+
+    def _read(self, splits: Iterable[int]) -> Iterable[Record]:
+        """The splits one after the other, each in its own order."""
+        for split in splits:
+            times = self._logs[split].times
+            for offset, (key, value, tag) in enumerate(self._logs[split].records):
+                origin = (split << OFFSET_BITS | offset) << COPY_BITS
+                yield Record(key, value, tag, 0, origin, times[offset] if times else 0)
+
+    def _input_of(self, task: TaskId) -> list[Fed]:
+        """All that was sent to a task: input by input, sender by sender."""
+        return [(gate, record) for sender, gate in self._into[task] for record in self._kept.get((sender, task), ())]
+
+    def _pass(self, run: Run, fed: list[Fed]) -> None:
+        for _, record in fed:
+            run.take()
+            run.out.append(record)
+
+    def _work(self, run: Run, spec: OperatorSpec, operator: Operator, fed: list[Fed]) -> None:
+        if not operator.keyed:
+            for gate, record in fed:
+                run.take()
+                run.out.extend(operator.apply(record, gate))
+            return
+        final = operator.rolling and self._feeds_the_sink(spec)
+        for _, one_key in groupby(self.sort_by_key(fed), key=lambda one: one[1].key):
+            rows: list[Record] = []
+            run.keys += 1
+            for gate, record in one_key:
+                run.take()
+                rows.extend(operator.apply(record, gate))
+            run.keys_held = max(run.keys_held, keys_in(operator))  # a key's end is when most is held
+            rows.extend(operator.on_watermark(END_OF_TIME, operator.timers.due(END_OF_TIME)))
+            run.out.extend(rows[-1:] if final else rows)
+            self.drop_state(operator)
+
+    def operator_of(self, spec: OperatorSpec) -> Operator:
+        """An operator with no state: each attempt begins with one."""
+        if spec.build is None:
+            raise Refused(f"{spec.name} is no operator")
+        return spec.build()
+
+    def sort_by_key(self, fed: list[Fed]) -> list[Fed]:
+        """By key, NULL first; what has one key stays in the order of inputs, senders and sending."""
+        return sorted(fed, key=lambda one: (one[1].key is not None, one[1].key or 0))
+
+    def drop_state(self, operator: Operator) -> None:
+        """The key is done with."""
+        operator.restore([])
+
+    # -- between tasks -------------------------------------------------------------
+
+    def _feeds_the_sink(self, spec: OperatorSpec) -> bool:
+        readers = [other for other in self._graph.operators if any(edge.sender == spec.name for edge in other.inputs)]
+        return all(other.role == "sink" for other in readers)
+
+    def _send(self, task: TaskId, out: list[Record]) -> None:
+        """Keep what a task let out, for each of its receivers."""
+        receivers = self._out.get(task, [])
+        if not receivers:
+            return
+        for turn, record in enumerate(out):
+            receiver = receivers[self._choice(self._partitioning[task], record.key, turn, len(receivers))]
+            self._kept.setdefault((task, receiver), []).append(record)
+
+    def _choice(self, partitioning: str, key: int | None, turn: int, receivers: int) -> int:
+        if receivers == 1 or partitioning == "forward":
+            return 0
+        if partitioning == "hash":
+            groups = self._graph.key_groups
+            return owner(key_group(key, groups), groups, receivers)
+        return turn % receivers
+
+
+def keys_in(operator: Operator) -> int:
+    """Of how many keys an operator holds state."""
+    return len({key for _, key, _, _ in operator.describe(operator.heap)})

@@ -1,0 +1,78 @@
+"""A log discards what no snapshot can ask for (ABS-15)."""
+
+from __future__ import annotations
+
+import pytest
+from conductor import Conductor
+from conductor import told as tells
+from machines import deploy, reason, source, spec, told, trigger, up
+from machines import output as edge
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.effects import Effect, Trim
+from cutproof.reference_impl.core.events import Poll
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.messages import Complete
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.state import TaskState
+
+
+def complete(task: SourceTask, checkpoint: int, oldest: int) -> list[Effect]:
+    return told(
+        task,
+        Complete(attempt=AttemptId(3), checkpoint=CheckpointId(checkpoint), oldest=CheckpointId(oldest)),
+    )
+
+
+def read_to(task: SourceTask, reads: int, checkpoint: int) -> None:
+    for _ in range(reads):
+        task.step(Poll())
+    told(task, trigger(checkpoint))
+
+
+def test_everything_before_the_oldest_snapshot_goes() -> None:
+    task = up(source(10, trims_logs=True))
+    read_to(task, 2, 1)
+    read_to(task, 3, 2)
+    assert complete(task, 1, oldest=1) == [Trim(0, 2)]
+    assert complete(task, 2, oldest=1) == [Trim(0, 2)], "the older one is still retained"
+    assert complete(task, 2, oldest=2) == [Trim(0, 5)]
+
+
+def test_what_a_snapshot_that_is_not_known_here_needs_is_kept() -> None:
+    """A savepoint of an earlier attempt, say."""
+    task = up(source(10, trims_logs=True))
+    read_to(task, 4, 7)
+    assert complete(task, 7, oldest=3) == []
+
+
+def test_the_restored_snapshot_is_known() -> None:
+    task = source(10, trims_logs=True)
+    told(task, deploy(checkpoint=4, state=TaskState(positions={0: 6})))
+    read_to(task, 1, 5)
+    assert complete(task, 5, oldest=4) == [Trim(0, 6)]
+
+
+def test_nothing_goes_unless_it_is_asked_for() -> None:
+    task = up(source(10))
+    read_to(task, 2, 1)
+    assert complete(task, 1, oldest=1) == []
+
+
+@pytest.mark.parametrize(
+    ("position", "checkpoint", "who"), [(3, 2, "checkpoint 2 needs"), (None, None, "a new job needs")]
+)
+def test_what_has_been_discarded_cannot_be_restored(position: int | None, checkpoint: int | None, who: str) -> None:
+    logs = [SplitLog(split=0, records=[(0, 0, 0)] * 9, begins=4)]
+    task = SourceTask(spec("source-0", outputs=(edge("forward", 0),)), Config(), Parts(), logs)
+    state = TaskState(positions={0: position}) if position is not None else None
+    failed = reason(told(task, deploy(checkpoint=checkpoint, state=state)))
+    assert failed == f"split 0 has been discarded up to record 4, and {who} record {position or 0}"
+    assert not task.running
+
+
+def test_the_coordinator_says_which_snapshot_is_the_oldest() -> None:
+    job = Conductor(retained_checkpoints=2).up()
+    oldest = [{message.oldest for _, message in tells(Complete, job.checkpoint(number))} for number in (1, 2, 3)]
+    assert oldest == [{1}, {1}, {2}]

@@ -1,0 +1,184 @@
+"""Ways to finish: two-phase commits amid a job, one by one, settled at the finish, and without checkpoints after."""
+
+from __future__ import annotations
+
+import pytest
+from conductor import OP, SINK, SOURCE, TASKS, Conductor, addressed, answer, end, of, stored
+from conductor import told as told_to
+from machines import (
+    END,
+    ONE_OUT,
+    answered,
+    barrier,
+    complete,
+    finished,
+    operator,
+    row,
+    sent,
+    spec,
+    take,
+    terminate,
+    told,
+    transactional,
+    up,
+)
+from sinks import FIRST, asked, commit, drop, give, number, pre_commit, sealed_for, write
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.effects import SaveJob
+from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.messages import Complete, EndOfPartition, Terminate, Trigger
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.sink import TransactionalSink
+from cutproof.reference_impl.core.topology import OperatorSpec
+from cutproof.reference_impl.core.transactions import Commit, PreCommit
+from cutproof.reference_impl.core.two_phase import TwoPhaseTask
+
+GONE = EndOfPartition()
+
+
+def two_phase(**config: str) -> TwoPhaseTask:
+    """Called as the sinks of these tests are."""
+    return TwoPhaseTask(spec("sink-0", gates=(0,), outputs=ONE_OUT), Config(write_batch=1, **config), Parts())
+
+
+# -- a two-phase operator amid a job -----------------------------------------------------------------------------
+
+
+def test_it_writes_what_it_passes_on() -> None:
+    task = up(two_phase())
+    effects = take(task, row(1, 7))
+    assert asked(effects) == [write(FIRST, 7)]
+    assert sent(effects) == [(0, row(1, 7))]
+
+
+def test_it_seals_at_the_barrier_and_sends_it_on_and_commits_when_that_is_complete() -> None:
+    task = up(two_phase())
+    give(task, 7)
+    effects = take(task, barrier(1))
+    assert pre_commit(FIRST, 1) in asked(effects)
+    assert sent(effects) == [(0, barrier(1))]
+    answered(task, number(effects, PreCommit))
+    assert asked(told(task, complete(1))) == [commit(FIRST)]
+
+
+def test_together_the_end_of_data_goes_on_at_once() -> None:
+    assert sent(take(up(two_phase()), END)) == [(0, END)]
+
+
+def test_one_by_one_it_goes_on_when_the_task_has_committed_and_finishes() -> None:
+    task = up(two_phase(finishing="one-by-one"))
+    give(task, 7)
+    assert sent(take(task, END)) == []
+    effects = take(task, barrier(1))
+    assert sent(effects) == [(0, barrier(1))]
+    answered(task, number(effects, PreCommit))
+    effects = told(task, terminate(1))
+    assert asked(effects) == [commit(FIRST)]
+    assert sent(effects) == []
+    dropped = answered(task, number(effects, Commit))
+    assert sent(dropped) == []
+    (last,) = [at for at, _ in [(effect.number, effect) for effect in dropped]]
+    assert sent(answered(task, last)) == [(0, END), (0, GONE)]
+
+
+def test_other_tasks_hold_no_end_back() -> None:
+    assert sent(take(up(operator(finishing="one-by-one")), END)) == [(0, END)]
+
+
+def test_one_that_had_finished_says_both_ends_once() -> None:
+    for how in ("together", "one-by-one"):
+        assert sent(two_phase(finishing=how).stay_finished()) == [(0, END), (0, GONE)]
+
+
+@pytest.mark.parametrize(
+    ("role", "commits"), [("source", False), ("operator", False), ("two-phase", True), ("sink", True)]
+)
+def test_who_commits(role: str, commits: bool) -> None:
+    assert OperatorSpec(name="it", parallelism=1, role=role).commits is commits
+
+
+# -- settled at the finish ---------------------------------------------------------------------------------------
+
+
+def settling(how: str) -> TransactionalSink:
+    return up(transactional(write_batch=4, finishing=how))
+
+
+def test_commit_at_finish_commits_the_last_data_when_its_input_ends() -> None:
+    sink = settling("commit-at-finish")
+    give(sink, 7)
+    assert asked(take(sink, END)) == [write(FIRST, 7), pre_commit(FIRST, 0), commit(FIRST)]
+
+
+def test_discard_at_finish_drops_it() -> None:
+    sink = settling("discard-at-finish")
+    give(sink, 7, 8, 9, 10, 11)
+    assert asked(take(sink, END)) == [drop(FIRST)]
+    assert told(sink, terminate(None)) == finished("sink-0")
+
+
+def test_together_nothing_is_settled_then() -> None:
+    sink = settling("together")
+    give(sink, 7)
+    assert asked(take(sink, END)) == []
+
+
+@pytest.mark.parametrize(("how", "settled"), [("commit-at-finish", commit), ("discard-at-finish", drop)])
+def test_what_no_complete_checkpoint_committed_by_the_end_is_settled_then(how: str, settled: type) -> None:
+    sink = settling(how)
+    sealed_for(sink, 1, 7)
+    assert commit(FIRST) not in asked(take(sink, END))
+    assert asked(told(sink, terminate(None)))[0] == settled(FIRST)
+
+
+@pytest.mark.parametrize("how", ["commit-at-finish", "discard-at-finish"])
+def test_there_is_no_final_checkpoint(how: str) -> None:
+    job = Conductor(finishing=how).up()
+    effects = job.ended()
+    assert told_to(Terminate, effects) == [(task, Terminate(attempt=1, checkpoint=None)) for task in TASKS]
+    assert end(job.finished()) == ("finished", None, "")
+
+
+# -- no checkpoints after a finish -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{"checkpoints_after_finish": False}, {"finishing": "commit-at-finish"}])
+def test_nothing_is_triggered_once_some_input_has_ended(settings: dict[str, object]) -> None:
+    job = Conductor(**settings).up()
+    job.checkpoint(1)
+    job.ended(SOURCE)
+    assert of(SaveJob, job.timer("checkpoint")) == []
+    assert "no snapshots after that" in answer(job.command("savepoint"))[2]
+    job.lose()
+    job.again()
+    job.running()
+    assert addressed(Trigger, job.trigger()) == [SOURCE]
+
+
+def test_but_the_final_one() -> None:
+    job = Conductor(checkpoints_after_finish=False).up()
+    job.ended(SOURCE, OP)
+    job.ended(SINK)
+    assert addressed(Trigger, job.saved()) == [SOURCE]
+    assert stored(job.ack(1))[0].ending == "finish"
+
+
+def test_otherwise_they_go_on() -> None:
+    job = Conductor().up()
+    job.ended(SOURCE)
+    assert addressed(Trigger, job.trigger()) == [SOURCE]
+    job.ack(1)
+    assert addressed(Complete, job.stored(1)) == list(TASKS)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------
+
+
+def test_refused() -> None:
+    with pytest.raises(Refused, match="unknown way of finishing 'somehow'"):
+        Config(finishing="somehow").check()
+    with pytest.raises(Refused, match="each wait for a checkpoint"):
+        Config(finishing="one-by-one", checkpoints_after_finish=False).check()
+    for how in ("together", "one-by-one", "commit-at-finish", "discard-at-finish"):
+        Config(finishing=how).check()

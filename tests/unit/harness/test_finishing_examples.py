@@ -1,0 +1,221 @@
+"""The examples of finishing can fail: on a run that finishes otherwise, beside one that does not differ, on a lie."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cutproof.harness.checks import problems_of
+from cutproof.harness.examples import EXAMPLES, show
+from cutproof.harness.examples.finished import late_failure, replayed
+from cutproof.harness.examples.finishing import finishing_by, while_finishing
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.streaming_batch import as_bounded
+from cutproof.harness.subjects import process_job
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.history import History, JobEnded
+from cutproof.properties.judge import judge
+from cutproof.properties.verdict import Holds
+from cutproof.properties.workload import SINK, Edge, Map, Node
+from cutproof.reference_impl.core.errors import Refused
+
+MODULES = {
+    "mixed-bounded-unbounded": "finished",
+    "finished-operators-snapshot": "finished",
+    "two-ways-to-finish": "finishing",
+    "three-2pc-chain": "finishing",
+    "commit-at-finish": "at_finish",
+    "discard-at-finish": "at_finish",
+}
+
+
+def run(scenario: Scenario) -> History:
+    return SimulatedSubject().run(scenario, timeline=True)
+
+
+def not_shown(name: str, history: History) -> set[int]:
+    """The numbers of the claims that do not show."""
+    return {number for number, claim in enumerate(show(EXAMPLES[name], history)) if not claim.shown}
+
+
+def as_it_should_be(scenario: Scenario) -> History:
+    """The scenario without its mode: what a claim sets its run beside does not differ from it."""
+    engine = msgspec.structs.replace(scenario.engine, finishing="together", checkpoints_after_finish=True)
+    return run(msgspec.structs.replace(scenario, engine=engine))
+
+
+@pytest.mark.parametrize(
+    ("name", "claims"),
+    [
+        ("mixed-bounded-unbounded", {2, 3}),
+        ("two-ways-to-finish", {4}),
+        ("three-2pc-chain", {0, 1, 3}),
+        ("commit-at-finish", {0}),
+        ("discard-at-finish", {0, 1}),
+    ],
+)
+def test_beside_a_run_in_which_nothing_is_otherwise(
+    name: str, claims: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = import_module(f"cutproof.harness.examples.{MODULES[name]}")
+    monkeypatch.setattr(module, "simulated", as_it_should_be)
+    assert not_shown(name, run(EXAMPLES[name].scenario)) == claims
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "claims"),
+    [
+        ("two-ways-to-finish", "discard-at-finish", {0, 3}),
+        ("three-2pc-chain", "one-by-one", {1, 2}),
+        ("three-2pc-chain", "commit-at-finish", {2}),
+        ("commit-at-finish", "commit-at-finish", {2}),
+        ("discard-at-finish", "discard-at-finish", {2}),
+    ],
+)
+def test_on_a_run_that_finishes_otherwise(name: str, how: str, claims: set[int]) -> None:
+    assert claims <= not_shown(name, run(finishing_by(EXAMPLES[name].scenario, how)))
+
+
+def without_checkpoints(scenario: Scenario) -> Scenario:
+    engine = msgspec.structs.replace(scenario.engine, checkpoints_after_finish=False)
+    return msgspec.structs.replace(scenario, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("name", "claims"), [("mixed-bounded-unbounded", {1}), ("finished-operators-snapshot", {0, 1, 2})]
+)
+def test_on_a_run_without_checkpoints_after_a_finish(name: str, claims: set[int]) -> None:
+    assert claims <= not_shown(name, run(without_checkpoints(EXAMPLES[name].scenario)))
+
+
+def _forget_finished(history: History) -> None:
+    for completed in history.completed:
+        completed.finished = []
+
+
+def _work_again(history: History) -> None:
+    for each in history.runs:
+        if each.task == "side-0":
+            each.reads = [(0, 0)]
+
+
+def _commit_twice(history: History) -> None:
+    history.committed += history.committed[:1]
+
+
+@pytest.mark.parametrize(
+    ("name", "alter", "claims"),
+    [
+        ("mixed-bounded-unbounded", _forget_finished, {1}),
+        ("finished-operators-snapshot", _forget_finished, {0, 1}),
+        ("finished-operators-snapshot", _work_again, {2}),
+        ("three-2pc-chain", _commit_twice, {4}),
+        ("two-ways-to-finish", _commit_twice, {3}),
+        ("commit-at-finish", _commit_twice, {2}),
+    ],
+)
+def test_on_a_history_that_was_altered(name: str, alter: Callable[[History], None], claims: set[int]) -> None:
+    history = run(EXAMPLES[name].scenario)
+    alter(history)
+    assert claims <= not_shown(name, history)
+
+
+LATE_MS = range(10, 32, 3)
+
+
+def test_what_a_late_failure_replays_grows_without_checkpoints_after_a_finish() -> None:
+    scenario = EXAMPLES["mixed-bounded-unbounded"].scenario
+    found = {
+        after: [replayed(late_failure(scenario, at_ms * 1_000, after_finish=after), "events") for at_ms in LATE_MS]
+        for after in (True, False)
+    }
+    assert found[False] == sorted(found[False])
+    assert found[False][-1] > 4 * max(found[True])
+
+
+def test_the_figures_of_the_documents_are_measured() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (\d+) ms \| (\d+) \| (\d+) \|$", page, flags=re.MULTILINE)
+    assert len(told) == 3
+    scenario = EXAMPLES["mixed-bounded-unbounded"].scenario
+    for at_ms, *figures in told:
+        found = [late_failure(scenario, int(at_ms) * 1_000, after_finish=after) for after in (True, False)]
+        assert [str(replayed(history, "events")) for history in found] == figures
+
+
+@pytest.mark.parametrize(("how", "checkpoints"), [("together", 1), ("one-by-one", 3)])
+@pytest.mark.parametrize("interval_us", [5_500, 7_000, 11_000])
+def test_how_many_checkpoints_the_chain_waits_for(how: str, checkpoints: int, interval_us: int) -> None:
+    scenario = finishing_by(EXAMPLES["three-2pc-chain"].scenario, how, faults=())
+    engine = msgspec.structs.replace(scenario.engine, checkpoint_interval_us=interval_us)
+    assert len(while_finishing(run(msgspec.structs.replace(scenario, engine=engine)))) == checkpoints
+
+
+PASSING = ("first-copy", "second-copy")
+
+
+def chained(scenario: Scenario, how: str) -> Scenario:
+    """The scenario with two operators before its sink that commit what they pass on."""
+    workload, topology = scenario.workload, scenario.topology
+    last, (first, second) = workload.output, PASSING
+    nodes = (Node(name=first, operator=Map(), inputs=(last,)), Node(name=second, operator=Map(), inputs=(first,)))
+    width = topology.parallelism[SINK]
+    edges = [
+        msgspec.structs.replace(edge, receiver=first) if edge.receiver == SINK else edge for edge in topology.edges
+    ]
+    onward = [
+        Edge(sender=sender, receiver=to, partitioning="forward") for sender, to in ((first, second), (second, SINK))
+    ]
+    return msgspec.structs.replace(
+        scenario,
+        workload=msgspec.structs.replace(workload, nodes=(*workload.nodes, *nodes)),
+        topology=msgspec.structs.replace(
+            topology, parallelism={**topology.parallelism, first: width, second: width}, edges=(*edges, *onward)
+        ),
+        engine=msgspec.structs.replace(scenario.engine, finishing=how, two_phase=PASSING),
+        faults=tuple(fault for fault in scenario.faults if getattr(fault, "receiver", None) is None),
+        deviations=(),
+    )
+
+
+def test_drawn_trouble_breaks_no_two_phase_operator_however_they_finish() -> None:
+    """Maps that change nothing are made to commit: each of them commits what passes it, exactly once."""
+    draw = scenario_of(Drawing(max_records=60))
+    exercised = 0
+    for index in range(60):
+        scenario = chained(as_bounded(draw(23, index)), "one-by-one" if index % 2 else "together")
+        history = run(scenario)
+        judged = judge(scenario.workload, scenario.topology, history)
+        assert judged.violated == {}, index
+        end = next((entry.status for entry in history.journal if isinstance(entry, JobEnded)), "")
+        for name in PASSING if end == "finished" else ():
+            mine = [one for one in history.passing if one.task.startswith(name) and one.status == "committed"]
+            assert Counter(row for one in mine for row in one.rows) == Counter(history.committed), index
+            exercised += isinstance(judged.verdicts["exactly-once"], Holds)
+    assert exercised > 40
+
+
+def test_what_a_scenario_may_say_of_finishing() -> None:
+    scenario = EXAMPLES["three-2pc-chain"].scenario
+    assert list(problems_of(scenario)) == []
+    for changes, problem in (
+        ({"finishing": "somehow"}, "engine.finishing is 'somehow'"),
+        ({"finishing": "one-by-one", "checkpoints_after_finish": False}, "each task waits for one"),
+        ({"two_phase": ("first", "sink")}, "sink is no map that changes nothing"),
+    ):
+        engine = msgspec.structs.replace(scenario.engine, **changes)
+        (found,) = problems_of(msgspec.structs.replace(scenario, engine=engine))
+        assert problem in found
+
+
+def test_processes_refuse_operators_that_commit_what_they_pass_on() -> None:
+    scenario = EXAMPLES["three-2pc-chain"].scenario
+    with pytest.raises(Refused, match="in the simulator alone"):
+        process_job.make_job(process_job.describe(scenario, None, 1))
