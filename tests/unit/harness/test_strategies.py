@@ -113,8 +113,9 @@ def test_each_template_draws_valid_scenarios(template: str) -> None:
         assert one.workload.records() <= 30
 
 
-@pytest.mark.parametrize(("kind", "per_cent"), [("lose-unsynced", 35), ("fail-read", 45), ("kill-task", 80)])
+@pytest.mark.parametrize(("kind", "per_cent"), [("lose-unsynced", 25), ("fail-read", 45), ("kill-task", 80)])
 def test_faults_that_need_a_moment_mostly_meet_it(drawn: list[Scenario], kind: str, per_cent: int) -> None:
+    """Of thousands a third of the losses of power find something unsynced; these are a few dozen."""
     planned = fired = 0
     for scenario in drawn[:300] if kind == "kill-task" else drawn:
         aimed = {number for number, fault in enumerate(scenario.faults) if kind_of(fault) == kind}
