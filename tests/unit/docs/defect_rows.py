@@ -12,7 +12,9 @@ from cutproof.reference_impl.defects import DEFECTS, Defect
 
 PAGE = Path(__file__).parents[3] / "docs" / "defects.md"
 ROW = re.compile(r"^\| ([A-Z]\d\d) \| (?!\d+ of 10 )(.+?) \| (.+?) \| (.+) \|$", flags=re.MULTILINE)
-RATE = re.compile(r"^\| ([A-Z]\d\d) \| (\d+) of 10 \| ([^|]+) \| (?:([0-3]) of 3|not tried) \| ([^|]+) \|$", flags=re.MULTILINE)
+RATE = re.compile(
+    r"^\| ([A-Z]\d\d) \| (\d+) of 10 \| ([^|]+) \| (?:([0-3]) of 3|not tried) \| ([^|]+) \|$", flags=re.MULTILINE
+)
 
 
 def planted_row(defect: Defect) -> str:
