@@ -12,21 +12,25 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..properties.workload import AnyOperator, Input, InputRecord, Node, Topology, Workload, problems
+from ..properties.workload import AnyOperator, Input, InputRecord, Node, Topology, Window, Workload, problems
 from . import tables, topologies
 from .exit_codes import UsageError
 
 FORMAT = "cutproof-workload/1"
 VALUE_BOUND = 1 << 40
 """Values stay within this, so that no sum over a file can leave 64 bits."""
+TIME_BOUND = 1 << 60
+"""so do event times, that watermarks and the ends of windows cannot"""
 RECORDS_BOUND = 1_000_000
 FILE_BYTES_BOUND = 1_000_000
 TAG_BITS = 40
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +52,9 @@ class InputColumns(Value, frozen=True, kw_only=True):
     splits: int = 2
     """how many splits to deal out to, where no column names them"""
     event_time: str | None = None
-    """a timestamp or number, checked to be there in every row; nothing built so far computes with it"""
+    """a whole number, or a time, which becomes µs since 1970 (UTC where it names no zone); in every row"""
+    delay: int = 0
+    """by how much watermarks stay behind, in the unit of the event time; a window takes none that is later"""
     scale: int = 1
     """values are multiplied by this and must then be whole"""
     bounded: bool = True
@@ -113,7 +119,8 @@ def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> L
         read.append((columns, _columns(path, columns)))
     keys = _dictionary([table[columns.key] for columns, table in read])
     tags = _tags(description.name, sum(len(table[columns.key]) for columns, table in read))
-    inputs = tuple(_input(columns, table, keys, tags) for columns, table in read)
+    timed = any(isinstance(step.operator, Window) for step in description.steps)
+    inputs = tuple(_input(columns, table, keys, tags, timed=timed) for columns, table in read)
     workload = Workload(name=description.name, inputs=inputs, nodes=_nodes(description))
     topology = topologies.lay_out(workload, description.parallelism)
     wrong = problems(workload, topology)
@@ -146,7 +153,7 @@ def _columns(path: Path, columns: InputColumns) -> dict[str, list[Any]]:
         raise UsageError(f"{path} has {rows:,} rows, more than {RECORDS_BOUND:,}; take the first ones with `records`")
     table[columns.value] = list(_whole(path, columns, table[columns.value]))
     if columns.event_time is not None:
-        _check_times(path, columns.event_time, table[columns.event_time])
+        table[columns.event_time] = list(_times(path, columns.event_time, table[columns.event_time]))
     return table
 
 
@@ -170,17 +177,22 @@ def _whole(path: Path, columns: InputColumns, values: Sequence[Any]) -> Iterator
         yield whole
 
 
-def _check_times(path: Path, name: str, values: Sequence[Any]) -> None:
-    from datetime import datetime
-
+def _times(path: Path, name: str, values: Sequence[Any]) -> Iterator[int]:
+    """The event times as whole numbers; raises UsageError on the first that is none."""
     for row, value in enumerate(values, start=1):
         try:
-            if isinstance(value, str):
-                datetime.fromisoformat(value)
+            time = datetime.fromisoformat(value) if isinstance(value, str) else value
         except ValueError:
             raise UsageError(f"{path}, row {row}: {name} is {value!r}, not a time in ISO form") from None
-        if value is None:
+        if time is None:
             raise UsageError(f"{path}, row {row}: {name} is empty; every record needs its event time")
+        if isinstance(time, datetime):
+            zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
+            yield (zoned - _EPOCH) // timedelta(microseconds=1)
+        elif isinstance(time, (int, float)) and time == int(time) and abs(time) <= TIME_BOUND:
+            yield int(time)
+        else:
+            raise UsageError(f"{path}, row {row}: {name} is {value!r}, neither a whole number nor a time")
 
 
 def _dictionary(columns: Sequence[Sequence[Any]]) -> dict[str, int] | None:
@@ -197,21 +209,34 @@ def _tags(name: str, number: int) -> Iterator[int]:
 
 
 def _input(
-    columns: InputColumns, table: dict[str, list[Any]], keys: dict[str, int] | None, tags: Iterator[int]
+    columns: InputColumns, table: dict[str, list[Any]], keys: dict[str, int] | None, tags: Iterator[int], *, timed: bool
 ) -> Input:
+    """`timed`: some window asks for its event time; else nobody would hear its watermarks."""
     records: list[InputRecord] = []
     for key, value in zip(table[columns.key], table[columns.value], strict=True):
         number = key if keys is None or key is None else keys[str(key)]
         records.append((number, value, next(tags)))
+    rows = _rows_by_split(columns, table)
+    times = table[columns.event_time] if timed and columns.event_time is not None else None
+    return Input(
+        name=columns.name,
+        splits=tuple(tuple(records[row] for row in split) for split in rows),
+        times=tuple(tuple(times[row] for row in split) for split in rows) if times is not None else (),
+        delay=columns.delay if times is not None else 0,
+        bounded=columns.bounded,
+    )
+
+
+def _rows_by_split(columns: InputColumns, table: dict[str, list[Any]]) -> list[Sequence[int]]:
+    """The numbers of the rows that each split has, in order."""
+    count = len(table[columns.key])
     if columns.split is None:
-        splits = tuple(tuple(records[first :: columns.splits]) for first in range(columns.splits))
-    else:
-        named = [str(value) for value in table[columns.split]]
-        by_name: dict[str, list[InputRecord]] = {name: [] for name in sorted(set(named))}
-        for name, record in zip(named, records, strict=True):
-            by_name[name].append(record)
-        splits = tuple(tuple(rows) for rows in by_name.values())
-    return Input(name=columns.name, splits=splits, bounded=columns.bounded)
+        return [range(first, count, columns.splits) for first in range(columns.splits)]
+    named = [str(value) for value in table[columns.split]]
+    by_name: dict[str, list[int]] = {name: [] for name in sorted(set(named))}
+    for row, name in enumerate(named):
+        by_name[name].append(row)
+    return list(by_name.values())
 
 
 def _nodes(description: WorkloadFile) -> tuple[Node, ...]:

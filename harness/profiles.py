@@ -23,6 +23,7 @@ SHARES: dict[str, int] = {
     "order": 60,
     "restored-state": 50,
     "visibility": 65,
+    "drain": 60,
     "progress": 90,
     "no-leaks": 60,
 }
@@ -61,6 +62,7 @@ REAL_TIME_SHARES: dict[str, int] = {
     "order": 50,
     "restored-state": 35,
     "visibility": 65,
+    "drain": 60,
     "progress": 80,
     "no-leaks": 60,
 }

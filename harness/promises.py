@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ..faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
 from ..properties.classes import promised
+from ..properties.workload import window_of
 from .forecast import Forecast, forecast
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
 
@@ -54,6 +55,7 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         "order": bool(strikes),
         "restored-state": any(at_us > course.first_completion_us for at_us in strikes),
         "visibility": engine.sink == "transactional" and amid,
+        "drain": amid and window_of(scenario.workload) is not None and not _is_endless(scenario),
         "progress": not _may_fail(scenario),
         "no-leaks": amid,
     }

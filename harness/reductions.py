@@ -9,6 +9,7 @@ result may be invalid or behave differently; whoever shrinks checks both.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from .layout import layout_of
 from .scenario import AnyCommand, Deviation, Resume, Scenario
 
 replace = msgspec.structs.replace
+Item = TypeVar("Item")
 
 
 def record_order(workload: Workload) -> list[tuple[int, int]]:
@@ -31,10 +33,7 @@ def without_records(scenario: Scenario, first: int, end: int) -> Scenario:
     """Drop records `first` to `end` - 1 of `record_order`; triggers move with them."""
     order = record_order(scenario.workload)
     gone = set(order[first:end])
-    inputs = _mapped_splits(
-        scenario.workload,
-        lambda split, records: tuple(record for offset, record in enumerate(records) if (split, offset) not in gone),
-    )
+    inputs = _without(scenario.workload, gone)
     sources = max(1, sum(scenario.topology.parallelism[source.name] for source in inputs))
     return _moved(
         replace(scenario, workload=replace(scenario.workload, inputs=inputs)),
@@ -48,8 +47,9 @@ def without_split(scenario: Scenario, split: int) -> Scenario:
     number = 0
     for source in scenario.workload.inputs:
         kept = tuple(records for index, records in enumerate(source.splits) if number + index != split)
+        times = tuple(times for index, times in enumerate(source.times) if number + index != split)
         number += len(source.splits)
-        inputs.append(replace(source, splits=kept or source.splits))
+        inputs.append(replace(source, splits=kept, times=times) if kept else source)
     return replace(scenario, workload=replace(scenario.workload, inputs=tuple(inputs)))
 
 
@@ -109,7 +109,12 @@ def with_inputs_merged(scenario: Scenario, name: str) -> Scenario | None:
     if len(merged) < len(node.inputs):
         return None
     first, gone = merged[0], {source.name for source in merged[1:]}
-    whole = replace(first, splits=tuple(split for source in merged for split in source.splits))
+    whole = replace(
+        first,
+        splits=tuple(split for source in merged for split in source.splits),
+        times=tuple(times for source in merged for times in source.times),
+        delay=max(source.delay for source in merged),
+    )
     inputs = tuple(whole if source is first else source for source in workload.inputs if source.name not in gone)
     smaller = replace(
         scenario,
@@ -207,6 +212,22 @@ def _mapped_splits(
         splits = tuple(change(number + index, records) for index, records in enumerate(source.splits))
         number += len(source.splits)
         inputs.append(replace(source, splits=splits))
+    return tuple(inputs)
+
+
+def _without(workload: Workload, gone: set[tuple[int, int]]) -> tuple[Input, ...]:
+    """The inputs without the records at these (split, offset), and without their event times."""
+
+    def kept(split: int, items: tuple[Item, ...]) -> tuple[Item, ...]:
+        return tuple(item for offset, item in enumerate(items) if (split, offset) not in gone)
+
+    inputs: list[Input] = []
+    number = 0
+    for source in workload.inputs:
+        splits = tuple(kept(number + index, records) for index, records in enumerate(source.splits))
+        times = tuple(kept(number + index, timed) for index, timed in enumerate(source.times))
+        inputs.append(replace(source, splits=splits, times=times))
+        number += len(source.splits)
     return tuple(inputs)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
-from ..properties.workload import InputRecord, Topology
+from ..properties.workload import AnyOperator, InputRecord, Topology, Window
 from . import reductions
 from .checks import problems_of
 from .layout import layout_of
@@ -207,10 +207,17 @@ def _plainer_topology(scenario: Scenario) -> Iterator[Scenario | None]:
             yield replace(scenario, topology=plainer)
 
 
+def _plain_operator(operator: AnyOperator) -> AnyOperator:
+    """The operator with what can be left out left out; a window keeps its size."""
+    if isinstance(operator, Window):
+        return replace(operator, of="count", lateness=0)
+    return type(operator)()
+
+
 def _plainer_operators(scenario: Scenario) -> Iterator[Scenario | None]:
     nodes = scenario.workload.nodes
     for index, node in enumerate(nodes):
-        plain = type(node.operator)()
+        plain = _plain_operator(node.operator)
         if node.operator != plain:
             changed = (*nodes[:index], replace(node, operator=plain), *nodes[index + 1 :])
             yield replace(scenario, workload=replace(scenario.workload, nodes=changed))

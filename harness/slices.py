@@ -29,12 +29,14 @@ def slice_of(workload: Workload, start: int, records: int = SLICE) -> Workload:
         return workload
     inputs = []
     for source in workload.inputs:
-        windows = []
+        bounds = []
         for split in source.splits:
             size = max(1, len(split) * records // total)
             first = min(len(split) * start // total, max(0, len(split) - size))
-            windows.append(split[first : first + size])
-        inputs.append(msgspec.structs.replace(source, splits=tuple(windows)))
+            bounds.append(slice(first, first + size))
+        splits = tuple(split[bound] for split, bound in zip(source.splits, bounds, strict=True))
+        times = tuple(timed[bound] for timed, bound in zip(source.times, bounds, strict=False))
+        inputs.append(msgspec.structs.replace(source, splits=splits, times=times))
     return msgspec.structs.replace(workload, inputs=tuple(inputs))
 
 

@@ -10,13 +10,23 @@ from functools import cached_property
 
 import msgspec
 
-from .classes import classes, promised
+from .classes import FOLLOWING, classes, promised
 from .commands import Commands
 from .expected import Expected
-from .history import Channel, CheckpointTriggered, Completed, History, JobEnded, StoredState, TaskRun, Transaction
+from .history import (
+    AttemptStarted,
+    Channel,
+    CheckpointTriggered,
+    Completed,
+    History,
+    JobEnded,
+    StoredState,
+    TaskRun,
+    Transaction,
+)
 from .line import INFINITE, Line, Lines
 from .replay import is_determined
-from .workload import Row, Topology, Workload
+from .workload import END_OF_TIME, Row, Topology, Workload, window_of
 
 
 class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +80,31 @@ class Case:
         return classes(self.workload, self.topology)
 
     @cached_property
+    def follows_order(self) -> bool:
+        """Some rows or state follow what the run really applied."""
+        return any(grade in FOLLOWING for grade in self.classes.values())
+
+    @cached_property
+    def drained(self) -> frozenset[int]:
+        """The savepoints behind which input had ended by a user's wish: those that a drained job rests on, that
+        its user was told of, or before which its sources, asked to, had let all windows go."""
+        drains = [one for one in self.commands.asked if one.issued.kind == "stop-with-savepoint" and one.issued.drain]
+        found = [ended.checkpoint for ended in self.commands.ends if ended.status == "drained"]
+        found += [one.answer.checkpoint for one in drains if one.answer is not None]
+        asked = min((one.issued.order for one in drains), default=None)
+        if asked is not None:
+            later = [one for one in self.history.completed if one.savepoint and one.order > asked]
+            found += [one.checkpoint for one in later if self._let_go(one)]
+        return frozenset(checkpoint for checkpoint in found if checkpoint is not None)
+
+    def _let_go(self, completed: Completed) -> bool:
+        sources = {source.name for source in self.workload.inputs}
+        return any(
+            state.watermark == END_OF_TIME and task.rpartition("-")[0] in sources
+            for task, state in self.states(completed.checkpoint).items()
+        )
+
+    @cached_property
     def class_(self) -> str:
         """The class of the rows that reach the sink."""
         return self.classes[self.workload.output]
@@ -83,6 +118,7 @@ class Case:
             self.lines,
             self.classes,
             by_applies=self.history.guarantee != "exactly-once",
+            drained=self.drained,
         )
 
     @cached_property
@@ -129,9 +165,20 @@ class Case:
         return False
 
     @cached_property
+    def _went_on_drained(self) -> bool:
+        """A job began with a savepoint behind which all windows had been emitted: of them nothing is promised."""
+        return any(start.restores in self.drained and self._is_first(start) for start in self.lines.starts.values())
+
+    def _is_first(self, start: AttemptStarted) -> bool:
+        """Whether it is an attempt of another job than that which made the snapshot."""
+        return start.restores in self.lines.completed and self.lines.completed[start.restores].job != start.job
+
+    @cached_property
     def promised(self) -> frozenset[str]:
         """The names of the invariants that hold of a correct engine here."""
         found = promised(self.history.guarantee, self.history.sink)
+        if window_of(self.workload) and self._went_on_drained:
+            found &= {"progress", "no-leaks", "at-most-once"}
         return found - {"exactly-once", "visibility"} if self.rewound else found
 
     @cached_property

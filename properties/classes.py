@@ -1,9 +1,11 @@
 """What an operator's output is a function of, and what an engine promises.
 
 Class M: of the input multiset.  Class S: of each split's order too.  Class H:
-of the order in which a run happened to merge its inputs.  Rows and state of
-class M and S are known from the positions of a cut alone; for class H the
-line's apply events give the order.
+of the order in which a run happened to merge its inputs.  Class W: of that and
+of its watermarks, which is what windows are where a record may come late.  Rows
+and state of class M and S are known from the positions of a cut alone; for
+class H and W the line's apply events, and where among them the watermark
+advanced, give the order.
 
 A path has its worst operator's class.  An operator that looks at order is of
 class S only where all records of a key come along one first-in-first-out
@@ -17,7 +19,11 @@ from __future__ import annotations
 
 import msgspec
 
-from .workload import SINK, Count, Dedup, Filter, FlatMap, Join, Map, Sum, Topology, Workload, is_ordered
+from .event_time import is_late_free
+from .workload import SINK, Count, Dedup, Filter, FlatMap, Join, Map, Sum, Topology, Window, Workload, is_ordered
+
+FOLLOWING = ("H", "W")
+"""The classes whose rows follow what a run really applied."""
 
 Key = int | None
 Lane = tuple[Key, ...]
@@ -39,7 +45,7 @@ class _Stream(msgspec.Struct, kw_only=True):
 
 
 def classes(workload: Workload, topology: Topology) -> dict[str, str]:
-    """The class of each input and node, of its rows and of its state: "M", "S" or "H"."""
+    """The class of each input and node, of its rows and of its state: "M", "S", "H" or "W"."""
     found = {source.name: "M" for source in workload.inputs}
     ordered = any(is_ordered(node.operator) for node in workload.nodes)
     streams = _streams(workload, topology) if ordered else {}
@@ -47,7 +53,9 @@ def classes(workload: Workload, topology: Topology) -> dict[str, str]:
         own = "M"
         if is_ordered(node.operator):
             own = "S" if streams[node.name].in_order else "H"
-        found[node.name] = max([own, *(found[name] for name in node.inputs)], key="MSH".index)
+        elif isinstance(node.operator, Window) and not is_late_free(workload, node.name):
+            own = "W"
+        found[node.name] = max([own, *(found[name] for name in node.inputs)], key="MSHW".index)
     return found
 
 
@@ -92,6 +100,8 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
         arriving[node.name] = stream
         if isinstance(node.operator, Map) and node.operator.rekey is not None:
             stream = _rekeyed(stream, node.operator.rekey)
+        if isinstance(node.operator, Window):  # what comes of a key comes of one subtask, window after window
+            stream = _Stream(lanes={key: {(key,)} for key in stream.lanes})
         if isinstance(node.operator, Join):
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         leaving[node.name] = stream
@@ -143,7 +153,7 @@ def promised(guarantee: str, sink: str, *, rewindable: bool = True) -> frozenset
     """
     if guarantee == "at-most-once" or not rewindable:
         return frozenset({"at-most-once", "progress", "no-leaks"})
-    always = {"no-data-loss", "restored-state", "progress", "no-leaks"}
+    always = {"no-data-loss", "restored-state", "drain", "progress", "no-leaks"}
     if guarantee == "at-least-once":
         return frozenset(always | {"at-least-once"})
     always |= {"consistent-cut", "order"}

@@ -8,7 +8,7 @@ For every completed checkpoint c, restored or not:
   applied before it, nor the other way round (which is causal closure);
 - per channel the sender's mark, the barrier's place in the network's log and the
   receiver's mark are the same number: three witnesses;
-- the state decoded from the store's bytes equals State(c);
+- the state decoded from the store's bytes equals State(c), timers and watermarks included;
 - the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
   other; the rows written in each epoch are those that the epoch owes.
 
@@ -29,11 +29,12 @@ import msgspec
 
 from .case import Case
 from .cut_contents import missing_snapshots, rows_by_epoch, stored_state, transactions
+from .cut_times import stored_times
 from .history import Mark, TaskRun
 from .line import INFINITE, Line
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, record_in_words
-from .workload import COPY_BITS, SINK, origin_of
+from .workload import COPY_BITS, SINK, is_pane, origin_of
 
 
 def check(case: Case) -> Verdict:
@@ -49,6 +50,7 @@ def check(case: Case) -> Verdict:
             or _positions(case, reads[line.tip], checkpoint)
             or _channels(case, checkpoint)
             or stored_state(case, checkpoint)
+            or stored_times(case, checkpoint)
             or transactions(case, line, checkpoint)
         )
         if found is not None:
@@ -192,7 +194,8 @@ def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | Non
     for operator in (*(node.name for node in case.workload.nodes), SINK):
         for segment in line.of_operator(operator):
             for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
-                if read.get(origin >> COPY_BITS) != epoch:
+                # a window's row is of the epoch in which it was finished: `_channels` and the rows by epoch see to it
+                if not is_pane(origin) and read.get(origin >> COPY_BITS) != epoch:
                     return _crossing(case, segment.run, channel, origin, epoch, read.get(origin >> COPY_BITS))
     return None
 

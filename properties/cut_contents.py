@@ -49,7 +49,7 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
 def stored_state(case: Case, checkpoint: int) -> Violated | None:
     """Keyed state decoded from the store against State(c)."""
     keyed = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)]
-    if not keyed or ("H" in case.classes.values() and not is_determined(case.workload, case.topology)):
+    if not keyed or (case.follows_order and not is_determined(case.workload, case.topology, at_sink=False)):
         return None
     owed = case.expected.states(checkpoint)
     held: dict[str, Counter[Entry]] = {name: Counter() for name in keyed}
@@ -137,7 +137,7 @@ def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated
 
 def rows_by_epoch(case: Case) -> Violated | None:
     """The rows that the sinks wrote in each epoch of the line against those that the epoch owes."""
-    if "H" in case.classes.values() and not is_determined(case.workload, case.topology):
+    if case.follows_order and not is_determined(case.workload, case.topology):
         return None
     found: dict[int, Counter[Row]] = {}
     for task, attempt, applied, row in _written(case):

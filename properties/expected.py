@@ -15,13 +15,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from .classes import FOLLOWING
+from .event_time import Clock, splits_before
 from .line import INFINITE, Lines
 from .replay import Replay
 from .semantics import Entry, machine
-from .workload import KEYED, Row, Topology, Workload
+from .windows import Timer, WindowMachine
+from .workload import END_OF_TIME, KEYED, Row, Topology, Window, Workload, window_of
 
-Push = Callable[[Row], None]
-Take = Callable[[Row, int], Iterable[Row]]
+Push = Callable[[Row, int], None]
+"""takes a row and its event time"""
+Take = Callable[[Row, int, int], Iterable[Row]]
+"""takes a row, the input that it comes from and its event time"""
 
 
 class Expected:
@@ -33,13 +38,21 @@ class Expected:
     """
 
     def __init__(
-        self, workload: Workload, topology: Topology, lines: Lines, grades: dict[str, str], *, by_applies: bool
+        self,
+        workload: Workload,
+        topology: Topology,
+        lines: Lines,
+        grades: dict[str, str],
+        *,
+        by_applies: bool,
+        drained: frozenset[int] = frozenset(),
     ) -> None:
         self._workload = workload
         self._topology = topology
         self._lines = lines
         self._grades = grades
         self._by_applies = by_applies
+        self._drained = drained
         self._replay: Replay | None = None
         self._reckoning: Reckoning | None = None
         self._rows: dict[int, list[Row]] | None = None
@@ -49,7 +62,7 @@ class Expected:
     @property
     def follows_applies(self) -> bool:
         """Whether the rows come from the line's apply events, not from the positions alone."""
-        return self._by_applies or self._grades[self._workload.output] == "H"
+        return self._by_applies or self._grades[self._workload.output] in FOLLOWING
 
     @property
     def replay(self) -> Replay:
@@ -88,23 +101,36 @@ class Expected:
         """State(c) of every keyed node at a completed checkpoint, on the line or off it."""
         if checkpoint not in self._states:
             nodes = [node.name for node in self._workload.nodes if isinstance(node.operator, KEYED)]
-            replayed = [name for name in nodes if self._by_applies or self._grades[name] == "H"]
+            replayed = [name for name in nodes if self._by_applies or self._grades[name] in FOLLOWING]
             reckoned = self._states_by_positions(checkpoint) if len(replayed) < len(nodes) else {}
             found = {name: Counter(reckoned[name]) for name in nodes if name not in replayed}
             found.update({name: Counter(self.replay.entries(name, checkpoint)) for name in replayed})
             self._states[checkpoint] = found
         return self._states[checkpoint]
 
+    def timers(self, checkpoint: int) -> Counter[Timer]:
+        """The timers that are pending at a completed checkpoint."""
+        node = window_of(self._workload)
+        if node is None:
+            return Counter()
+        if self._by_applies or self._grades[node.name] in FOLLOWING:
+            return Counter(self.replay.timers(node.name, checkpoint))
+        return Counter(self._reckoned_at(checkpoint).timers.get(checkpoint, ()))
+
     def _by_positions(self) -> Reckoning:
         if self._reckoning is None:
             cuts = [(number, self._lines.positions(number)) for number in self._lines.end.checkpoints]
-            self._reckoning = reckon(self._workload, cuts)
+            self._reckoning = reckon(self._workload, cuts, drained=self._drained)
         return self._reckoning
 
     def _states_by_positions(self, checkpoint: int) -> dict[str, list[Entry]]:
+        return self._reckoned_at(checkpoint).states[checkpoint]
+
+    def _reckoned_at(self, checkpoint: int) -> Reckoning:
         if checkpoint in self._lines.end.checkpoints:
-            return self._by_positions().states[checkpoint]
-        return reckon(self._workload, [(checkpoint, self._lines.positions(checkpoint))], rest=False).states[checkpoint]
+            return self._by_positions()
+        cut = (checkpoint, self._lines.positions(checkpoint))
+        return reckon(self._workload, [cut], rest=False, drained=self._drained)
 
 
 class Reckoning:
@@ -113,38 +139,94 @@ class Reckoning:
     def __init__(self) -> None:
         self.rows: dict[int, list[Row]] = {}
         self.states: dict[int, dict[str, list[Entry]]] = {}
+        self.timers: dict[int, list[Timer]] = {}
 
 
-def reckon(workload: Workload, cuts: Sequence[tuple[int, dict[int, int]]], *, rest: bool = True) -> Reckoning:
+def reckon(
+    workload: Workload,
+    cuts: Sequence[tuple[int, dict[int, int]]],
+    *,
+    rest: bool = True,
+    drained: frozenset[int] = frozenset(),
+) -> Reckoning:
     """Work through the records in the order (epoch, split, offset).
 
     `cuts` are (checkpoint, next offset by split) in the order they were taken;
     with `rest`, the records beyond the last cut follow with epoch `INFINITE`.
+    Within an epoch a window takes its records first, and is told of the
+    watermark of the cut then: without late data that makes no difference.  At
+    the cuts that are `drained` all input has ended.
     """
     found = Reckoning()
-    machines = {node.name: machine(node.operator) for node in workload.nodes}
+    window = _Windows(workload)
+    machines = {node.name: machine(node.operator) for node in workload.nodes if node.name != window.name}
     keyed = [node.name for node in workload.nodes if isinstance(node.operator, KEYED)]
     arrived: list[Row] = []
-    push = _pipes(workload, {name: each.take for name, each in machines.items()}, arrived.append)
+    takes = {name: _timeless(each.take) for name, each in machines.items()} | window.takes()
+    push = _pipes(workload, takes, lambda row, _: arrived.append(row))
+    times = workload.times()
     splits = [(split, push[source.name], records) for split, source, records in workload.splits()]
+    ends = {split: len(records) for split, _, records in splits}
     done = dict.fromkeys((split for split, _, _ in splits), 0)
 
-    def work_through(positions: dict[int, int] | None) -> list[Row]:
+    def work_through(positions: dict[int, int], *, to_the_end: bool = False) -> list[Row]:
         for split, into, records in splits:
-            end = len(records) if positions is None else positions.get(split, 0)
-            for key, value, tag in records[done[split] : end]:
-                into((key, value, tag, 0))
+            end = positions.get(split, 0)
+            timed = times.get(split)
+            for offset in range(done[split], end):
+                key, value, tag = records[offset]
+                into((key, value, tag, 0), timed[offset] if timed else 0)
             done[split] = max(done[split], end)
+        for row in window.at(positions, to_the_end):
+            push[window.name](row, 0)
         rows = arrived[:]
         arrived.clear()
         return rows
 
     for checkpoint, positions in cuts:
-        found.rows[checkpoint] = work_through(positions)
-        found.states[checkpoint] = {name: machines[name].entries() for name in keyed}
+        found.rows[checkpoint] = work_through(positions, to_the_end=checkpoint in drained)
+        found.states[checkpoint] = {
+            name: window.entries() if name == window.name else machines[name].entries() for name in keyed
+        }
+        found.timers[checkpoint] = window.timers()
     if rest:
-        found.rows[INFINITE] = work_through(None)
+        found.rows[INFINITE] = work_through(ends)
     return found
+
+
+class _Windows:
+    """The workload's window, if it has one, told of the watermarks that follow from positions."""
+
+    def __init__(self, workload: Workload) -> None:
+        node = window_of(workload)
+        self.name = node.name if node else ""
+        self._machine = WindowMachine(node.operator) if node and isinstance(node.operator, Window) else None
+        self._clock = Clock(workload)
+        self._splits = splits_before(workload, node.name) if node else ()
+
+    def takes(self) -> dict[str, Take]:
+        windows = self._machine
+        if windows is None:
+            return {}
+        return {self.name: lambda row, _, time: [out for _, out in windows.take_at(row, time, 0)]}
+
+    def at(self, positions: dict[int, int], to_the_end: bool) -> list[Row]:
+        """The rows of the windows that are finished at positions."""
+        if self._machine is None:
+            return []
+        time = END_OF_TIME if to_the_end else self._clock.watermark(self._splits, positions)
+        return [row for _, row in self._machine.advance(time)]
+
+    def entries(self) -> list[Entry]:
+        return self._machine.entries() if self._machine else []
+
+    def timers(self) -> list[Timer]:
+        return self._machine.timers() if self._machine else []
+
+
+def _timeless(take: Callable[[Row, int], Iterable[Row]]) -> Take:
+    """Of an operator that does not look at event time."""
+    return lambda row, side, _: take(row, side)
 
 
 def _pipes(workload: Workload, takes: dict[str, Take], sink: Push) -> dict[str, Push]:
@@ -157,8 +239,8 @@ def _pipes(workload: Workload, takes: dict[str, Take], sink: Push) -> dict[str, 
 
 
 def _pipe(take: Take, side: int, onward: Push) -> Push:
-    def push(row: Row) -> None:
-        for out in take(row, side):
-            onward(out)
+    def push(row: Row, time: int) -> None:
+        for out in take(row, side, time):
+            onward(out, time)
 
     return push

@@ -21,7 +21,7 @@ from typing import dataclass_transform
 
 import msgspec
 
-from .workload import Row
+from .workload import BEGINNING, Row
 
 FORMAT = "cutproof-history/1"
 
@@ -34,9 +34,8 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Mark(Entry, kw_only=True):
     """Where in its program order a task took its snapshot of a checkpoint.
 
-    Counts of what came before: records read (a source), records applied in all
-    and by input channel, records sent by output channel (both in the order of
-    `TaskRun.inputs` and `TaskRun.outputs`).
+    Counts of what came before: advances of its watermark, records read (a source), applied in all and by
+    input channel, sent by output channel (both in the order of `TaskRun.inputs` and `TaskRun.outputs`).
     """
 
     checkpoint: int
@@ -46,6 +45,7 @@ class Mark(Entry, kw_only=True):
     applies: int
     received: list[int]
     sent: list[int]
+    watermarks: int = 0
     events: int = -1
     """reads and applies of all tasks of the run together by then; -1 where nobody counted them"""
 
@@ -83,6 +83,8 @@ class TaskRun(Entry, kw_only=True):
     """(input channel index, origin) of each record taken, in order; the origin as in
     `workload.origin_of`"""
     marks: list[Mark] = []
+    watermarks: list[tuple[int, int]] = []
+    """(records read or applied before it, event time) of each advance of its watermark, in order"""
     loaded: Loaded | None = None
     end_of_data: bool = False
     """a source of it was told, or an operator saw, that its input ended"""
@@ -100,7 +102,8 @@ class Channel(Entry, kw_only=True):
     attempt: int
     sent: list[int] = []
     barriers: list[tuple[int, int]] = []
-    """(checkpoint, number of records before it)"""
+    watermarks: list[tuple[int | None, int]] = []
+    """(checkpoint, or event time, number of records before it); the mark of being idle has no time"""
 
 
 class Stored(Entry, kw_only=True):
@@ -137,7 +140,8 @@ class StoredState(msgspec.Struct, kw_only=True):
 
     `entries` are (side, key, a, b) by operator: count (0, key, n, 0), sum (0,
     key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0,
-    0), join (0 left or 1 right, key, value, tag).  `transactions` are (name,
+    0), join (0 left or 1 right, key, value, tag), a window that is open (its
+    start, key, count or sum, sum of tags).  `transactions` are (name,
     checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
     not listed here belong to the engine and are not judged.
     """
@@ -146,6 +150,15 @@ class StoredState(msgspec.Struct, kw_only=True):
     """split: next offset to read"""
     entries: list[tuple[int, int | None, int | None, int]] = []
     transactions: list[tuple[str, int]] = []
+    watermark: int = BEGINNING
+    """the task's event time; left out before there is any"""
+    times: list[int] = []
+    idle: list[int] = []
+    """the watermarks of its input channels, in their order; the idle ones among them, or of a source's splits"""
+    maxima: dict[int, int] = {}
+    """split: the greatest event time read of it"""
+    timers: list[tuple[int, int | None, int]] = []
+    """(event time, key, start of the window) of each timer that is pending"""
 
 
 class Transaction(Entry, kw_only=True):
@@ -324,9 +337,8 @@ class Residue(Entry, kw_only=True):
 class Timed(Entry, kw_only=True):
     """One event of the time line, kept on request for stories and diagrams.
 
-    `what` is a protocol point's name, or `record-sent`, `record-applied`,
-    `barrier-sent`, `barrier-received`, `killed`, `ended`; `peer` the other task
-    or "coordinator".
+    `what` is a protocol point's name, or `record-sent`, `record-applied`, `barrier-sent`,
+    `barrier-received`, `killed`, `ended`; `peer` the other task or "coordinator".
     """
 
     order: int
@@ -359,13 +371,11 @@ class History(Entry, kw_only=True, omit_defaults=False):
     stored: list[Stored] = []
     completed: list[Completed] = []
     transactions: list[Transaction] = []
-    """the sink's"""
     passing: list[Transaction] = []
     """those of operators amid the job that commit what they pass on"""
     written: list[Written] = []
     committed: list[Row] = []
-    """what an independent reader sees at the end: for a transactional or plain
-    sink the rows in the order they became visible, for an idempotent one the table"""
+    """what an independent reader sees at the end: in the order they became visible; of an idempotent sink the table"""
     reads: list[Read] = []
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)

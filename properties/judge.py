@@ -10,6 +10,7 @@ from . import (
     at_least_once,
     at_most_once,
     consistent_cut,
+    drain,
     exactly_once,
     no_data_loss,
     no_leaks,
@@ -32,6 +33,7 @@ CHECKERS: dict[str, Callable[[Case], Verdict]] = {
     "order": order.check,
     "restored-state": restored_state.check,
     "visibility": visibility.check,
+    "drain": drain.check,
     "progress": progress.check,
     "no-leaks": no_leaks.check,
 }

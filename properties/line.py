@@ -20,7 +20,7 @@ other code; with whole redeploys all tasks share one chain of attempts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -66,6 +66,13 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         """How many of its reads have at most this epoch."""
         mark = self.mark_at(epoch)
         return self.reads if epoch >= INFINITE else mark.reads if mark else 0
+
+    def advances_up_to(self, epoch: int) -> int:
+        """How many advances of its watermark have at most this epoch."""
+        mark = self.mark_at(epoch)
+        if epoch >= INFINITE and self.cut is None:
+            return len(self.run.watermarks)
+        return mark.watermarks if mark else 0
 
     def applies_up_to(self, epoch: int) -> int:
         """How many of its applies have at most this epoch."""
@@ -193,7 +200,7 @@ class Lines:
         while attempt is not None:
             of_attempt = self._stored_of.get((task, attempt), ())
             if of_attempt:
-                return of_attempt[-1]
+                return _newest(of_attempt)
             restored = self.starts[attempt].restores if attempt in self.starts else None
             known = restored is not None and restored in self.completed
             attempt = self.completed[restored].attempt if known and restored is not None else None
@@ -228,7 +235,7 @@ class Lines:
     def _last_mark(self, task: str, attempt: int) -> Mark | None:
         """Of the last snapshot that an attempt of a task had stored."""
         of_attempt = self._stored_of.get((task, attempt), ())
-        return self._marks.get((task, attempt), {}).get(of_attempt[-1].checkpoint) if of_attempt else None
+        return self._marks.get((task, attempt), {}).get(_newest(of_attempt).checkpoint) if of_attempt else None
 
     def restored(self, task: str, attempt: int) -> int | None:
         """The checkpoint that an attempt of a task began from: what it loaded, else what the
@@ -324,6 +331,11 @@ def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
         if mark.checkpoint == checkpoint:
             return mark
     return None
+
+
+def _newest(stored: Sequence[Stored]) -> Stored:
+    """The one that the task took last: they may become durable out of turn."""
+    return max(stored, key=lambda entry: entry.checkpoint)
 
 
 _ALL = (INFINITE,)

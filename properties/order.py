@@ -20,7 +20,7 @@ from .case import Case
 from .line import Segment
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import journal_until, record_in_words
-from .workload import SINK, FlatMap, Join, offset_of, split_of
+from .workload import SINK, FlatMap, Join, Window, offset_of, split_of
 
 
 def check(case: Case) -> Verdict:
@@ -150,7 +150,8 @@ def _after_edge(case: Case, sender: str, receiver: str, way: _Way) -> _Way:
     spread = case.topology.edge(sender, receiver).partitioning == "rebalance"
     several = case.topology.parallelism[receiver] > 1
     multiplies = any(node.name == sender and isinstance(node.operator, (FlatMap, Join)) for node in case.workload.nodes)
-    return _Way(fifo=way.fifo and not (spread and several), single=way.single and not multiplies)
+    gathers = any(node.name == sender and isinstance(node.operator, Window) for node in case.workload.nodes)
+    return _Way(fifo=way.fifo and not gathers and not (spread and several), single=way.single and not multiplies)
 
 
 def _offsets_increase(case: Case) -> Violated | None:

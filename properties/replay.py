@@ -19,7 +19,7 @@ here but the order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -27,7 +27,21 @@ from .classes import deals_out
 from .history import TaskRun
 from .line import Line, Lines
 from .semantics import Entry, Machine, machine
-from .workload import COPY_BITS, SINK, FlatMap, Join, Row, Topology, Workload, origin_of
+from .windows import Emitted, Timer, WindowMachine
+from .workload import (
+    COPY_BITS,
+    SINK,
+    FlatMap,
+    Join,
+    Row,
+    Topology,
+    Window,
+    Workload,
+    offset_of,
+    origin_of,
+    split_of,
+    window_of,
+)
 
 _COPIES = (1 << COPY_BITS) - 1
 
@@ -54,10 +68,19 @@ class RunReplay(msgspec.Struct, kw_only=True):
     taken: list[Row | None] = []
     emitted: list[tuple[int, int, Row]] = []
     states: dict[int, list[Entry]] = {}
+    fired: list[tuple[int, int, Row]] = []
+    """the rows that advances of its watermark yielded, as (how many advances by then, origin, row)"""
+    kept: dict[int, WindowMachine] = {}
+    """the windows at the marks of completed checkpoints"""
     by_origin: dict[int, list[Row]] = {}
     """the emitted rows by origin, each list in order"""
     dealt: dict[int, int] = {}
     """by origin, how many of them receivers behind a rebalance have taken"""
+
+    def fire(self, advances: int, out: Iterable[Emitted]) -> None:
+        for origin, row in out:
+            self.fired.append((advances, origin, row))
+            self.by_origin.setdefault(origin, []).append(row)
 
     def emit(self, taken: int, origin: int, row: Row) -> None:
         self.emitted.append((taken, origin, row))
@@ -72,6 +95,7 @@ class Replay:
         self._topology = topology
         self._lines = lines
         self._records = {split: records for split, _, records in workload.splits()}
+        self._times = workload.times()
         self._sources = frozenset(source.name for source in workload.inputs)
         self._nodes = {node.name: node for node in workload.nodes}
         self._feeds = {node.name: node.inputs for node in workload.nodes} | {SINK: (workload.output,)}
@@ -106,6 +130,15 @@ class Replay:
         runs = [run for run in self._lines.runs.values() if run.operator == SINK]
         return Counter(row for run in runs for row in self.run(run.task, run.attempt).taken if row is not None)
 
+    def timers(self, node: str, checkpoint: int) -> Iterator[Timer]:
+        """The timers that all subtasks of a window have pending at a completed checkpoint."""
+        for task, stored in self._lines.stored(checkpoint).items():
+            run = self._lines.runs.get((task, stored.attempt))
+            if run is not None and run.operator == node:
+                kept = self.run(task, stored.attempt).kept
+                at = next(reversed(kept), checkpoint) if self._lines.finished(task, checkpoint) else checkpoint
+                yield from kept[at].timers() if at in kept else ()
+
     def entries(self, node: str, checkpoint: int) -> Iterator[Entry]:
         """The state of all subtasks of a node at a completed checkpoint."""
         for task, stored in self._lines.stored(checkpoint).items():
@@ -126,6 +159,9 @@ class Replay:
 
     def _take(self, run: TaskRun, replayed: RunReplay) -> None:
         node = self._nodes.get(run.operator)
+        if node is not None and isinstance(node.operator, Window):
+            self._take_at(run, replayed, node.operator)
+            return
         worker = machine(node.operator) if node else Machine()
         worker.load(self._restored_entries(run))
         copying = node is not None and isinstance(node.operator, FlatMap)
@@ -142,6 +178,42 @@ class Replay:
                     replayed.emit(index + 1, origin & ~_COPIES | copy if copying else origin, out)
         for mark in marks:
             replayed.states[mark.checkpoint] = worker.entries()
+
+    def _take_at(self, run: TaskRun, replayed: RunReplay, operator: Window) -> None:
+        """A window's run: its records, its marks and the advances of its watermark in program order."""
+        before = self._lines.parent(run.task, run.attempt)
+        kept = self.run(run.task, before[0]).kept.get(before[1]) if before else None
+        worker = kept.keep() if kept is not None else WindowMachine(operator)
+        senders = [_Sender(self, run, name) for name in run.inputs]
+        marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
+        advances = 0
+
+        def go_on(index: int) -> None:
+            nonlocal advances
+            while True:
+                if marks and marks[0].applies <= index and marks[0].watermarks <= advances:
+                    checkpoint = marks.pop(0).checkpoint
+                    replayed.states[checkpoint] = worker.entries()
+                    replayed.kept[checkpoint] = worker.keep()
+                elif advances < len(run.watermarks) and run.watermarks[advances][0] <= index:
+                    advances += 1
+                    replayed.fire(advances, worker.advance(run.watermarks[advances - 1][1]))
+                else:
+                    return
+
+        for index, (channel, origin) in enumerate(run.applies):
+            go_on(index)
+            row = senders[channel].next(origin, index)
+            replayed.taken.append(row)
+            if row is not None:
+                for out, late in worker.take_at(row, self._time_of(origin), origin):
+                    replayed.emit(index + 1, out, late)
+        go_on(len(run.applies))
+
+    def _time_of(self, origin: int) -> int:
+        """The event time of the record that an origin names."""
+        times = self._times.get(split_of(origin), ())
+        return times[offset_of(origin)] if offset_of(origin) < len(times) else 0
 
     def _restored_entries(self, run: TaskRun) -> list[Entry]:
         before = self._lines.parent(run.task, run.attempt)
@@ -183,22 +255,24 @@ class _Sender:
         return rows[-1] if rows else None
 
 
-def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool = False) -> bool:
-    """Whether a replay knows the applied rows.
+def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool = False, at_sink: bool = True) -> bool:
+    """Whether a replay knows the applied rows; without `at_sink`, those that the nodes applied.
 
     A rebalance leaves open which of the rows of one origin (those of a join, or
     of a flat map after another) went to which receiver.  Dealt out to the sink
     that does not matter on the line of an exactly-once run, for they are all
     applied there; with `every_attempt`, where some may not have been applied any
-    more, or on one side of a cut only, it does.
+    more, or on one side of a cut only, it does; so it does behind a window, whose
+    rows of one origin come at different times.
     """
     several = {source.name: 0 for source in workload.inputs}
     for node in workload.nodes:
         if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
             return False
         several[node.name] = max(several[name] for name in node.inputs)
-        if isinstance(node.operator, Join):
+        if isinstance(node.operator, (Join, Window)):
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
-    return not (every_attempt and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))
+    apart = every_attempt or (at_sink and window_of(workload) is not None)
+    return not (apart and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))

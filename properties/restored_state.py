@@ -148,9 +148,14 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
         stored, loaded = kept.positions.get(split), held.positions.get(split)
         if stored != loaded:
             told.append(f"split {split}: stored position {stored}, loaded {loaded}")
+    for what in ("watermark", "times", "idle", "maxima"):
+        stored_time, loaded_time = getattr(kept, what), getattr(held, what)
+        if stored_time != loaded_time:
+            told.append(f"{what} of event time: stored {stored_time}, loaded {loaded_time}")
     kinds: tuple[tuple[str, Sequence[object], Sequence[object]], ...] = (
         ("entry", kept.entries, held.entries),
         ("transaction", kept.transactions, held.transactions),
+        ("timer", kept.timers, held.timers),
     )
     for what, stored_items, loaded_items in kinds:
         mine, other = Counter(stored_items), Counter(loaded_items)

@@ -113,12 +113,13 @@ def _emitted(case: Case, sender: str) -> list[int]:
             for split in case.workload.splits_of(sender)
             for offset in range(case.closing.positions[split])
         ]
-    return [
-        origin
-        for segment in case.line.of_operator(sender)
-        for taken, origin, _ in case.expected.replay.run(segment.run.task, segment.run.attempt).emitted
-        if taken <= segment.applies_up_to(epoch)
-    ]
+    found: list[int] = []
+    for segment in case.line.of_operator(sender):
+        replayed = case.expected.replay.run(segment.run.task, segment.run.attempt)
+        applies, advances = segment.applies_up_to(epoch), segment.advances_up_to(epoch)
+        found += [origin for taken, origin, _ in replayed.emitted if taken <= applies]
+        found += [origin for advanced, origin, _ in replayed.fired if advanced <= advances]
+    return found
 
 
 def _applied(case: Case, operator: str) -> Counter[int]:

@@ -167,7 +167,7 @@ class _Join(Machine):
 
 
 def machine(operator: AnyOperator) -> Machine:
-    """A fresh machine, with empty state, for an operator."""
+    """A fresh machine, with empty state, for an operator; windows have theirs in `windows`."""
     match operator:
         case Map():
             return _Map(operator)
@@ -187,3 +187,4 @@ def machine(operator: AnyOperator) -> Machine:
             return _Join()
         case Union():
             return Machine()
+    raise TypeError(f"a {type(operator).__name__} is no operator of rows alone")

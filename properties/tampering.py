@@ -36,6 +36,7 @@ from .lies import (
     swap_applies,
 )
 from .table import identity_of
+from .time_lies import advance_early, end_early, leave_window, shift_time
 from .workload import Row
 
 FOREVER = ("alive", "finished", "drained", "stopped")
@@ -260,6 +261,14 @@ def _fail_unexplained(case: Case) -> Lie | None:
     return ("progress",), alter
 
 
+TIME_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "leave a window open at the end": leave_window,
+    "end an input early": end_early,
+    "shift a stored time": shift_time,
+    "advance a watermark early": advance_early,
+}
+"""Those that only a history with windows has a place for."""
+
 LIES: dict[str, Callable[[Case], Lie | None]] = {
     "drop a committed row": _drop_row,
     "repeat a committed row": _repeat_row,
@@ -284,5 +293,6 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "answer a command with a savepoint that is not there": answer_with_nothing,
     "begin with another snapshot": begin_with_another,
     "lose a retained file": lose_file,
+    **TIME_LIES,
 }
 """Every lie by its name."""

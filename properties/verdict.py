@@ -53,6 +53,7 @@ INVARIANTS = (
     "order",
     "restored-state",
     "visibility",
+    "drain",
     "progress",
     "no-leaks",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .history import History, JournalEntry
-from .workload import Row, Workload, copy_of, offset_of, split_of
+from .workload import Row, Workload, copy_of, is_pane, offset_of, split_of
 
 LIMIT = 8
 """How many records or events a witness names."""
@@ -15,6 +15,7 @@ def record_in_words(workload: Workload, origin: int) -> str:
     """An input record by its place, and its tag where the workload has it."""
     split, offset, copy = split_of(origin), offset_of(origin), copy_of(origin)
     place = f"record {offset} of split {split}" + (f", copy {copy}" if copy else "")
+    place = f"the window of {place}" if is_pane(origin) else place
     for number, _, records in workload.splits():
         if number == split and offset < len(records):
             return f"{place} (tag {records[offset][2]})"

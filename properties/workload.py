@@ -35,8 +35,21 @@ def origin_of(split: int, offset: int, copy: int = 0) -> int:
     return (split << OFFSET_BITS | offset) << COPY_BITS | copy
 
 
+PANE = 1 << 60
+"""The mark of a window's row: its origin is else that of its pane's greatest record, the copy left out.  So
+rows of one origin are of one key, which a replay asks for."""
+
+BEGINNING, END_OF_TIME = -(1 << 62), 1 << 62
+"""The watermark of whoever has heard of none, and of whose input has ended."""
+
+
+def is_pane(origin: int) -> bool:
+    """Whether it stands for what a window had gathered, not for a record."""
+    return bool(origin & PANE)
+
+
 def split_of(origin: int) -> int:
-    return origin >> (OFFSET_BITS + COPY_BITS)
+    return (origin & ~PANE) >> (OFFSET_BITS + COPY_BITS)
 
 
 def offset_of(origin: int) -> int:
@@ -119,9 +132,48 @@ class Join(Operator, kw_only=True, tag="join"):
     """
 
 
-AnyOperator = Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join
+class Window(Operator, kw_only=True):
+    """Base of the windows in event time: of each window and key, one row.
 
-KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join)
+    The row is (key, aggregate, sum of tags, start of the window); the aggregate
+    is the number of records, or with `of` "sum" the sum of their values, NULL
+    where all are.  A window from `start` to before `end` is finished when the
+    watermark reaches end - 1.  Until it is `lateness` further, each record that
+    still comes for it emits the row again, as it then is (of several windows the
+    first first); one that comes later is dropped.
+    """
+
+    of: str = "count"
+    """count or sum"""
+    lateness: int = 0
+
+
+class Tumbling(Window, kw_only=True, tag="tumbling"):
+    """Windows of `size`, each beginning at a multiple of it."""
+
+    size: int
+
+
+class Sliding(Window, kw_only=True, tag="sliding"):
+    """Windows of `size`, one beginning at every multiple of `slide`."""
+
+    size: int
+    slide: int
+
+
+class Session(Window, kw_only=True, tag="session"):
+    """A key's records, as long as each is less than `gap` from some other; the end is the last plus `gap`.
+
+    Records at a distance of just `gap` are in two sessions: otherwise the moment at
+    which a session is emitted would matter.
+    """
+
+    gap: int
+
+
+AnyOperator = Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join | Tumbling | Sliding | Session
+
+KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Window)
 """Operators that hold state by key, so that each of their inputs is hashed."""
 
 ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
@@ -148,6 +200,13 @@ class Input(Value, kw_only=True):
     name: str
     splits: tuple[tuple[InputRecord, ...], ...]
     bounded: bool = True
+    times: tuple[tuple[int, ...], ...] = ()
+    """beside `splits`, the event time of each record: an integer in a unit of the workload's own, of
+    any sign; empty where there is none"""
+    delay: int = 0
+    """a split's watermark is the greatest time read of it, less this, less 1"""
+    idle_after_us: int = 0
+    """a split of which nothing is read for so long is idle, and not waited for; 0: never"""
     rewindable: bool = True
     """it can be read again from an earlier position; without, only at-most-once can be promised"""
 
@@ -175,6 +234,11 @@ class Workload(Value, kw_only=True):
             for records in source.splits:
                 yield number, source, records
                 number += 1
+
+    def times(self) -> dict[int, tuple[int, ...]]:
+        """The event times of each split that has them."""
+        timed = [times for source in self.inputs for times in source.times or [()] * len(source.splits)]
+        return {number: times for number, times in enumerate(timed) if times}
 
     def splits_of(self, name: str) -> tuple[int, ...]:
         return tuple(number for number, source, _ in self.splits() if source.name == name)
@@ -257,9 +321,62 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
             found.append(f"{name} feeds {len(readers[name])} readers; each feeds exactly one")
     if sum(isinstance(node.operator, Join) for node in workload.nodes) > 1:
         found.append("more than one join")
+    found.extend(_time_problems(workload))
     if not found:
         found.extend(_layout_problems(workload, topology, readers))
     return found
+
+
+def window_of(workload: Workload) -> Node | None:
+    """The workload's window, if it has one: more than one is a problem."""
+    return next((node for node in workload.nodes if isinstance(node.operator, Window)), None)
+
+
+def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:
+    """The inputs that feed an input or node, by whatever way."""
+    found = {name}
+    for node in reversed(workload.nodes):
+        if node.name in found:
+            found.update(node.inputs)
+    return tuple(source for source in workload.inputs if source.name in found)
+
+
+def _time_problems(workload: Workload) -> Iterator[str]:
+    """What is wrong with event times and windows.
+
+    A window reads inputs with event time through stateless operators alone: what
+    time a row of a join or of a running sum has would be anybody's guess.
+    """
+    for source in workload.inputs:
+        if source.times and [len(times) for times in source.times] != [len(split) for split in source.splits]:
+            yield f"the event times of {source.name} are not one for each record"
+        if source.delay < 0 or source.idle_after_us < 0:
+            yield f"{source.name} has a delay or an idle time-out below 0"
+    windows = [node for node in workload.nodes if isinstance(node.operator, Window)]
+    if len(windows) > 1:
+        yield "more than one window"
+    before: set[str] = set()
+    for node in reversed(workload.nodes):
+        if node in windows or node.name in before:
+            before.update(node.inputs)
+            if node not in windows and isinstance(node.operator, KEYED):
+                yield f"the keyed operator {node.name} stands before a window"
+    for node in windows:
+        yield from _window_problems(node)
+        for source in inputs_of(workload, node.name):
+            if not source.times and any(source.splits):
+                yield f"the window {node.name} reads {source.name}, which has no event time"
+
+
+def _window_problems(node: Node) -> Iterator[str]:
+    operator = node.operator
+    if not isinstance(operator, Window):
+        return
+    lengths = [getattr(operator, name) for name in ("size", "slide", "gap") if hasattr(operator, name)]
+    if any(length < 1 for length in lengths) or operator.lateness < 0:
+        yield f"{node.name} has a size, slide or gap below 1, or a lateness below 0"
+    if operator.of not in ("count", "sum"):
+        yield f"{node.name} is of {operator.of!r}: it can be of count or sum"
 
 
 def _layout_problems(workload: Workload, topology: Topology, readers: dict[str, list[str]]) -> Iterator[str]:

@@ -39,6 +39,9 @@ class TaskLog(Protocol):
 
     def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None: ...
 
+    def advanced(self, time: int) -> None:
+        """Its watermark has advanced."""
+
     def restored(self, checkpoint: CheckpointId, state: str) -> None: ...
 
     def input_ended(self) -> None: ...
@@ -54,6 +57,10 @@ class ChannelLog(Protocol):
 
     @property
     def barriers(self) -> Appendable[tuple[int, int]]: ...
+
+    @property
+    def watermarks(self) -> Appendable[tuple[int | None, int]]:
+        """(event time, records before it) of each; None: the channel is idle from there."""
 
 
 class Observer(Protocol):

@@ -2,12 +2,15 @@
 
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
 checkpoint), S2 (two inputs, skew, overlapping checkpoints), S7 (two-phase commit
-against a troubled store), S12 (the coordinator's races), S14 (nothing goes wrong,
-but much is empty), a general mix of everything, the ends of `endings` (S8, S9) and
-the narrow races of `races`.
+against a troubled store), S11 (windows in event time, late records, idle
+splits), S12 (the coordinator's races), S14 (nothing goes wrong, but much is
+empty), a general mix of everything, the ends of `endings` (S8, S9) and the
+narrow races of `races`.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
@@ -16,6 +19,7 @@ from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopW
 from . import endings, extras, races
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
+from .event_times import known_windows, loosened
 from .faults import (
     CHECKPOINT_STEPS,
     COMMIT_STEPS,
@@ -163,6 +167,27 @@ def _torn_completion(choices: Choices, target: Forecast) -> tuple[AnyFault, tupl
     return plan.KillTask(trigger=trigger, task=some_task(choices, target)), (slow,)
 
 
+def event_time(choices: Choices, frame: Frame) -> Scenario:
+    """S11: windows with timers pending at a crash; records that are late, splits that are idle at times."""
+    windowed = bool(known_windows(frame.recipe().operators))
+    recipe = frame.recipe(
+        shapes=("chain", "union"), windows_percent=100, windows_in_order=True, most_operators=2, splits=(2, 1, 3)
+    )
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 9)))
+    if windowed and frame.workload is None and choices.percent(50):
+        workload = loosened(choices, stage.workload, stage.engine.read_interval_us)
+        stage = msgspec.structs.replace(stage, workload=workload)
+    target = stage.target
+    blow = extras.kill(choices, target) if choices.percent(50) else extras.restart(choices, target)
+    faults: tuple[AnyFault, ...] = (blow,)
+    if choices.percent(50):
+        kind = choices.pick(("delay-channel", "stall-channel", "pause-task"))
+        faults = (*faults, draw_fault(choices, target, kind, early(choices, target)))
+    late = extras.deviations(choices, target) if choices.percent(30) else ()
+    commands = extras.mixed_commands(choices, target) if choices.percent(25) else ()
+    return stage.scenario("S11", faults=faults[: max(1, frame.max_faults)], commands=commands, deviations=late)
+
+
 def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
     """S14: no fault; empty splits, idle subtasks, epochs without a record, stops and resumes."""
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
@@ -190,6 +215,7 @@ TEMPLATES: dict[str, Template] = {
     "S1": crash_at_each_step,
     "S2": two_inputs,
     "S7": two_phase_commit,
+    "S11": event_time,
     "S12": coordinator_races,
     "S14": nothing_goes_wrong,
     "general": general,
@@ -203,9 +229,10 @@ SHARES: dict[str, int] = {
     "S7": 10,
     "S8": 7,
     "S9": 5,
+    "S11": 5,
     "S12": 10,
-    "S14": 6,
-    "general": 26,
+    "S14": 5,
+    "general": 22,
     **dict.fromkeys(races.TEMPLATES, 2),
 }
 """how often each is drawn, of 100"""

@@ -28,10 +28,13 @@ from ...properties.workload import (
     Sum,
     Topology,
     Union,
+    Window,
     Workload,
     is_ordered,
+    window_of,
 )
 from .choices import Choices
+from .event_times import draw_times, draw_window, known_windows
 from .records import Keys, draw_keys, draw_splits
 
 SHAPES = ("chain", "union", "join")
@@ -67,6 +70,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     idempotent: bool = False
     operators: frozenset[str] = frozenset()
     """the kinds that the subject knows; empty: all"""
+    windows_percent: int = 25
+    """how often a window stands among the operators, of those workloads that can have one"""
+    windows_in_order: bool = False
+    """the rows of windows are never dealt out: where records may be late, a judge would not know which went where"""
     unbounded_percent: int = 12
     mixed_percent: int = 0
     """how often the first of two inputs ends and the other does not"""
@@ -108,7 +115,7 @@ class _Chain:
         full: set[type[AnyOperator]] = {kind for kind in (Filter, FlatMap) if kind in kinds}
         if self.zeroed:
             full |= {Filter, FlatMap}
-        if kinds.count(Sum) >= _SUMS_AT_MOST:
+        if kinds.count(Sum) + any(issubclass(kind, Window) for kind in kinds) >= _SUMS_AT_MOST:
             full.add(Sum)
         wanted = self.recipe.operators
         return [op for op in menu if type(op) not in full and (not wanted or _kind(op) in wanted)]
@@ -136,6 +143,8 @@ class _Chain:
 def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     shape = choices.pick([shape for shape in recipe.shapes if _possible(shape, recipe)] or ["chain"])
     ordered = shape != "join" and not recipe.idempotent and choices.percent(70)
+    if _may_have_window(recipe, shape) and choices.percent(recipe.windows_percent):
+        return draw_windowed(choices, recipe, shape)
     keys = draw_keys(choices, separate=ordered, least_keys=5 if shape == "join" else 1)
     inputs = _draw_inputs(choices, recipe, shape, keys)
     chain = _Chain(choices, recipe, ordered=ordered)
@@ -153,6 +162,23 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     if recipe.idempotent:
         chain.append(choices.pick(chain.known(FINAL) or FINAL), (end,))
     return Workload(name=shape, inputs=inputs, nodes=tuple(chain.nodes))
+
+
+def _may_have_window(recipe: Recipe, shape: str) -> bool:
+    return shape != "join" and not recipe.idempotent and bool(known_windows(recipe.operators))
+
+
+def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[str, ...] = ()) -> Workload:
+    """Stateless operators, a window in event time, and now and then an operator behind it."""
+    keys = draw_keys(choices, separate=False)
+    inputs = draw_times(choices, _draw_inputs(choices, recipe, shape, keys))
+    chain = _Chain(choices, recipe, ordered=True)
+    end = chain.append(Union(), tuple(source.name for source in inputs)) if shape == "union" else inputs[0].name
+    end = chain.extend(end, choices.between(0, max(0, recipe.most_operators - 2)), stateful=False)
+    end = chain.append(draw_window(choices, sorts or known_windows(recipe.operators)), (end,))
+    if recipe.most_operators > 1 and choices.percent(30):
+        chain.extend(end, 1)
+    return Workload(name=f"windowed {shape}", inputs=inputs, nodes=tuple(chain.nodes))
 
 
 def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topology:
@@ -185,6 +211,10 @@ def _order_matters_after(workload: Workload, recipe: Recipe) -> dict[str, bool]:
             # a final count or dedup forgets the order in which its input came
             after = matters[node.name] and not recipe.idempotent
             matters[name] = after or is_ordered(node.operator)
+    window = window_of(workload)
+    if window is not None and recipe.windows_in_order:
+        behind = workload.nodes[workload.nodes.index(window) :]
+        matters |= {node.name: True for node in behind}
     return matters
 
 

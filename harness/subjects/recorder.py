@@ -35,9 +35,13 @@ class RunLog:
                 received=received,
                 sent=sent,
                 events=recorder.events(),
+                watermarks=len(run.watermarks),
             )
         )
         recorder.show("snapshot-taken", run, checkpoint)
+
+    def advanced(self, time: int) -> None:
+        self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
@@ -100,13 +104,14 @@ class Recorder:
             reads=[],
             applies=[],
             marks=[],
+            watermarks=[],
         )
         self.history.runs.append(run)
         self.show("task-deployed", run, None)
         return RunLog(self, run)
 
     def channel_opened(self, name: str, attempt: AttemptId) -> h.Channel:
-        channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[])
+        channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[])
         self.history.channels.append(channel)
         return channel
 

@@ -20,7 +20,20 @@ from ..subject import Capabilities, SubjectFailed
 from .recorder import Recorder
 from .translation import config, identity, job_graph, lateness_us, logs, settings
 
-OPERATORS = ("map", "filter", "flat-map", "count", "sum", "greater", "dedup", "union", "join")
+OPERATORS = (
+    "map",
+    "filter",
+    "flat-map",
+    "count",
+    "sum",
+    "greater",
+    "dedup",
+    "union",
+    "join",
+    "tumbling",
+    "sliding",
+    "session",
+)
 
 
 class SimulatedSubject:

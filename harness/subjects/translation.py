@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Iterable
 from ...properties import workload as described
 from ...properties.workload import SINK, Topology, Workload
 from ...reference_impl.core import operators as engine
+from ...reference_impl.core import windows
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
-from ...reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Scenario
 
@@ -27,6 +28,7 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
             parallelism=topology.parallelism[source.name],
             splits=workload.splits_of(source.name),
             bounded=source.bounded,
+            event_time=EventTime(delay=source.delay, idle_after_us=source.idle_after_us) if source.times else None,
             rewindable=source.rewindable,
             role="source",
         )
@@ -73,6 +75,8 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         )
     if isinstance(operator, described.Count):
         return lambda: engine.Count(operator.tagged)
+    if isinstance(operator, described.Window):
+        return _window(operator)
     if isinstance(operator, described.Dedup):
         return lambda: engine.Dedup(operator.keys_only)
     plain: dict[type[described.Operator], Callable[[], engine.Operator]] = {
@@ -82,6 +86,20 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         described.Join: engine.Join,
     }
     return plain[type(operator)]
+
+
+def _window(operator: described.Window) -> Callable[[], engine.Operator]:
+    of, lateness = operator.of, operator.lateness
+    if isinstance(operator, described.Tumbling):
+        size = operator.size
+        return lambda: windows.Tumbling(size, of, lateness)
+    if isinstance(operator, described.Sliding):
+        size, slide = operator.size, operator.slide
+        return lambda: windows.Sliding(size, slide, of, lateness)
+    if isinstance(operator, described.Session):
+        gap = operator.gap
+        return lambda: windows.Session(gap, of, lateness)
+    raise TypeError(operator)
 
 
 def _mapping(operator: described.Map) -> Callable[[int | None, int | None], tuple[int | None, int | None]]:
@@ -95,7 +113,10 @@ def _mapping(operator: described.Map) -> Callable[[int | None, int | None], tupl
 
 
 def logs(workload: Workload) -> list[SplitLog]:
-    return [SplitLog(split=number, records=records) for number, _, records in workload.splits()]
+    times = workload.times()
+    return [
+        SplitLog(split=number, records=records, times=times.get(number, ())) for number, _, records in workload.splits()
+    ]
 
 
 def identity(workload: Workload) -> str:

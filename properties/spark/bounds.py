@@ -11,7 +11,7 @@ from collections import Counter
 
 import msgspec
 
-from ..workload import FlatMap, Join, Map, Sum
+from ..workload import FlatMap, Join, Map, Sliding, Sum, Window
 from .tables import OracleJob
 
 LIMIT = (1 << 63) - 1
@@ -79,4 +79,9 @@ def _after(operator: object, inputs: list[Bound], taken: int | None) -> Bound:
             return msgspec.structs.replace(bound, value=bound.value * bound.rows, tag=bound.tag * bound.rows)
         case Join():
             return msgspec.structs.replace(bound, rows=pairs)
+        case Window():
+            most = max(1, bound.rows)
+            value = bound.value * most if operator.of == "sum" else most
+            panes = -(-operator.size // operator.slide) if isinstance(operator, Sliding) else 1
+            return msgspec.structs.replace(bound, rows=bound.rows * panes, value=value, tag=bound.tag * most)
     return msgspec.structs.replace(bound, value=max(bound.value, bound.rows))

@@ -7,6 +7,8 @@ number within its key, from 1), `sum_value` and `sum_tag` (up to and with this
 row), `before` (the value one row earlier), and, for a join, `pair` (one row of
 the other side).
 
+A *window* says it by event time; the queries around its texts are in `windows`.
+
 These texts are the whole of PySpark's knowledge of an operator; nothing is
 shared with the engine's or with the quick checker's.  NULLs follow from SQL.
 """
@@ -17,7 +19,21 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..workload import AnyOperator, Count, Dedup, Filter, FlatMap, Greater, Join, Map, Sum, Union
+from ..workload import (
+    AnyOperator,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Greater,
+    Join,
+    Map,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    Union,
+)
 
 
 class Stateless(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +57,25 @@ class Keyed(msgspec.Struct, frozen=True, kw_only=True):
     b: str = "0L"
 
 
-Meaning = Stateless | Keyed
+class Windowed(msgspec.Struct, frozen=True, kw_only=True):
+    """SQL for a window: which ones a row is in, when they end, and what is emitted, and held, of one.
+
+    Of the rows that it has taken there are `sum_n`, `sum_total` (of values) and
+    `sum_tags`; `sums` says which of the first two is asked for.
+    """
+
+    starts: str = ""
+    """an array, by the row's `ts`"""
+    near: str = ""
+    """of a session: whether a row belongs to that of the row `before` it"""
+    last: str = "start + p1 - 1"
+    value: str = "if(sums, sum_total, sum_n)"
+    tag: str = "sum_tags"
+    a: str = "if(sums, sum_total, sum_n)"
+    b: str = "sum_tags"
+
+
+Meaning = Stateless | Keyed | Windowed
 
 MEANINGS: Mapping[str, Meaning] = {
     "map": Stateless(key="if(step.p3 is null, row.key, pmod(row.key, step.p3))", value="row.value * step.p1 + step.p2"),
@@ -55,6 +89,11 @@ MEANINGS: Mapping[str, Meaning] = {
     "dedup": Keyed(emits="n = 1", value="0L", tag="0L", tag2="0L", a="0L"),
     "dedup-row": Keyed(emits="n = 1", a="0L"),
     "join": Keyed(tag2="pair.tag", a="value", b="tag"),
+    "tumbling": Windowed(starts="array(ts - pmod(ts, p1))"),
+    "sliding": Windowed(
+        starts="filter(sequence(ts - pmod(ts, p2), ts - pmod(ts, p2) - p1, -p2), start -> start + p1 > ts)"
+    ),
+    "session": Windowed(near="ts - before < p1"),
 }
 
 
@@ -76,5 +115,11 @@ def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | 
             return modulus, drop, None
         case FlatMap(fan=fan):
             return fan, None, None
+        case Tumbling(size=size):
+            return size, size, None
+        case Sliding(size=size, slide=slide):
+            return size, slide, None
+        case Session(gap=gap):
+            return gap, None, None
         case Count() | Sum() | Greater() | Dedup() | Union() | Join():
             return None, None, None

@@ -73,7 +73,11 @@ class Oracle:
         states = [rows.slice(0, 0)]
         for depth in range(1, batch.rounds + 1):
             turn, rest = batch.split(rows, depth)
-            made = self._query(spark, plan.round(), ROWS, turn)
+            windowed, turn = batch.windowed(turn)
+            tables = self._windowed(spark, plan, windowed)
+            if turn.num_rows or not tables:
+                tables.append(self._query(spark, plan.round(), ROWS, turn))
+            made = pa.concat_tables(tables, promote_options="default")
             is_state = pc.equal(made["what"], 1)
             states.append(made.filter(is_state))
             rows = pa.concat_tables([rest, made.filter(pc.invert(is_state))], promote_options="default")
@@ -81,6 +85,15 @@ class Oracle:
             taken, rest = batch.at_sinks(rows)
             rows = pa.concat_tables([rest, self._query(spark, plan.arrivals(), ROWS, taken)], promote_options="default")
         return rows, pa.concat_tables(states, promote_options="default")
+
+    def _windowed(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
+        """What windows make of their rows, and hold: those of a fixed size and sessions apart."""
+        in_sessions = pc.equal(rows["kind"], plan.session)
+        queries = [
+            (plan.windowed(), rows.filter(pc.invert(in_sessions))),
+            (plan.in_sessions(), rows.filter(in_sessions)),
+        ]
+        return [self._query(spark, query, ROWS, taken) for query, taken in queries if taken.num_rows]
 
     def _query(self, spark: SparkSession, query: str, view: str, table: pa.Table) -> pa.Table:
         self.queries += 1

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .operators import Keyed, Meaning, Stateless
+from .operators import Keyed, Meaning, Stateless, Windowed
+from .windows import panes, sessions
 
 RECORDS = "cutproof_records"
 ROWS = "cutproof_rows"
@@ -20,7 +21,7 @@ APPLIES = "cutproof_applies"
 """Names of the temporary views that the queries read."""
 
 _VALUES = ("key", "value", "tag", "tag2")
-_ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq")
+_ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq", "ts")
 _TRACED = (*_ROW, "origin", "attempt", "nth", "total")
 _TURN = ("kind", "side", "node", "then")
 _LINE = ("line", "tip")
@@ -35,6 +36,8 @@ class Plan:
         self.row = _TRACED if traced else _ROW
         self.stateless = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Stateless)}
         self.keyed = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Keyed)}
+        self.windows = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Windowed)}
+        self.session = kinds["session"]
         self.join = kinds["join"]
         self.flat_map = kinds["flat-map"]
 
@@ -46,6 +49,16 @@ class Plan:
         """What the keyed nodes of one depth make of their rows, and the state they hold."""
         rows = f"({self.applied(_TURN, 'or not traced')})" if self.traced else ROWS
         return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
+
+    def windowed(self) -> str:
+        """What the tumbling and sliding windows of one depth make of their rows, and the panes they hold."""
+        fixed = {kind: meaning for kind, meaning in self.windows.items() if kind != self.session}
+        rows = f"(select * from {ROWS} where kind <> {self.session})"
+        return self.steps(panes(rows, RECORDS, fixed), "then")
+
+    def in_sessions(self) -> str:
+        """The same of session windows."""
+        return self.steps(sessions(ROWS, RECORDS, self.session, self.windows[self.session]), "then")
 
     def arrivals(self) -> str:
         """The rows that sinks took, as their applications have them."""
@@ -70,13 +83,14 @@ class Plan:
             "until": "cast(null as int)",
             "place": "split << 32 | ordinal",
             "seq": "0L",
+            "ts": "record.times",
             "origin": "(split << 32 | ordinal) << 8",
             "attempt": "cast(null as bigint)",
             "nth": "1L",
             "total": "1L",
         }
         owed = "" if self.traced else " where epoch is not null"
-        exploded = f"select *, posexplode(arrays_zip(keys, values, tags)) as (ordinal, record) from {RECORDS}"
+        exploded = f"select *, posexplode(arrays_zip(keys, values, tags, times)) as (ordinal, record) from {RECORDS}"
         return f"(select * from (select {self.kept(('steps',), columns)} from ({exploded})){owed})"
 
     def steps(self, text: str, steps: str) -> str:

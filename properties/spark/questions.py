@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ..case import Case
+from ..classes import FOLLOWING
 from ..line import INFINITE
 from ..replay import is_determined
-from ..workload import KEYED, SINK
+from ..workload import KEYED, SINK, window_of
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
 
@@ -29,11 +30,12 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     """What to ask about a case: its run's line, and each completed checkpoint that lies off it.
 
     Where rows follow the applied records, they are a question of their own,
-    beside the state of the nodes that the positions alone determine.
+    beside the state of the nodes that the positions alone determine.  Of windows
+    there is none then: the oracle knows them without late data.
     """
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    if by_applies and is_determined(case.workload, case.topology):
+    if by_applies and is_determined(case.workload, case.topology) and window_of(case.workload) is None:
         questions.append(_by_applies(case, f"{name}, as applied"))
     off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
     questions.extend(_off_line(case, name, number) for number in off_line)
@@ -83,7 +85,7 @@ def _off_line(case: Case, name: str, number: int) -> Question:
 def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEntry]]:
     """The quick checker's state of the nodes that follow what was applied, or of those that do not."""
     weaker = case.history.guarantee != "exactly-once"
-    follows = {node: weaker or grade == "H" for node, grade in case.classes.items()}
+    follows = {node: weaker or grade in FOLLOWING for node, grade in case.classes.items()}
     states = case.expected.states(number)
     whole = {node for node in states if not applied or _has_every_snapshot(case, node, number)}
     return {node: list(states[node].elements()) for node in states if follows[node] is applied and node in whole}
@@ -98,11 +100,15 @@ def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
 def _cuts(case: Case) -> tuple[Cut, ...]:
     """The completed checkpoints of the run's line, then the end of all input."""
     ends = tuple(len(records) for _, _, records in case.workload.splits())
-    return (*(_cut(case, number) for number in case.line.checkpoints), Cut(name=INFINITE, positions=ends))
+    cuts = tuple(_cut(case, number) for number in case.line.checkpoints)
+    if window_of(case.workload) and case.closing.kind == "drain":
+        return cuts  # what is behind it would be late for every window
+    return (*cuts, Cut(name=INFINITE, positions=ends))
 
 
 def _cut(case: Case, number: int) -> Cut:
-    return Cut(name=number, positions=tuple(case.positions(number)[split] for split, _, _ in case.workload.splits()))
+    positions = tuple(case.positions(number)[split] for split, _, _ in case.workload.splits())
+    return Cut(name=number, positions=positions, drained=number in case.drained)
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..workload import KEYED, SINK, Node, Workload
+from ..workload import KEYED, SINK, Node, Window, Workload, inputs_of, window_of
 from .operators import kind_of, parameters_of
 from .tables import OracleJob
 
@@ -41,6 +41,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     steps: tuple[Step, ...]
     """the stateless operators that follow"""
+    window: Node | None
+    """the reader, where that is a window"""
     reader: int | None
     """the stream of the keyed node that reads it; None for the sink"""
     kind: int | None
@@ -69,6 +71,7 @@ def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stre
                     job=number,
                     name=name,
                     steps=steps,
+                    window=reader if reader and isinstance(reader.operator, Window) else None,
                     reader=numbers[reader.name] if reader else None,
                     kind=kinds[kind_of(reader.operator)] if reader else None,
                     side=side if reader else None,
@@ -118,21 +121,41 @@ class Batch:
             "traced": pa.array([stream.traced for stream in self.streams], pa.bool_()),
         }
 
+        self._windows = pa.array([stream.window is not None for stream in self.streams], pa.bool_())
+        parameters = [_window_parameters(stream.window) for stream in self.streams]
+        self._parameters = {
+            name: pa.array([one[number] for one in parameters], kind)
+            for number, (name, kind) in enumerate(WINDOW_PARAMETERS.items())
+        }
+
     def records(self) -> pa.Table:
         """One row a split: its stream, number, records and the positions of the cuts in it."""
         keys: list[int | None] = []
         values: list[int | None] = []
         tags: list[int] = []
+        times: list[int | None] = []
+        windows: list[int | None] = []
+        delays: list[int] = []
+        bounded: list[bool] = []
+        drained: list[bool] = []
         cuts: list[int] = []
         ends, cut_ends = [0], [0]
         streams: list[int] = []
         splits: list[int] = []
         for number, job in enumerate(self.jobs):
+            timed = job.workload.times()
+            window = window_of(job.workload)
+            before = [source.name for source in inputs_of(job.workload, window.name)] if window else []
             for split, source, records in job.workload.splits():
                 for key, value, tag in records:
                     keys.append(key)
                     values.append(value)
                     tags.append(tag)
+                times.extend(timed.get(split) or [None] * len(records))
+                windows.append(self._numbers[number, window.name] if window and source.name in before else None)
+                delays.append(source.delay)
+                bounded.append(source.bounded)
+                drained.extend(cut.drained for cut in job.cuts)
                 cuts.extend(cut.positions[split] for cut in job.cuts)
                 ends.append(len(tags))
                 cut_ends.append(len(cuts))
@@ -147,6 +170,11 @@ class Batch:
                 "keys": _lists(ends, pa.array(keys, pa.int64())),
                 "values": _lists(ends, pa.array(values, pa.int64())),
                 "tags": _lists(ends, pa.array(tags, pa.int64())),
+                "times": _lists(ends, pa.array(times, pa.int64())),
+                "window": pa.array(windows, pa.int32()),
+                "delay": pa.array(delays, pa.int64()),
+                "bounded": pa.array(bounded, pa.bool_()),
+                "drained": _lists(cut_ends, pa.array(drained, pa.bool_())),
                 "steps": self._steps.take(at),
             }
         )
@@ -177,6 +205,25 @@ class Batch:
             turn = turn.append_column(name, column.take(at))
         then = self._steps.take(self._readers["node"].take(at))
         return turn.append_column("then", then), rows.filter(pc.invert(now))
+
+    def windowed(self, turn: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Of the rows of a turn those that windows read, each with the window's parameters, and the others."""
+        at = turn["at"].combine_chunks()
+        now = self._windows.take(at)
+        rows, at = turn.filter(now), at.filter(now)
+        for name, column in self._parameters.items():
+            rows = rows.append_column(name, column.take(at))
+        return rows, turn.filter(pc.invert(now))
+
+
+WINDOW_PARAMETERS = {"p1": pa.int64(), "p2": pa.int64(), "lateness": pa.int64(), "sums": pa.bool_()}
+
+
+def _window_parameters(node: Node | None) -> tuple[int | None, int | None, int | None, bool | None]:
+    if node is None or not isinstance(node.operator, Window):
+        return None, None, None, None
+    first, second, _ = parameters_of(node.operator)
+    return first, second, node.operator.lateness, node.operator.of == "sum"
 
 
 def _steps(lists: Iterable[Sequence[Step]]) -> pa.Array:

@@ -41,6 +41,8 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     name: int
     positions: tuple[int, ...]
     """the next offset to read, by split"""
+    drained: bool = False
+    """all input had ended there by a user's wish, read or not"""
 
 
 class OracleJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ nothing is checkpointed, and a task that fails runs again from its input.
 An operator that only ever replaces its last row of a key (`Operator.rolling`)
 and feeds the sink lets out the last one alone, when the key ends: that is the
 batch result of an aggregation.  Within a job its rows are what the next
-operator is fed with, so there each of them counts, as in streaming.
+operator is fed with, so there each of them counts, as in streaming.  A window has
+all records of its key before the end of time comes: none is ever late.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ..core.operators import Operator
 from ..core.source import COPY_BITS, OFFSET_BITS, SplitLog
 from ..core.topology import JobGraph, OperatorSpec, key_group, owner
 from ..core.transactions import Row
+from ..core.watermarks import END_OF_TIME
 
 RESTARTS = 3
 """how often a task may run again"""
@@ -151,8 +153,10 @@ class Batch:
     def _read(self, splits: Iterable[int]) -> Iterable[Record]:
         """The splits one after the other, each in its own order."""
         for split in splits:
+            times = self._logs[split].times
             for offset, (key, value, tag) in enumerate(self._logs[split].records):
-                yield Record(key, value, tag, 0, (split << OFFSET_BITS | offset) << COPY_BITS)
+                origin = (split << OFFSET_BITS | offset) << COPY_BITS
+                yield Record(key, value, tag, 0, origin, times[offset] if times else 0)
 
     def _input_of(self, task: TaskId) -> list[Fed]:
         """All that was sent to a task: input by input, sender by sender."""
@@ -176,8 +180,9 @@ class Batch:
             for gate, record in one_key:
                 run.take()
                 rows.extend(operator.apply(record, gate))
-            run.out.extend(rows[-1:] if final else rows)
             run.keys_held = max(run.keys_held, keys_in(operator))  # a key's end is when most is held
+            rows.extend(operator.on_watermark(END_OF_TIME, operator.timers.due(END_OF_TIME)))
+            run.out.extend(rows[-1:] if final else rows)
             self.drop_state(operator)
 
     def operator_of(self, spec: OperatorSpec) -> Operator:

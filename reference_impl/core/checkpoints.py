@@ -72,6 +72,8 @@ class Checkpoints:
         """pending and not asked for by a user: what `concurrent_checkpoints` bounds"""
         self.pending: dict[CheckpointId, Pending] = {}
         self.storing: list[Pending] = []
+        self._last_states: dict[Handle, None] = {}
+        """of finished tasks: what snapshots refer to that the tasks took no part in"""
         self.retained: list[CompletedSnapshot] = []
         self.unsettled: dict[Handle, None] = {}
 
@@ -186,6 +188,7 @@ class Checkpoints:
         for task in self.parts.finishing.kept(self._graph, pending.finished):
             if newest is not None and task in newest.handles:
                 handles[task] = newest.handles[task]
+                self._last_states[newest.handles[task]] = None
             if newest is not None and task in newest.states:
                 states[task] = newest.states[task]
         return CompletedSnapshot(
@@ -262,9 +265,10 @@ class Checkpoints:
         return [Discard(unneeded)] if unneeded else []
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
-        """All but the last states of finished tasks, which many snapshots refer to: those wait until none does."""
+        """All but the last states of finished tasks, which many snapshots refer to: those wait until none does, the
+        one that the task itself took part in included (a savepoint may be)."""
         records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
-        needed = {record.handles[task] for record in records for task in record.finished if task in record.handles}
+        needed = {handle for record in records for handle in record.handles.values() if handle in self._last_states}
         asked = tuple(handles)
         self.unsettled.update((handle, None) for handle in asked if handle in needed)
         return tuple(handle for handle in asked if handle not in needed)
@@ -273,6 +277,8 @@ class Checkpoints:
 
     def take_over(self, listed: Sequence[CompletedSnapshot]) -> None:
         self.retained = sorted(listed, key=lambda snapshot: snapshot.checkpoint)
+        left = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
+        self._last_states.update(dict.fromkeys(left))
 
     def handles(self) -> tuple[Handle, ...]:
         return tuple(handle for snapshot in self.retained for handle in snapshot.handles.values())

@@ -54,6 +54,12 @@ class Taken(Effect):
     checkpoint: CheckpointId
 
 
+class Advanced(Effect):
+    """The task's watermark advances here, in its program order; what that yields follows."""
+
+    time: int
+
+
 class Persist(Effect):
     """Write a snapshot; when it is durable carry out `then`.
 

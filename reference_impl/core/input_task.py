@@ -17,15 +17,16 @@ from .alignment import (
     TriggerCame,
 )
 from .config import Config
-from .effects import Block, Effect, Fail, Mail, Unblock
+from .effects import Advanced, Block, Effect, Fail, Mail, Unblock
 from .errors import ProtocolViolated
 from .events import Arrived
 from .ids import CheckpointId
-from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Record, Trigger
+from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Idle, Record, Trigger, Watermark
 from .operators import Operator
 from .parts import Parts
 from .state import Snapshot, TaskState
 from .task import NO_CHECKPOINT, Task, TaskSpec
+from .watermarks import InputTimes
 
 
 class InputTask(Task):
@@ -40,11 +41,18 @@ class InputTask(Task):
         self._told: tuple[CheckpointId, ...] = ()
         """checkpoints that the coordinator started here, before every sender was seen to have finished"""
         self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
+        self.times = InputTimes(len(spec.gates))
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
         if type(element) is Record:
+            if self.times.idle:
+                return [*self._awake(event.channel), *self.on_record(element, event.channel)]
             return self.on_record(element, event.channel)
+        if type(element) is Watermark:
+            return self._on_watermark(event.channel, element.time)
+        if type(element) is Idle:
+            return self._on_idle(event.channel)
         if type(element) is Barrier:
             return self._signal(BarrierCame(element.checkpoint, event.channel))
         if type(element) is CancelBarrier:
@@ -67,6 +75,46 @@ class InputTask(Task):
     def _begin_told(self) -> list[Effect]:
         told, self._told = self._told, ()
         return [effect for checkpoint in sorted(told) for effect in self._signal(TriggerCame(checkpoint))]
+
+    # -- event time ----------------------------------------------------------------
+
+    def _on_watermark(self, channel: int, time: int) -> list[Effect]:
+        awake = self._awake(channel)
+        self.times.heard(channel, time)
+        return [*awake, *self._advance()]
+
+    def _on_idle(self, channel: int) -> list[Effect]:
+        """The channel is not waited for; when none is left that would be, those downstream hear it."""
+        self.times.sleeps(channel)
+        return self.broadcast(Idle()) if self.times.is_idle else self._advance()
+
+    def _awake(self, channel: int) -> list[Effect]:
+        """Something came from a channel: it counts again, and so does this task for those downstream."""
+        was_idle = self.times.is_idle
+        self.times.wakes(channel)
+        return self.broadcast(Watermark(self.times.time)) if was_idle else []
+
+    def _advance(self) -> list[Effect]:
+        time = self.parts.watermarks.of_inputs(self.times)
+        if time is None or time <= self.times.time:
+            return []
+        self.times.time = time
+        return [Advanced(time), *self.on_time(time)]
+
+    def on_time(self, time: int) -> list[Effect]:
+        """The task's watermark has advanced."""
+        return self.broadcast(Watermark(time))
+
+    def take_over(self, state: TaskState) -> None:
+        self.times.restore(state.watermark, state.times, state.idle)
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        if self.times.is_known:
+            state.watermark = self.times.time
+            state.times = self.parts.watermarks.of_channels(self.times)
+            state.idle = list(self.times.idle)
+        return state
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         """Work on one record."""
@@ -143,8 +191,21 @@ class OperatorTask(InputTask):
         held = self._held and self.parts.held_output.before_barrier(self._held)
         return [*(self.release() if held else []), *super().end_input()]
 
+    def on_time(self, time: int) -> list[Effect]:
+        """What is held back belongs before the watermark; the panes that it finishes too."""
+        held = self.release() if self._held else []
+        due = self.parts.firing.due(self.operator.timers, time)
+        return [*held, *self.emit(self.operator.on_watermark(time, due)), *super().on_time(time)]
+
     def take_over(self, state: TaskState) -> None:
-        self.operator.restore(state.entries)
+        super().take_over(state)
+        self.operator.resume(state)
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        state.timers = self.parts.firing.kept(self.operator.timers)
+        state.panes = self.operator.lineage()
+        return state
 
     def snapshot_now(self) -> Snapshot:
         heap = self.parts.copying.copy(self.operator.heap)

@@ -23,6 +23,8 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     tag: int
     tag2: int
     origin: int
+    ts: int = 0
+    """its event time; 0 where the input has none"""
 
 
 class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -37,6 +39,16 @@ class CancelBarrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=
     checkpoint: CheckpointId
 
 
+class Watermark(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """No record with an event time up to this one follows in this channel."""
+
+    time: int
+
+
+class Idle(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """This channel's watermark stands still and is not to be waited for, until the next watermark or record."""
+
+
 class EndOfData(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """No record follows in this channel; barriers still may, until the final checkpoint."""
 
@@ -45,7 +57,7 @@ class EndOfPartition(msgspec.Struct, frozen=True, gc=False, array_like=True, tag
     """Nothing follows in this channel, no barrier either: its sender has finished (FIN-3)."""
 
 
-Element = Record | Barrier | CancelBarrier | EndOfData | EndOfPartition
+Element = Record | Barrier | CancelBarrier | Watermark | Idle | EndOfData | EndOfPartition
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))

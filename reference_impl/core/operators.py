@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .messages import Record
-from .state import Entry
+from .state import Entry, TaskState
+from .timers import Timer, Timers
 
 
 class Operator:
@@ -30,13 +31,26 @@ class Operator:
 
     def __init__(self) -> None:
         self.heap: dict[Any, Any] = {}
+        self.timers = Timers()
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         """The rows that a record of input `gate` yields, in order."""
         return (record,)
 
+    def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
+        """The rows that the task's watermark, now at `time`, yields; `due` are the timers that it reached."""
+        return ()
+
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return []
+
+    def lineage(self) -> list[tuple[int, int]]:
+        """Of a window operator, what its entries do not say: (end, origin) of each."""
+        return []
+
+    def resume(self, state: TaskState) -> None:
+        """Go on from a task's state."""
+        self.restore(state.entries)
 
     def restore(self, entries: list[Entry]) -> None:
         """Take over the state; what it held before is gone."""
@@ -52,7 +66,7 @@ class Map(Operator):
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         key, value = self._function(record.key, record.value)
-        return (Record(key, value, record.tag, record.tag2, record.origin),)
+        return (Record(key, value, record.tag, record.tag2, record.origin, record.ts),)
 
 
 class Filter(Operator):
@@ -77,7 +91,7 @@ class FlatMap(Operator):
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         return tuple(
-            Record(record.key, value, record.tag, record.tag2, record.origin + copy)
+            Record(record.key, value, record.tag, record.tag2, record.origin + copy, record.ts)
             for copy, value in enumerate(self._function(record.value))
         )
 
@@ -100,8 +114,8 @@ class Count(Operator):
         count = self.heap.get(record.key, 0) + 1
         self.heap[record.key] = count
         if self._tagged:
-            return (Record(record.key, count, record.tag, record.tag2, record.origin),)
-        return (Record(record.key, count, 0, 0, record.origin),)
+            return (Record(record.key, count, record.tag, record.tag2, record.origin, record.ts),)
+        return (Record(record.key, count, 0, 0, record.origin, record.ts),)
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return [(0, key, count, 0) for key, count in heap.items()]
@@ -122,7 +136,7 @@ class Sum(Operator):
             total = record.value + (total or 0)
         tags += record.tag
         self.heap[record.key] = total, tags
-        return (Record(record.key, total, tags, 0, record.origin),)
+        return (Record(record.key, total, tags, 0, record.origin, record.ts),)
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return [(0, key, total, tags) for key, (total, tags) in heap.items()]
@@ -163,7 +177,7 @@ class Dedup(Operator):
         if record.key in self.heap:
             return ()
         self.heap[record.key] = None
-        return (Record(record.key, 0, 0, 0, record.origin) if self._keys_only else record,)
+        return (Record(record.key, 0, 0, 0, record.origin, record.ts) if self._keys_only else record,)
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return [(0, key, 0, 0) for key in heap]
@@ -186,8 +200,8 @@ class Join(Operator):
         self.heap.setdefault((gate, record.key), []).append((record.value, record.tag))
         others = self.heap.get((1 - gate, record.key), ())
         if gate == 0:
-            return [Record(record.key, record.value, record.tag, tag, record.origin) for _, tag in others]
-        return [Record(record.key, value, tag, record.tag, record.origin) for value, tag in others]
+            return [Record(record.key, record.value, record.tag, tag, record.origin, record.ts) for _, tag in others]
+        return [Record(record.key, value, tag, record.tag, record.origin, record.ts) for value, tag in others]
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return [(side, key, value, tag) for (side, key), rows in heap.items() for value, tag in rows]

@@ -17,7 +17,9 @@ from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .state import Sealed
+from .timers import Timer, Timers
 from .transactions import Commit, Denied, Done, Fence, Outcome, Row
+from .watermarks import END_OF_TIME, InputTimes, SplitTimes
 
 if TYPE_CHECKING:
     from .attempts import Attempts
@@ -78,6 +80,45 @@ class HeldOutput(Part):
     def by_itself(self) -> bool:
         """Whether the task sends itself a mail to let it out, come what may."""
         return True
+
+
+class Watermarks(Part):
+    """How event time goes on (OPS-1), and what a snapshot keeps of it."""
+
+    def of_inputs(self, inputs: InputTimes) -> int | None:
+        """A task's watermark: the least of the channels that it waits for; None when it is idle."""
+        return None if inputs.is_idle else min(inputs.waited_for(), default=END_OF_TIME)
+
+    def at_end(self, time: int) -> int:
+        """A source's watermark, now at `time`, once its input has ended: every window is to be emitted."""
+        return END_OF_TIME
+
+    def of_read(self, times: SplitTimes, split: int) -> None:
+        """A record was read of a split: it is not idle."""
+        times.wakes(split)
+
+    def of_channels(self, inputs: InputTimes) -> list[int]:
+        """What a snapshot keeps of the channels' watermarks: all, or records would be late that were not."""
+        return list(inputs.times)
+
+    def of_splits(self, times: SplitTimes) -> dict[int, int]:
+        """What a snapshot keeps of a source's splits: the greatest time of each."""
+        return dict(times.maxima)
+
+
+class Firing(Part):
+    """When windows are emitted."""
+
+    def due(self, timers: Timers, time: int) -> list[Timer]:
+        """The timers that the watermark has reached: taken out in the step that fires them."""
+        due = timers.due(time)
+        for timer in due:
+            timers.drop(timer)
+        return due
+
+    def kept(self, timers: Timers) -> list[Timer]:
+        """What a snapshot holds of the timers."""
+        return timers.pending()
 
 
 class Copying(Part):
@@ -304,6 +345,8 @@ class Parts:
         self.start_position = StartPosition()
         self.trimming = Trimming()
         self.held_output = HeldOutput()
+        self.watermarks = Watermarks()
+        self.firing = Firing()
         self.copying = Copying()
         self.naming = Naming()
         self.pre_committing = PreCommitting()

@@ -267,6 +267,7 @@ class TransactionalSink(SinkTask):
     # -- recovery and the end ------------------------------------------------------
 
     def take_over(self, state: TaskState) -> None:
+        super().take_over(state)
         self.sealed = self.parts.sink_recovery.taken_over(state.transactions)
         self._serial = state.serial
 

@@ -12,13 +12,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from .config import Config
-from .effects import Effect, Fail, LoadPositions, Rest, SavePosition, Trim
-from .events import Event, Poll, PositionsLoaded
+from .effects import Advanced, Effect, Fail, LoadPositions, Rest, SavePosition, SetTimer, Trim
+from .events import Event, Poll, PositionsLoaded, TimerFired
 from .ids import CheckpointId
-from .messages import Abort, CancelBarrier, Complete, Deploy, Record, Trigger
+from .messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
 from .parts import Parts
 from .state import TaskState
 from .task import NO_CHECKPOINT, Task, TaskSpec
+from .topology import EventTime
+from .watermarks import SplitTimes
 
 OFFSET_BITS = 32
 COPY_BITS = 8
@@ -30,10 +32,12 @@ def place_of(origin: int) -> tuple[int, int]:
 
 
 class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A rewindable log of (key, value, tag); what lies before offset `begins` has been discarded."""
+    """A rewindable log of (key, value, tag), and the event time of each, if it has any; what lies before
+    offset `begins` has been discarded."""
 
     split: int
     records: Sequence[tuple[int | None, int | None, int]]
+    times: Sequence[int] = ()
     begins: int = 0
 
 
@@ -41,9 +45,15 @@ class SourceTask(Task):
     """Reads its splits in turn, one record a poll."""
 
     def __init__(
-        self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog], bounded: bool = True
+        self,
+        spec: TaskSpec,
+        config: Config,
+        parts: Parts,
+        logs: Sequence[SplitLog],
+        bounded: bool = True,
+        event_time: EventTime | None = None,
     ) -> None:
-        """`bounded` is said of the whole input: a subtask may have no split of it."""
+        """`bounded` and `event_time` are said of the whole input: a subtask may have no split of it."""
         super().__init__(spec, config, parts)
         self._bounded = bounded
         self._logs = tuple(logs)
@@ -52,6 +62,9 @@ class SourceTask(Task):
         self._last = NO_CHECKPOINT
         self._aborted: tuple[CheckpointId, ...] = ()
         self._suspended = False
+        self._event_time = event_time
+        self._times = SplitTimes([log.split for log in logs], event_time.delay if event_time else 0)
+        self._timer_set = False
         self._cuts: dict[CheckpointId, dict[int, int]] = {}
         """positions by checkpoint, of those that may still be restored"""
         self._handlers[Poll] = self.on_poll
@@ -74,7 +87,11 @@ class SourceTask(Task):
         self.positions[log.split] = offset + 1
         key, value, tag = log.records[offset]
         origin = (log.split << OFFSET_BITS | offset) << COPY_BITS
-        effects = self.emit((Record(key, value, tag, 0, origin),))
+        if self._event_time is None:
+            effects = self.emit((Record(key, value, tag, 0, origin),))
+        else:
+            effects = self.emit((Record(key, value, tag, 0, origin, log.times[offset]),))
+            effects.extend(self._read_at(log, log.times[offset]))
         if self.config.rewinds:
             return effects
         return [SavePosition(log.split, offset + 1, tuple(effects))]
@@ -84,6 +101,64 @@ class SourceTask(Task):
         if self.input_ended or not self._bounded:
             return []
         return self.end_input()
+
+    def end_input(self) -> list[Effect]:
+        end = self._advance_to(self.parts.watermarks.at_end(self._times.time)) if self._event_time else []
+        return [*end, *super().end_input()]
+
+    # -- event time ----------------------------------------------------------------
+
+    def _read_at(self, log: SplitLog, time: int) -> list[Effect]:
+        was_idle = bool(self._times.idle)
+        self._times.read(log.split, time)
+        self.parts.watermarks.of_read(self._times, log.split)
+        awake = self.broadcast(Watermark(self._times.time)) if was_idle else []
+        return [*self._watch(), *awake, *self._advance()]
+
+    def _unread(self) -> list[int]:
+        """The splits that hold the watermark back: a bounded one that is read to its end does not."""
+        return [log.split for log in self._logs if not self._bounded or self.positions[log.split] < len(log.records)]
+
+    def _advance(self) -> list[Effect]:
+        unread = self._unread()
+        if not unread and self._bounded:
+            return self._advance_to(self.parts.watermarks.at_end(self._times.time))
+        waited_for = [split for split in unread if split not in self._times.idle]
+        if not waited_for:
+            return self.broadcast(Idle())
+        return self._advance_to(min(self._times.of(waited_for)))
+
+    def _advance_to(self, time: int) -> list[Effect]:
+        if time <= self._times.time:
+            return []
+        self._times.time = time
+        return [Advanced(time), *self.broadcast(Watermark(time))]
+
+    def _watch(self) -> list[Effect]:
+        """Set the idle time-out, unless it is set."""
+        idle_after_us = self._event_time.idle_after_us if self._event_time else 0
+        if not idle_after_us or self._timer_set:
+            return []
+        self._timer_set = True
+        return [SetTimer("idle", idle_after_us)]
+
+    def on_timer(self, event: TimerFired) -> list[Effect]:
+        if event.name != "idle" or self.input_ended:
+            return super().on_timer(event)
+        self._timer_set = False
+        unread = self._unread()
+        self._times.rest(unread)
+        again = self._watch() if len(self._times.idle) < len(unread) else []
+        return [*self._advance(), *again]
+
+    def opened(self) -> list[Effect]:
+        effects = super().opened()
+        if self._event_time is None:
+            return effects
+        if self._logs and self._unread():
+            return [*effects, *self._watch()]
+        # Nothing is to be read, of a bounded input for good; of an unbounded one it would be waited for without end.
+        return [*effects, *self._advance()]
 
     # -- restoring -----------------------------------------------------------------
 
@@ -108,6 +183,7 @@ class SourceTask(Task):
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)
         self._turn = state.turn % len(self._logs) if self._logs else 0
+        self._times.restore(state.watermark, state.maxima, state.idle)
         if self._restoring.checkpoint is not None:
             self._cuts[self._restoring.checkpoint] = dict(self.positions)
 
@@ -127,6 +203,10 @@ class SourceTask(Task):
         state = super().fixed_state()
         state.positions = dict(self.positions)
         state.turn = self._turn
+        if self._event_time is not None:
+            state.watermark = self._times.time
+            state.maxima = self.parts.watermarks.of_splits(self._times)
+            state.idle = list(self._times.idle)
         return state
 
     # -- checkpoints ---------------------------------------------------------------

@@ -18,7 +18,10 @@ from .ids import CheckpointId
 Entry = tuple[int, int | None, int | None, int]
 """(side, key, a, b): one entry of keyed state.  count (0, key, n, 0), sum (0, key,
 sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0
-left or 1 right, key, value, tag)."""
+left or 1 right, key, value, tag), a window (its start, key, aggregate, sum of tags)."""
+
+BEGINNING = -(1 << 62)
+"""The watermark of whoever has heard of none."""
 
 
 class Sealed(msgspec.Struct, frozen=True, array_like=True):
@@ -34,11 +37,22 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     `positions` are next offsets by split (a source), `entries` keyed state,
     `transactions` sealed and uncommitted ones (a sink), `rotations` where the
     task's round-robin outputs stand, `turn` which split a source reads next.
+    Of event time: `watermark` is the task's own, `times` those of its input
+    channels, `idle` the idle ones among them (of a source: its idle splits),
+    `maxima` the greatest event time read by split, `timers` (time, key, start)
+    of the windows that are open.
     """
 
     positions: dict[int, int] = {}
     entries: list[Entry] = []
     transactions: list[Sealed] = []
+    watermark: int = BEGINNING
+    times: list[int] = []
+    idle: list[int] = []
+    maxima: dict[int, int] = {}
+    timers: list[tuple[int, int | None, int]] = []
+    panes: list[tuple[int, int]] = []
+    """(end, origin) of each window in `entries`, in their order"""
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0

@@ -19,6 +19,17 @@ class EdgeSpec(msgspec.Struct, frozen=True, kw_only=True):
     partitioning: str
 
 
+class EventTime(msgspec.Struct, frozen=True, kw_only=True):
+    """How a source makes watermarks.
+
+    A split's watermark is the greatest event time read of it, less `delay`, less
+    1; a split of which nothing is read for `idle_after_us` is idle (0: never).
+    """
+
+    delay: int = 0
+    idle_after_us: int = 0
+
+
 class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """An operator of the graph; `build` makes one subtask's instance."""
 
@@ -31,6 +42,8 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """a source's splits; its subtask i reads the i-th, (i + parallelism)-th … of them"""
     bounded: bool = True
     """a source's input ends after its last record"""
+    event_time: EventTime | None = None
+    """a source's records have one"""
     rewindable: bool = True
     """a source can read again from an earlier position"""
     role: str = "operator"

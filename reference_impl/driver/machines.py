@@ -73,7 +73,7 @@ class Machines:
         if spec.role == "source":
             splits = self._job.graph.splits_of(spec, subtask)
             logs = [msgspec.structs.replace(self._logs[split], begins=begins(split)) for split in splits]
-            return SourceTask(described, config, parts, logs, spec.bounded)
+            return SourceTask(described, config, parts, logs, spec.bounded, spec.event_time)
         if spec.role == "operator" and spec.build is not None:
             return OperatorTask(described, config, parts, spec.build())
         if spec.role == "two-phase":

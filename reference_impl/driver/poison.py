@@ -8,7 +8,9 @@ from ..core.ids import TaskId
 from ..core.input_task import OperatorTask
 from ..core.messages import Record
 from ..core.operators import Operator
+from ..core.state import TaskState
 from ..core.task import Task
+from ..core.timers import Timer, Timers
 
 
 class Injected(Exception):
@@ -33,6 +35,17 @@ class Raising(Operator):
     def heap(self, heap: dict[object, object]) -> None:
         """An operator begins with an empty heap; the inner one keeps what it has."""
 
+    @property
+    def timers(self) -> Timers:
+        return self._inner.timers
+
+    @timers.setter
+    def timers(self, timers: Timers) -> None:
+        """As with the heap."""
+
+    def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
+        return self._inner.on_watermark(time, due)
+
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         if self._raises(record):
             raise Injected(f"injected on the record with tag {record.tag}")
@@ -43,6 +56,12 @@ class Raising(Operator):
 
     def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
         self._inner.restore(entries)
+
+    def lineage(self) -> list[tuple[int, int]]:
+        return self._inner.lineage()
+
+    def resume(self, state: TaskState) -> None:
+        self._inner.resume(state)
 
 
 class Poison:

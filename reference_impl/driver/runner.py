@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.effects import (
+    Advanced,
     Block,
     Effect,
     Fail,
@@ -34,7 +35,7 @@ from ..core.effects import (
     Unblock,
 )
 from ..core.events import Arrived, Event, Mailed, Poll
-from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition, Record, kind_of
+from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record, kind_of
 from ..core.source import SourceTask, place_of
 from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
@@ -100,8 +101,9 @@ class TaskRunner:
             Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
             SetTimer: Timers(world.loop, self.deliver).set,
             Report: self._report,
-            Fail: self._fail,
+            Fail: lambda effect: world.task_failed(self, effect.reason, None),
             Taken: self._taken,
+            Advanced: lambda effect: log.advanced(effect.time),
             Persist: self._persist,
             Ship: self._ship,
             Load: lambda effect: world.stores.load(self, effect.handle),
@@ -292,7 +294,7 @@ class TaskRunner:
         if isinstance(element, EndOfPartition):
             before = self.world.point("end-of-partition-sent", self.name, "before", self)
             return before and self.world.point("end-of-partition-sent", self.name, "after", self)
-        return isinstance(element, CancelBarrier)
+        return True
 
     def drain(self) -> None:
         """Some output has room again: send on what waits, in order."""
@@ -360,9 +362,6 @@ class TaskRunner:
     def _ship(self, effect: Ship) -> None:
         self.frozen = effect.synchronous
         self.world.stores.ship(self, effect)
-
-    def _fail(self, effect: Fail) -> None:
-        self.world.task_failed(self, effect.reason, None)
 
     # -- standing still and dying ------------------------------------------------------
 

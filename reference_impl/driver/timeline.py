@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition, Record
+from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition, Idle, Record, Watermark
 
 if TYPE_CHECKING:
     from .ports import Inbound
@@ -14,6 +14,8 @@ SENT: dict[type, str] = {
     Record: "record-sent",
     Barrier: "barrier-sent",
     CancelBarrier: "cancel-barrier-sent",
+    Watermark: "watermark-sent",
+    Idle: "idle-sent",
     EndOfData: "end-of-data-sent",
     EndOfPartition: "end-of-partition-sent",
 }

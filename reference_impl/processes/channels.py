@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..core.ids import AttemptId, TaskId
-from ..core.messages import Barrier, Element, Record
+from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
@@ -73,6 +73,8 @@ class OutputChannel:
             self._log.sent.append(element.origin)
         elif type(element) is Barrier:
             self._log.barriers.append((element.checkpoint, len(self._log.sent)))
+        elif isinstance(element, Watermark | Idle):
+            self._log.watermarks.append((getattr(element, "time", None), len(self._log.sent)))
         if self.sender is not None and self.sender.world.detailed:
             show_sent(self.sender, self.name.partition(">")[2], self.name, self.sent - 1, element)
         late = self._late.next() if self._late is not None else 0

@@ -66,6 +66,13 @@ class Marked(Entry):
     sent: tuple[int, ...]
 
 
+class TimeAdvanced(Entry):
+    """Its watermark has advanced."""
+
+    run: int
+    time: int
+
+
 class StateRestored(Entry):
     run: int
     checkpoint: CheckpointId
@@ -90,6 +97,14 @@ class ChannelOpened(Entry):
 class RecordSent(Entry):
     channel: int
     origin: int
+
+
+class WatermarkSent(Entry):
+    channel: int
+    time: int | None
+    """None: the channel is idle from there"""
+    before: int
+    """records that stand before it"""
 
 
 class BarrierSent(Entry):
@@ -294,12 +309,14 @@ AnyEntry = (
     | RecordApplied
     | ApplyUndone
     | Marked
+    | TimeAdvanced
     | StateRestored
     | InputEnded
     | RunEnded
     | ChannelOpened
     | RecordSent
     | BarrierSent
+    | WatermarkSent
     | Noted
     | TaskFailed
     | CoordinatorChanged

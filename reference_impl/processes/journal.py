@@ -86,6 +86,9 @@ class RunJournal:
     def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None:
         self._journal.add(e.Marked(self._tick(), self._run, checkpoint, tuple(received), tuple(sent)))
 
+    def advanced(self, time: int) -> None:
+        self._journal.add(e.TimeAdvanced(self._tick(), self._run, time))
+
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         self._journal.add(e.StateRestored(self._tick(), self._run, checkpoint, state))
 
@@ -107,6 +110,9 @@ class ChannelJournal:
         self.sent: Column[int] = Column(lambda origin: add(e.RecordSent(tick(), channel, origin)), _never)
         self.barriers: Column[tuple[int, int]] = Column(
             lambda barrier: add(e.BarrierSent(tick(), channel, *barrier)), _never
+        )
+        self.watermarks: Column[tuple[int | None, int]] = Column(
+            lambda watermark: add(e.WatermarkSent(tick(), channel, *watermark)), _never
         )
 
 

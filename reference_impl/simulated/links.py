@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ..core.messages import Barrier, Element, Record
+from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
@@ -84,6 +84,8 @@ class DataChannel:
             self.log.sent.append(element.origin)
         elif type(element) is Barrier:
             self.log.barriers.append((element.checkpoint, len(self.log.sent)))
+        elif type(element) is Watermark or type(element) is Idle:
+            self.log.watermarks.append((getattr(element, "time", None), len(self.log.sent)))
         queue.append((arrival, element))
         receiver = self.receiver
         if receiver is not None:

@@ -54,10 +54,16 @@ DIFFERENCES = {
     "I38": "unexplained failure",
     "J05": "transaction left",
     "J06": "snapshot missing",
+    "J11": "window left",
     "J17": "commit before completion",
     "J23": "repeated row",
     "J26": "job failed",
     "K10": "applied twice",
+    "L02": "watermark differs",
+    "L06": "timer differs",
+    "L07": "timer differs",
+    "L08": "wrong row",
+    "L10": "time differs",
     "M14": "sent before, applied after",
 }
 """How each shows, of its invariant."""

@@ -33,3 +33,11 @@ def test_an_older_checkpoint_completes_beside_a_newer_one_that_was_given_up() ->
 def test_an_end_does_not_stand_for_the_part_of_an_older_savepoint() -> None:
     history = result_of("savepoint-before-an-end").history
     assert not any(one.savepoint and one.finished for one in history.completed)
+
+
+def test_a_savepoint_keeps_the_file_that_later_checkpoints_refer_to() -> None:
+    history = result_of("savepoint-holds-a-last-state").history
+    savepoint = next(one for one in history.completed if one.savepoint)
+    shared = {handle for one in history.completed if one.finished for handle in one.handles.values()}
+    assert shared & set(savepoint.handles.values())
+    assert set(savepoint.handles.values()) <= set(history.residue.files)

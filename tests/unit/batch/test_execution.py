@@ -15,6 +15,7 @@ from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.operators import Count, Dedup, Filter, Greater, Join, Map, Operator, Sum
 from cutproof.reference_impl.core.source import SplitLog
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.windows import Tumbling
 
 Log = Sequence[tuple[int | None, int | None, int]]
 
@@ -159,3 +160,10 @@ def test_a_source_that_cannot_rewind_is_not_read_again() -> None:
 def test_an_input_that_never_ends_is_refused_by_name() -> None:
     with pytest.raises(Refused, match="source0 never ends"):
         execute(graph(Sum, bounded=False), FIVE)
+
+
+def test_a_window_has_all_of_its_key_before_the_end_of_time() -> None:
+    split = SplitLog(split=0, records=FIVE, times=[30, 4, 2, 25, 8])
+    result = Batch(graph(lambda: Tumbling(10, "sum", 0)), [split]).run()
+    assert sorted(result.rows) == [(1, 5, 11, 30), (1, 8, 28, 0), (4, 1, 14, 20), (4, 7, 12, 0)]
+    assert report(result, "op0-1").keys_held == 1

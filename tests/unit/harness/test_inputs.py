@@ -128,6 +128,30 @@ def test_a_deeply_nested_workload_file_is_refused(tmp_path: Path) -> None:
         read_description(path)
 
 
+WINDOWED = TOML.replace("scale = 100", 'event_time = "at"\ndelay = 5').replace(
+    '{ kind = "count" }', '{ kind = "tumbling", size = 60000000 }'
+)
+
+
+def test_a_window_is_given_event_times(tmp_path: Path) -> None:
+    csv = "shop,price,till,at\nn,1,a,1970-01-01T00:00:01\nn,1,b,1970-01-01T01:00:02+01:00\nn,1,a,1969-12-31\n"
+    (source,) = _load(tmp_path, WINDOWED, csv).workload.inputs
+    assert (source.times, source.delay) == (((1_000_000, -86_400_000_000), (2_000_000,)), 5)
+    (source,) = _load(tmp_path, WINDOWED, "shop,price,till,at\nn,1,a,7\nn,1,b,-3\n").workload.inputs
+    assert source.times == ((7,), (-3,))
+
+
+def test_without_a_window_nobody_asks_for_event_times(tmp_path: Path) -> None:
+    toml = TOML.replace("scale = 100", 'event_time = "at"')
+    (source,) = _load(tmp_path, toml, "shop,price,till,at\nn,1,a,7\n").workload.inputs
+    assert (source.times, source.delay) == ((), 0)
+
+
+def test_event_times_must_be_whole(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"row 1: at is 1.5, neither a whole number nor a time"):
+        _load(tmp_path, WINDOWED, "shop,price,till,at\nn,1,a,1.5\n")
+
+
 def test_event_times_must_be_times(tmp_path: Path) -> None:
     toml = TOML.replace("scale = 100", 'event_time = "at"')
     with pytest.raises(UsageError, match="row 2: at is 'soon', not a time"):

@@ -130,3 +130,30 @@ def test_a_late_record_of_the_coordinator_stays_one_in_a_narrower_layout() -> No
     scenario = msgspec.structs.replace(chain(), deviations=(late,))
     narrower = reductions.with_parallelism(scenario, dict.fromkeys(scenario.topology.parallelism, 1))
     assert narrower.deviations == (late,)
+
+
+def timed(scenario: Scenario) -> Scenario:
+    """The same with event times, each telling its record: 100 times the split and the offset."""
+    inputs = tuple(
+        replace(
+            source,
+            times=tuple(
+                tuple(100 * split + offset for offset in range(len(records)))
+                for split, records in enumerate(source.splits)
+            ),
+            delay=number,
+        )
+        for number, source in enumerate(scenario.workload.inputs)
+    )
+    return replace(scenario, workload=replace(scenario.workload, inputs=inputs))
+
+
+def test_event_times_go_with_their_records() -> None:
+    fewer = valid(reductions.without_records(timed(chain(6)), 1, 3))
+    assert fewer.workload.inputs[0].times == ((0, 2), (101, 102))
+    fewer = valid(reductions.without_split(timed(chain(6)), 0))
+    assert fewer.workload.inputs[0].times == ((100, 101, 102),)
+    merged = valid(reductions.with_inputs_merged(timed(join()), "join"))
+    (source,) = merged.workload.inputs
+    assert [len(times) for times in source.times] == [len(split) for split in source.splits]
+    assert source.delay == 1

@@ -110,10 +110,11 @@ def test_options_are_handed_on() -> None:
 def test_every_described_operator_can_be_built_and_is_offered() -> None:
     kinds = described.AnyOperator.__args__
     assert {str(kind.__struct_config__.tag) for kind in kinds} == set(OPERATORS)
+    sizes = {described.Tumbling: {"size": 4}, described.Sliding: {"size": 4, "slide": 2}, described.Session: {"gap": 3}}
     for kind in kinds:
-        assert isinstance(translation.builder(kind())(), engine.Operator)
-        keyed = kind in described.KEYED
-        assert translation.builder(kind())().keyed is keyed
+        built = translation.builder(kind(**sizes.get(kind, {})))()
+        assert isinstance(built, engine.Operator)
+        assert built.keyed is issubclass(kind, described.KEYED)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------

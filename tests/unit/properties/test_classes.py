@@ -134,6 +134,7 @@ def test_promises_follow_source_mode_and_sink() -> None:
         "order",
         "restored-state",
         "visibility",
+        "drain",
         "progress",
         "no-leaks",
     }
@@ -146,6 +147,7 @@ def test_promises_follow_source_mode_and_sink() -> None:
         "at-least-once",
         "no-data-loss",
         "restored-state",
+        "drain",
         "progress",
         "no-leaks",
     }

@@ -1,0 +1,74 @@
+"""Event times of records, and windows over them.
+
+What is drawn has one right answer, mostly: within a split no record is further
+behind the greatest before it than the watermark's delay, and nothing idles, so
+that no record is ever late (class M of the judge).  `loosened` has it otherwise
+(class W): there the run itself decides what is late.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from ...properties.workload import Input, Session, Sliding, Tumbling, Workload
+from .choices import Choices
+
+PACE = 10
+"""event time that passes from one record of a split to the next, on average"""
+
+SORTS = ("tumbling", "sliding", "session")
+
+
+def known_windows(operators: frozenset[str]) -> tuple[str, ...]:
+    """The kinds of window that a subject knows, told by its operators (none: all)."""
+    return tuple(sort for sort in SORTS if not operators or sort in operators)
+
+
+def draw_window(choices: Choices, sorts: tuple[str, ...]) -> Tumbling | Sliding | Session:
+    """A window, so large that it takes in a few records of a key."""
+    sort = choices.pick(sorts)
+    of = choices.pick(("count", "sum"))
+    lateness = choices.pick((0, 0, 0, 5 * PACE))
+    if sort == "session":
+        return Session(gap=choices.pick((PACE, 3 * PACE, 6 * PACE)), of=of, lateness=lateness)
+    size = PACE * choices.pick((5, 2, 10, 40))
+    if sort == "tumbling":
+        return Tumbling(size=size, of=of, lateness=lateness)
+    return Sliding(size=size, slide=max(1, size // choices.pick((2, 3, 4))), of=of, lateness=lateness)
+
+
+def draw_times(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]:
+    """The inputs with event times, out of order by no more than their delay."""
+    start = choices.pick((0, -7 * PACE, 1_000_000))
+    source = Random(choices.between(0, (1 << 16) - 1))
+    return tuple(_timed(each, start, choices.pick((0, PACE, 4 * PACE)), source) for each in inputs)
+
+
+def loosened(choices: Choices, workload: Workload, read_us: int) -> Workload:
+    """The same with watermarks that are ahead of some records, or with splits that are idle at times."""
+    late, idle = choices.pick(((True, False), (False, True), (True, True)))
+    inputs = tuple(
+        msgspec.structs.replace(
+            source,
+            delay=source.delay // 8 if late else source.delay,
+            idle_after_us=read_us * choices.pick((2, 5, 20)) if idle else 0,
+        )
+        for source in workload.inputs
+    )
+    return msgspec.structs.replace(workload, inputs=inputs)
+
+
+def _timed(source: Input, start: int, delay: int, draw: Random) -> Input:
+    times = tuple(_times(len(records), start, delay, draw) for records in source.splits)
+    return msgspec.structs.replace(source, times=times, delay=delay)
+
+
+def _times(count: int, start: int, delay: int, draw: Random) -> tuple[int, ...]:
+    """Times that go on by `PACE` on average, each put back by up to `delay`."""
+    times: list[int] = []
+    for _ in range(count):
+        start += draw.randint(0, 2 * PACE)
+        times.append(start - draw.randint(0, delay))
+    return tuple(times)

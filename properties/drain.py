@@ -1,0 +1,177 @@
+"""drain: an input that ended lets everything go, and one that did not ends nothing.
+
+A job that finished or was drained leaves nothing behind: no transaction of it
+is pending, and its last snapshot holds no window and no timer.  Without drain,
+end of data and the greatest watermark come only from inputs that really ended;
+the windows that were open at a stop are in its savepoint, and no row of theirs
+shows.
+
+The end of data and the watermarks are each task's program order, the snapshot
+the store's word, what shows a reader's.  Exercised by rows that only the end of
+the data brought out, and by windows that were open at a stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .case import Case
+from .history import JobEnded, TaskRun
+from .verdict import Holds, Unknown, Verdict, Violated
+from .words import LIMIT, journal_until, row_in_words
+from .workload import END_OF_TIME, Input, Node, Window, window_of
+
+
+def check(case: Case) -> Verdict:
+    if "drain" not in case.promised:
+        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode, or resumed behind an end of data")
+    found = next(_ended_early(case), None)
+    for ended in case.commands.ends:
+        found = found or _left(case, ended) or _shown(case, ended)
+    if found is not None:
+        return found
+    exercised = sum(_let_go(case, ended) + _open_at_stop(case, ended) for ended in case.commands.ends)
+    if exercised:
+        return Holds(exercised=exercised)
+    return Unknown(reason="not exercised", detail="no row needed the end of the data, no window was open at a stop")
+
+
+# what ended, though it was not at its end
+
+
+def _ended_early(case: Case) -> Iterator[Violated]:
+    """Sources that ended their data, or let all windows go, with records unread and nobody asking for it."""
+    drained = {
+        one.job: one.issued.order
+        for one in case.commands.asked
+        if one.issued.kind == "stop-with-savepoint" and one.issued.drain
+    }
+    inputs = {source.name: source for source in case.workload.inputs}
+    for run in case.history.runs:
+        source = inputs.get(run.operator)
+        ends = run.end_of_data or any(time >= END_OF_TIME for _, time in run.watermarks)
+        if source is not None and ends and run.job not in drained and not _is_read(case, run, source):
+            yield Violated(
+                difference="end of data too early",
+                message=f"{run.task} of attempt {run.attempt} told those downstream that its data had ended, "
+                "and neither was it at its end nor had anybody asked for a drain",
+                tasks=(run.task,),
+                events=journal_until(case.history, run.ended),
+            )
+
+
+def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
+    """Whether a source's splits are read to their end, its snapshots before this attempt counted."""
+    if not source.bounded:
+        return False
+    restored = case.lines.restored(run.task, run.attempt)
+    positions = dict(case.lines.positions(restored)) if restored in case.lines.completed and restored else {}
+    for split, offset in run.reads:
+        positions[split] = offset + 1
+    mine = case.workload.splits_of(source.name)[run.subtask :: case.topology.parallelism[source.name]]
+    lengths = {split: len(records) for split, _, records in case.workload.splits()}
+    return all(positions.get(split, 0) >= lengths[split] for split in mine)
+
+
+# what is left, though all was to go
+
+
+def _left(case: Case, ended: JobEnded) -> Violated | None:
+    """Windows, timers or transactions that a finished or drained job left."""
+    if ended.status not in ("finished", "drained"):
+        return None
+    prepared = [one for one in case.history.transactions if one.status == "prepared"]
+    pending = [one for one in prepared if _job(case, one.attempt) == ended.job]
+    if pending:
+        return _violated(
+            case, ended, "transaction pending", f"transaction {pending[0].name} is still to be committed", ()
+        )
+    window = window_of(case.workload)
+    for task, timers, panes in _windows(case, ended, window) if window else ():
+        if timers or panes:
+            told = f"{task} holds {len(panes)} windows and {len(timers)} timers in its last snapshot"
+            records = tuple(f"window from {start} of key {key}" for start, key, _, _ in panes[:LIMIT])
+            return _violated(case, ended, "window left", told, (task,), records)
+    return None
+
+
+def _windows(
+    case: Case, ended: JobEnded, window: Node
+) -> Iterator[tuple[str, list[tuple[int, int | None, int]], list[tuple[int, int | None, int | None, int]]]]:
+    """(task, timers, panes) of each subtask of the window in a job's last snapshot."""
+    if ended.checkpoint in case.lines.completed and ended.checkpoint is not None:
+        for task, state in case.states(ended.checkpoint).items():
+            if task.rpartition("-")[0] == window.name:
+                yield task, state.timers, state.entries
+
+
+def _shown(case: Case, ended: JobEnded) -> Violated | None:
+    """A row of a window that was open at a stop without drain, and shows."""
+    window = window_of(case.workload)
+    if ended.status != "stopped" or window is None or window.name != case.workload.output or _went_on(case, ended):
+        return None
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    for task, timers, panes in _windows(case, ended, window):
+        open_at = {(key, start) for time, key, start in timers if not _is_kept(window, timers, (time, key, start))}
+        for start, key, value, tags in panes:
+            row = (key, value, tags, start)
+            if (key, start) in open_at and case.committed[row] > owed[row]:
+                return _violated(
+                    case, ended, "open window shown", f"({row_in_words(row)}) is of an open window", (task,)
+                )
+    return None
+
+
+def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tuple[int, int | None, int]) -> bool:
+    """Whether a window has been emitted, and is only kept for late records: its first timer is gone."""
+    operator = window.operator
+    if not isinstance(operator, Window) or not operator.lateness:
+        return False
+    return sum(other[1:] == timer[1:] for other in timers) == 1
+
+
+# what there was to be seen
+
+
+def _let_go(case: Case, ended: JobEnded) -> int:
+    """How many rows only the end of the data brought out."""
+    window = window_of(case.workload)
+    if ended.status not in ("finished", "drained") or window is None:
+        return 0
+    found = 0
+    for run in case.history.runs:
+        if run.operator == window.name and run.job == ended.job and run.how == "finished":
+            ends = [number for number, (_, time) in enumerate(run.watermarks, 1) if time >= END_OF_TIME]
+            fired = case.expected.replay.run(run.task, run.attempt).fired
+            found += sum(number in ends for number, _, _ in fired)
+    return found
+
+
+def _open_at_stop(case: Case, ended: JobEnded) -> int:
+    window = window_of(case.workload)
+    if ended.status != "stopped" or window is None:
+        return 0
+    return sum(len(panes) for _, _, panes in _windows(case, ended, window))
+
+
+def _went_on(case: Case, ended: JobEnded) -> bool:
+    """Whether another job went on from where this one stopped, and may have finished its windows."""
+    return any(start.job > ended.job for start in case.lines.starts.values())
+
+
+def _job(case: Case, attempt: int) -> int | None:
+    start = case.lines.starts.get(attempt)
+    return start.job if start else None
+
+
+def _violated(
+    case: Case, ended: JobEnded, difference: str, told: str, tasks: tuple[str, ...], records: tuple[str, ...] = ()
+) -> Violated:
+    return Violated(
+        difference=difference,
+        message=f"job {ended.job} {ended.status}: {told}",
+        records=records,
+        checkpoint=ended.checkpoint,
+        tasks=tasks,
+        events=journal_until(case.history, ended.order),
+    )

@@ -1,0 +1,33 @@
+"""Timers in event time: what an operator waits for, kept with its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Timer = tuple[int, int | None, int]
+"""(time, key, start of the window): due once the watermark has reached the time."""
+
+
+class Timers:
+    """The timers of one operator; setting one twice is setting it once."""
+
+    def __init__(self, timers: Iterable[Timer] = ()) -> None:
+        self._timers: dict[Timer, None] = dict.fromkeys(timers)
+
+    def set(self, timer: Timer) -> None:
+        self._timers[timer] = None
+
+    def drop(self, timer: Timer) -> None:
+        self._timers.pop(timer, None)
+
+    def due(self, time: int) -> list[Timer]:
+        """Those that the watermark has reached, in the order of their times; a NULL key comes first."""
+        return sorted((timer for timer in self._timers if timer[0] <= time), key=_order)
+
+    def pending(self) -> list[Timer]:
+        return list(self._timers)
+
+
+def _order(timer: Timer) -> tuple[int, bool, int, int]:
+    time, key, start = timer
+    return time, key is not None, key or 0, start

@@ -1,0 +1,96 @@
+"""Event time: what a task knows of its input channels' watermarks, and a source of its splits'.
+
+A watermark with time t says that no record with an event time up to t follows
+on its channel.  A task's own is the least over its channels, those that are
+idle left out; it never goes back.  A channel whose input has ended holds
+`END_OF_TIME`, and so holds nothing back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .state import BEGINNING
+
+END_OF_TIME = 1 << 62
+"""The watermark behind which no window is left open."""
+
+
+class InputTimes:
+    """The watermarks of a task's input channels, by the channels' numbers, and the task's own."""
+
+    def __init__(self, channels: int) -> None:
+        self.times = [BEGINNING] * channels
+        self.idle: tuple[int, ...] = ()
+        self.time = BEGINNING
+        """the task's own"""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything was heard of event time at all."""
+        return bool(self.idle) or any(time > BEGINNING for time in self.times)
+
+    @property
+    def is_idle(self) -> bool:
+        """Some channel is idle, and all others have ended."""
+        return bool(self.idle) and not self.waited_for()
+
+    def waited_for(self) -> list[int]:
+        """The times of the channels that have neither ended nor are idle."""
+        times = enumerate(self.times)
+        return [time for channel, time in times if time < END_OF_TIME and channel not in self.idle]
+
+    def heard(self, channel: int, time: int) -> None:
+        """A channel's watermark has come; one that went back changes nothing."""
+        self.times[channel] = max(self.times[channel], time)
+
+    def sleeps(self, channel: int) -> None:
+        if channel not in self.idle:
+            self.idle = tuple(sorted((*self.idle, channel)))
+
+    def wakes(self, channel: int) -> None:
+        self.idle = tuple(other for other in self.idle if other != channel)
+
+    def restore(self, time: int, times: Sequence[int], idle: Sequence[int]) -> None:
+        """Go on from a snapshot; one that says nothing of event time leaves all at the beginning."""
+        self.time = time
+        self.times = list(times) or [BEGINNING] * len(self.times)
+        self.idle = tuple(idle)
+
+
+class SplitTimes:
+    """What a source has seen of event time, by split, and which splits are idle.
+
+    `lively` are those of which a record was read since the idle time-out was last set.
+    """
+
+    def __init__(self, splits: Sequence[int], delay: int) -> None:
+        self.delay = delay
+        self.maxima: dict[int, int] = {}
+        self.idle: tuple[int, ...] = ()
+        self.time = BEGINNING
+        """the last watermark that was sent"""
+        self.lively = dict.fromkeys(splits, False)
+
+    def read(self, split: int, time: int) -> None:
+        """A record of a split was read."""
+        self.maxima[split] = max(self.maxima.get(split, BEGINNING), time)
+
+    def wakes(self, split: int) -> None:
+        self.lively[split] = True
+        self.idle = tuple(other for other in self.idle if other != split)
+
+    def rest(self, unread: Sequence[int]) -> None:
+        """The idle time-out has run out: of the splits that are not read to their end, those are
+        idle that nothing was read of."""
+        self.idle = tuple(split for split in unread if not self.lively[split])
+        self.lively = dict.fromkeys(self.lively, False)
+
+    def of(self, splits: Sequence[int]) -> list[int]:
+        """The watermarks of splits."""
+        return [self.maxima[split] - self.delay - 1 if split in self.maxima else BEGINNING for split in splits]
+
+    def restore(self, time: int, maxima: Mapping[int, int], idle: Sequence[int]) -> None:
+        self.time = time
+        self.maxima = dict(maxima)
+        self.idle = tuple(idle)

@@ -1,0 +1,104 @@
+"""Groups J and L: watermarks and timers."""
+
+from __future__ import annotations
+
+from ..core.parts import Firing, Watermarks
+from ..core.timers import Timer, Timers
+from ..core.watermarks import InputTimes, SplitTimes
+from .registry import Defect
+
+
+class DropsLastWatermark(Watermarks):
+    """J11: the end of the data goes out, and the watermark that was to come before it never does."""
+
+    def at_end(self, time: int) -> int:
+        self.reached = True
+        return time
+
+
+class ForgetsChannels(Watermarks):
+    """L02: the channels' watermarks are not in the snapshot; a restored task waits to hear them all anew."""
+
+    def of_channels(self, inputs: InputTimes) -> list[int]:
+        self.reached = True
+        return []
+
+
+class ForgetsTimers(Firing):
+    """L06: timers are in memory alone; a restored window waits for a record that sets one."""
+
+    def kept(self, timers: Timers) -> list[Timer]:
+        self.reached = self.reached or bool(timers.pending())
+        return []
+
+
+class FiresAndKeeps(Firing):
+    """L07: a timer that has fired stays, in the snapshot too."""
+
+    def due(self, timers: Timers, time: int) -> list[Timer]:
+        due = timers.due(time)
+        self.reached = self.reached or bool(due)
+        return due
+
+
+class TakesGreatest(Watermarks):
+    """L08: of several watermarks the wrong one is chosen: the greatest, not the least."""
+
+    def of_inputs(self, inputs: InputTimes) -> int | None:
+        waited_for = inputs.waited_for()
+        self.reached = self.reached or len(waited_for) > 1
+        return max(waited_for) if waited_for else super().of_inputs(inputs)
+
+
+class ForgetsMaxima(Watermarks):
+    """L10: a source's event time is not stored beside its positions."""
+
+    def of_splits(self, times: SplitTimes) -> dict[int, int]:
+        self.reached = True
+        return {}
+
+
+DEFECTS = (
+    Defect(
+        id="J11",
+        upstream="FLINK-39481 (39930)",
+        title="end-of-data overtakes a deferred watermark",
+        invariant="drain",
+        replacements=lambda: {"watermarks": DropsLastWatermark()},
+    ),
+    Defect(
+        id="L02",
+        upstream="FLINK-18064 docs / FLINK-5601 / FLINK-4616",
+        title="watermark generated after in-flight data is restored",
+        invariant="consistent-cut",
+        replacements=lambda: {"watermarks": ForgetsChannels()},
+    ),
+    Defect(
+        id="L06",
+        upstream="BYTEWAX#138",
+        title="scheduled wake-ups not in the snapshot",
+        invariant="consistent-cut",
+        replacements=lambda: {"firing": ForgetsTimers()},
+    ),
+    Defect(
+        id="L07",
+        upstream="BYTEWAX cca30427",
+        title="timer entry not removed after firing",
+        invariant="consistent-cut",
+        replacements=lambda: {"firing": FiresAndKeeps()},
+    ),
+    Defect(
+        id="L08",
+        upstream="RISINGWAVE#25547",
+        title="restored watermark chosen by encoded bytes",
+        invariant="exactly-once",
+        replacements=lambda: {"watermarks": TakesGreatest()},
+    ),
+    Defect(
+        id="L10",
+        upstream="SPARK-18513 / SPARK-24699",
+        title="watermark not carried over restart / single-batch runs",
+        invariant="consistent-cut",
+        replacements=lambda: {"watermarks": ForgetsMaxima()},
+    ),
+)
