@@ -135,7 +135,11 @@ def test_of_several_windows_the_first_is_emitted_first() -> None:
     assert feed(window, at(1, 7)) == [(1, 2, 2, 0), (1, 2, 2, 5)]
 
 
-@pytest.mark.parametrize("window", [Tumbling(10, "sum", 6), Sliding(10, 4, "count", 0), Session(6, "sum", 3)], ids=lambda window: type(window).__name__)
+@pytest.mark.parametrize(
+    "window",
+    [Tumbling(10, "sum", 6), Sliding(10, 4, "count", 0), Session(6, "sum", 3)],
+    ids=lambda window: type(window).__name__,
+)
 def test_a_restored_window_goes_on_as_if_nothing_had_happened(window: Window) -> None:
     fresh = type(window).__new__(type(window))
     fresh.__dict__.update({**vars(window), "heap": {}})
