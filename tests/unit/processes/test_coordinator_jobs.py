@@ -46,7 +46,11 @@ def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_hears
     node.acknowledges(1)
     assert process.harness.expect(f.Completed).checkpoint == 1
     assert process.harness.expect(f.Returned).command == 3
-    node.peer.expect(f.ForTask, task=TASKS[2], message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1)))
+    node.peer.expect(
+        f.ForTask,
+        task=TASKS[2],
+        message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1), oldest=CheckpointId(1)),
+    )
     process.answers()
     kinds = [type(entry) for entry in process.journal]
     wanted = [e.CommandIssued, e.CheckpointCompleting, e.CheckpointCompleted, e.CommandReturned]
@@ -150,7 +154,11 @@ def test_a_message_that_is_lost_does_not_come_and_the_next_one_does(process: Coo
     assert len([message for message in node.messages if isinstance(message, Complete)]) == len(TASKS) - 1
     savepoint(process, node, 2, 1)
     node.acknowledges(2)
-    node.peer.expect(f.ForTask, task=TASKS[1], message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(2)))
+    node.peer.expect(
+        f.ForTask,
+        task=TASKS[1],
+        message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(2), oldest=CheckpointId(1)),
+    )
 
 
 def test_an_acknowledgement_that_is_late_holds_the_checkpoint_back(process: CoordinatorProcess) -> None:
@@ -172,7 +180,11 @@ def test_a_message_that_is_repeated_comes_twice(process: CoordinatorProcess) -> 
     savepoint(process, node)
     node.acknowledges(1)
     for _ in range(2):
-        node.peer.expect(f.ForTask, task=TASKS[1], message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1)))
+        node.peer.expect(
+            f.ForTask,
+            task=TASKS[1],
+            message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1), oldest=CheckpointId(1)),
+        )
 
 
 # -- what breaks in it -----------------------------------------------------------------------------------------------
