@@ -63,11 +63,12 @@ def test_closing_leaves_neither_process_nor_orphan_nor_folder_nor_port(monkeypat
     assert {each.name for each in launcher.poll()} == {"family", "node-1", "stopped", "program"}
 
 
-def gentle(launcher: Launcher, script: str) -> None:
+def gentle(launcher: Launcher, script: str, name: str = "database") -> int:
     """A program that is asked before it is killed, and has run its script."""
-    launcher.execute("database", [sys.executable, "-u", "-c", script], gently=True)
-    while b"up" not in launcher.log("database").read_bytes():
+    pid = launcher.execute(name, [sys.executable, "-u", "-c", script], gently=True)
+    while b"up" not in launcher.log(name).read_bytes():
         assert launcher.poll() == []
+    return pid
 
 
 def test_a_database_is_asked_to_stop_even_if_it_is_stopped() -> None:
@@ -77,8 +78,8 @@ def test_a_database_is_asked_to_stop_even_if_it_is_stopped() -> None:
         "import signal, sys; signal.signal(signal.SIGQUIT, lambda *_: sys.exit(5)); print('up'); signal.pause()",
     )
     launcher.fork("node-1", "pauser", b"")
-    database = launcher.execute("quiet", SLEEP, gently=True)
-    launcher.signal(database, signal.SIGSTOP)
+    quiet = gentle(launcher, "import signal; print('up'); signal.pause()", "quiet")
+    launcher.signal(quiet, signal.SIGSTOP)
     launcher.close()
     how = {each.name: each.how for each in launcher.exits}
     assert how == {"database": "exit code 5", "quiet": "SIGQUIT", "node-1": "SIGKILL"}
