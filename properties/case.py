@@ -165,7 +165,7 @@ class Case:
         return False
 
     @cached_property
-    def _went_on_drained(self) -> bool:
+    def went_on_drained(self) -> bool:
         """A job began with a savepoint behind which all windows had been emitted: of them nothing is promised."""
         return any(start.restores in self.drained and self._is_first(start) for start in self.lines.starts.values())
 
@@ -177,7 +177,7 @@ class Case:
     def promised(self) -> frozenset[str]:
         """The names of the invariants that hold of a correct engine here."""
         found = promised(self.history.guarantee, self.history.sink)
-        if window_of(self.workload) and self._went_on_drained:
+        if window_of(self.workload) and self.went_on_drained:
             found &= {"progress", "no-leaks", "at-most-once"}
         return found - {"exactly-once", "visibility"} if self.rewound else found
 

@@ -81,7 +81,9 @@ class InputTask(Task):
     def _on_watermark(self, channel: int, time: int) -> list[Effect]:
         awake = self._awake(channel)
         self.times.heard(channel, time)
-        return [*awake, *self._advance()]
+        # Its input may be what was waited for last: those downstream must not wait for this task then.
+        news = self.broadcast(Idle()) if self.times.is_idle else self._advance()
+        return [*awake, *news]
 
     def _on_idle(self, channel: int) -> list[Effect]:
         """The channel is not waited for; when none is left that would be, those downstream hear it."""

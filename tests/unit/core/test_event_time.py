@@ -121,6 +121,13 @@ def test_a_task_waits_for_its_slowest_input() -> None:
     assert task.fixed_state().times == [12, 20]
 
 
+def test_an_end_beside_an_idle_channel_leaves_nothing_to_wait_for_either() -> None:
+    """The idle one was told first: those downstream hear of it once the other has ended."""
+    task = up(operator(inputs=2))
+    assert times(task, (1, Idle()), (0, Watermark(10))) == [Watermark(10)]
+    assert times(task, (0, Watermark(END_OF_TIME))) == [Idle()]
+
+
 def test_an_ended_input_is_not_waited_for_nor_does_it_stand_for_an_idle_one() -> None:
     task = up(operator(inputs=3))
     assert times(task, (0, Watermark(END_OF_TIME)), (1, Idle())) == []
