@@ -78,11 +78,14 @@ def test_a_database_is_asked_to_stop_even_if_it_is_stopped() -> None:
         "import signal, sys; signal.signal(signal.SIGQUIT, lambda *_: sys.exit(5)); print('up'); signal.pause()",
     )
     launcher.fork("node-1", "pauser", b"")
-    quiet = gentle(launcher, "import signal; print('up'); signal.pause()", "quiet")
+    leaves = "import signal, sys; signal.signal(signal.SIGQUIT, lambda *_: sys.exit(6)); print('up'); signal.pause()"
+    quiet = gentle(launcher, leaves, "quiet")
     launcher.signal(quiet, signal.SIGSTOP)
+    while state(quiet) != "T":
+        assert launcher.poll() == []
     launcher.close()
     how = {each.name: each.how for each in launcher.exits}
-    assert how == {"database": "exit code 5", "quiet": "SIGQUIT", "node-1": "SIGKILL"}
+    assert how == {"database": "exit code 5", "quiet": "exit code 6", "node-1": "SIGKILL"}
 
 
 def test_a_database_that_does_not_listen_is_killed_in_the_end() -> None:
