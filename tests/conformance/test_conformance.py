@@ -212,10 +212,12 @@ def test_at_most_once_is_refused_where_nothing_would_ever_commit(subject: Subjec
 
 @pytest.mark.parametrize(("drain", "status"), [(False, "stopped"), (True, "drained")])
 def test_stop_and_resume_leave_no_seam(subject: Subject, drain: bool, status: str) -> None:
-    commands = (StopWithSavepoint(trigger=AMID, drain=drain), Resume(trigger=AtTime(at_us=500)))
-    asked = scenario("payments", commands=commands, kill=False)
-    shown = ("exactly-once", "consistent-cut") if drain else ("exactly-once", "no-data-loss", "consistent-cut")
-    result = conforms(subject, asked, *shown)  # with a drain, all may be committed before the job is resumed
+    amid = AtPoint(point="record-read", occurrence=20, task="payments-0")
+    held = PauseTask(trigger=amid, task="payments-0", for_us=10_000)  # records remain beyond the savepoint
+    commands = (StopWithSavepoint(trigger=amid, drain=drain), Resume(trigger=AtTime(at_us=500)))
+    asked = scenario("payments", held, commands=commands, kill=False, checkpoint_interval_us=1_000_000)
+    # consistent-cut cannot be asked for: the only cut is a stop's, beyond whose barrier no source reads
+    result = conforms(subject, asked, "exactly-once", "no-data-loss", "progress")
     assert committed(result) == owed(asked.workload)
     assert statuses(result) == [status, "finished"]
 
