@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ..core.errors import EngineError
+from ..core.errors import EngineError, ProtocolViolated
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.transactions import AnyRequest, Done, NoAnswer, Outcome
 from ..wire import HEADER, VERSION, Codec, Reader, WireError
@@ -117,7 +117,7 @@ class ChannelJournal:
 
 
 def _never() -> None:
-    raise NotImplementedError("what has entered a channel cannot be taken back")
+    raise ProtocolViolated("what has entered a channel cannot be taken back")
 
 
 class Journal:

@@ -39,7 +39,7 @@ from .frames import (
     TaskFacts,
     Up,
 )
-from .world import ProcessWorld, live
+from .world import ProcessWorld, absent, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
 RETRY_US = 10_000
@@ -76,7 +76,7 @@ class Coordination:
         self._send(FromTask(self._world.clock.tick(), task, message))
 
     def to_task(self, task: TaskId, message: ToTask) -> None:
-        raise NotImplementedError
+        absent("the coordinator, who alone gives tasks orders,")
 
     def failed(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
         self._send(Failed(self._world.clock.tick(), task, attempt, reason))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.effects import EndJob, Return
+from ..core.errors import ProtocolViolated
 from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, TaskId
 from ..core.messages import AnyControl, kind_of
@@ -70,7 +72,7 @@ class NotedFiles(DiskFiles):
         super().store(snapshot)
 
 
-class ProcessWorld:
+class ProcessWorld(ABC):
     """A world of one process; its two kinds are a node's and the coordinator's.
 
     It fulfils `driver.ports.World`; what only the other kind needs, refuses.
@@ -133,18 +135,18 @@ class ProcessWorld:
         self.journal.flush()
         self.outbox.flush()
 
+    @abstractmethod
     def tell_facts(self) -> None:
         """Say what changed of that on which the phase of the job depends."""
-        raise NotImplementedError
 
     def _close(self) -> None:
         self.leave()
         self.loop.stopped = True
         self.flush()
 
+    @abstractmethod
     def leave(self) -> None:
         """End in order what runs here."""
-        raise NotImplementedError
 
     def _supervised(self, frame: SupervisionFrame) -> None:
         self._orders[type(frame)](frame)
@@ -184,43 +186,50 @@ class ProcessWorld:
             checkpoint=getattr(message, "checkpoint", None),
         )
 
-    # -- what only one of the two kinds has --------------------------------------------------
-
     @property
-    def control(self) -> Control:
-        raise NotImplementedError
+    @abstractmethod
+    def control(self) -> Control: ...
+
+    # -- what only one of the two kinds has --------------------------------------------------
+    #
+    # A driver's world (`driver.ports.World`) is a whole job's.  A node has no coordinator to
+    # speak for, and the coordinator no tasks: whoever asks for that here is a bug.
 
     @property
     def freezing(self) -> bool:
         return False
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
-        raise NotImplementedError
+        absent("a task")
 
     def come_up(self, task: TaskId, attempt: AttemptId) -> None:
-        raise NotImplementedError
+        absent("a task")
 
     def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
-        raise NotImplementedError
+        absent("a task")
 
     def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
         """A process dies of a fault as a whole; the harness says whose attempts died with it."""
         self.supervision.die()
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
-        raise NotImplementedError
+        absent("the coordinator")
 
     def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
-        raise NotImplementedError
+        absent("the coordinator")
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
-        raise NotImplementedError
+        absent("the coordinator")
 
     def command_returned(self, effect: Return) -> None:
-        raise NotImplementedError
+        absent("the coordinator")
 
     def job_ended(self, effect: EndJob) -> None:
-        raise NotImplementedError
+        absent("the coordinator")
+
+
+def absent(what: str) -> NoReturn:
+    raise ProtocolViolated(f"{what} does not live in this process")
 
 
 def live(world: ProcessWorld) -> None:
