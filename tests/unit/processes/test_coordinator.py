@@ -66,6 +66,7 @@ def test_tasks_of_one_process_are_deployed_there_together(process: CoordinatorPr
     submit(process, attempt=7)
     node.runs(7)
     working(process, 7)
+    assert [message.attempt for message in node.messages if isinstance(message, Deploy)] == [7] * len(TASKS)
 
 
 def test_the_numbers_of_a_job_begin_where_it_is_told(process: CoordinatorProcess) -> None:

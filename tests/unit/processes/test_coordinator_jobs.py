@@ -135,6 +135,8 @@ def test_one_that_takes_over_where_nothing_was_written_starts_from_its_orders(pr
     process.harness.send(f.TakeOver(now(), 1, AttemptId(9), 5, ()))
     node.runs(9)
     working(process, 9)
+    deployed = [message for message in node.messages if isinstance(message, Deploy)]
+    assert [(message.attempt, message.checkpoint) for message in deployed] == [(9, None)] * len(TASKS)
 
 
 # -- what is done to its messages ------------------------------------------------------------------------------------

@@ -181,13 +181,16 @@ def test_a_plain_row_whose_answer_is_lost_shows_once(
     assert world.rows() == [ROWS[0], ROWS[0], ROWS[1]]
 
 
-def test_a_session_that_was_lost_while_idle_is_replaced_unseen(server: RunningServer, sink: Asker) -> None:
+def test_a_session_that_was_lost_while_idle_is_replaced_unseen(
+    server: RunningServer, world: Processes, sink: Asker
+) -> None:
     sink.sealed("a")
     server.stop(signal.SIGKILL)
     server.start()
     sink.sealed("b", (3, 3, 3, 3))
     done(sink(Commit, "a"))
     done(sink(Commit, "b"))
+    assert Counter(world.rows()) == Counter([*ROWS, (3, 3, 3, 3)])
 
 
 def test_a_server_that_says_nothing_is_no_answer_in_bounded_time(

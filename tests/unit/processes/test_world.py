@@ -123,7 +123,8 @@ def test_a_loop_that_is_late_says_so(tmp_path: Path) -> None:
     with Node(tmp_path, MAP) as node:
         node.world.loop.on_late(777_000)
         node.answers()
-        until(lambda: [entry.by_us for entry in node.entries(e.Lagged)] == [777_000])
+        until(lambda: node.entries(e.Lagged))
+        assert [entry.by_us for entry in node.entries(e.Lagged)] == [777_000]
 
 
 def test_a_fault_is_disarmed_where_another_process_has_met_it(tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ def test_a_bounded_input_ends_beside_one_that_does_not() -> None:
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("at_us", [16_000, LATE_US])
 def test_a_crash_before_or_after_tasks_finished(task: str, at_us: int) -> None:
-    holds(mixed(KillTask(trigger=AtTime(at_us=at_us), task=task)))
+    history = holds(mixed(KillTask(trigger=AtTime(at_us=at_us), task=task))).history
+    assert {run.attempt for run in history.runs} == {1, 2}, "it was killed, and all came up again"
+    assert history.completed[-1].finished == ["short-0", "short-1"]
 
 
 def test_a_crash_after_tasks_finished_replays_nothing_of_them() -> None:
