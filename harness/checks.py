@@ -21,6 +21,7 @@ from .scenario import Deviation, Engine, Resume, Scenario, kind_of
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
+COMMITTING = ("writer", "committer", "global")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
@@ -44,7 +45,7 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
         if found:
             yield from found
             return
-    layout = layout_of(scenario.workload, scenario.topology)
+    layout = layout_of(scenario.workload, scenario.topology, scenario.engine.committing)
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
         yield from (f"{where}: {problem}" for problem in _fault(fault, layout, scenario.engine))
@@ -123,6 +124,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
     choices = {
         "guarantee": (engine.guarantee, GUARANTEES),
         "sink": (engine.sink, SINKS),
+        "committing": (engine.committing, COMMITTING),
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "finishing": (engine.finishing, FINISHING),
@@ -140,6 +142,11 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         yield "engine.guarantee at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink"
     if engine.finishing == "one-by-one" and not engine.checkpoints_after_finish:
         yield "engine.finishing one-by-one needs checkpoints after some input has ended: each task waits for one"
+    if engine.committing != "writer" and (engine.sink != "transactional" or engine.finishing != "together"):
+        yield (
+            f"engine.committing {engine.committing} takes what a transactional sink seals for a checkpoint, "
+            "up to the final one: engine.finishing together"
+        )
     unchanged = [node.name for node in scenario.workload.nodes if node.operator == Map()]
     for name in engine.two_phase:
         if name not in unchanged:

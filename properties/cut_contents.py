@@ -14,14 +14,14 @@ from .replay import is_determined
 from .semantics import Entry
 from .verdict import Violated
 from .words import LIMIT, row_in_words
-from .workload import KEYED, SINK, Row
+from .workload import COMMITTERS, KEYED, SINK, Row
 
 
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     """A task with state whose snapshot the completed checkpoint lacks, or cannot be read."""
     completed = case.lines.completed[checkpoint]
     stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
-    keeping = {source.name for source in case.workload.inputs} | {SINK}
+    keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
     keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
     going_on = {run.operator for run in case.history.runs if run.task not in completed.finished}
     for run in case.history.runs:
@@ -92,18 +92,17 @@ def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
-    attempt = case.lines.completed[checkpoint].attempt
     for segment in line.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
-        mark = case.lines.mark(run.task, attempt, checkpoint)
+        recorded = _recorded(case, run.task, checkpoint)
         written = 0
         for one in case.transactions_of(run.task, run.attempt):
             inside = bisect_right(one.applied, within)
             written += inside
             if one.name in listed and inside < len(one.rows):
                 return _wrong_transaction(checkpoint, one, one.rows[inside:], "holds rows from after the barrier")
-            committed = one.committed is not None and (mark is None or one.committed <= mark.order)
+            committed = one.committed is not None and (recorded is None or one.committed <= recorded)
             if inside and one.name not in listed and not committed:
                 return _wrong_transaction(
                     checkpoint, one, one.rows[:inside], "is neither in the checkpoint nor committed before it"
@@ -111,6 +110,15 @@ def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
         if written < within:
             return _unwritten(checkpoint, run.task, within, written)
     return None
+
+
+def _recorded(case: Case, sink: str, checkpoint: int) -> int | None:
+    """When the last of those in whose keeping a sink subtask's transactions are took its snapshot: itself, or the
+    committers behind it; None when they took none."""
+    attempt = case.lines.completed[checkpoint].attempt
+    keepers = {run.task for run in case.history.runs if run.attempt == attempt and run.operator in COMMITTERS}
+    marks = [case.lines.mark(task, attempt, checkpoint) for task in (sink, *sorted(keepers))]
+    return max((mark.order for mark in marks if mark is not None), default=None)
 
 
 def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], told: str) -> Violated:

@@ -84,9 +84,9 @@ def crash_before_commit(choices: Choices, frame: Frame) -> Scenario:
         task=choices.pick(target.layout.tasks),
     )
     point = choices.pick(("checkpoint-completed", "commit-requested"))
-    task = None if point == "checkpoint-completed" else choices.pick(target.layout.sinks)
+    task = None if point == "checkpoint-completed" else choices.pick(target.layout.committing)
     when = AtPoint(point=point, occurrence=choices.between(1, number + 1), task=task)
-    blow = plan.KillTask(trigger=when, task=choices.pick(target.layout.sinks))
+    blow = plan.KillTask(trigger=when, task=choices.pick(target.layout.committing))
     faults: tuple[AnyFault, ...] = (blow, lost) if choices.percent(60) else (blow,)
     return stage.scenario("crash-before-commit", faults=faults)
 

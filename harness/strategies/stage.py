@@ -12,11 +12,12 @@ from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Scenario
 from ..subject import Capabilities
 from .choices import Choices
-from .engines import Tuning, draw_engine, paced
+from .engines import Tuning, draw_committing, draw_engine, paced
 from .workloads import Recipe, draw_topology, draw_workload, modest
 
 ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
 ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})
+ALL_COMMITTING = frozenset({"writer", "committer", "global"})
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def guarantees(self) -> frozenset[str]:
         return self.capabilities.guarantees if self.capabilities else ALL_GUARANTEES
+
+    @property
+    def committing(self) -> frozenset[str]:
+        return self.capabilities.committing if self.capabilities else ALL_COMMITTING
 
     @property
     def sinks(self) -> frozenset[str]:
@@ -83,6 +88,7 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     workload = frame.workload or draw_workload(choices, recipe)
     topology = frame.topology or draw_topology(choices, workload, recipe)
     drawn = draw_engine(choices, workload, topology, tuning)
+    drawn = msgspec.structs.replace(drawn, committing=draw_committing(choices, drawn, frame.committing))
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
     return Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
 

@@ -45,7 +45,7 @@ def make_job(described: bytes) -> Job:
     if scenario.engine.two_phase:
         raise Refused("operators that commit what they pass on run in the simulator alone")
     return Job(
-        graph=translation.job_graph(workload, scenario.topology),
+        graph=translation.job_graph(workload, scenario.topology, scenario.engine),
         config=real_config(scenario, told.scale),
         parts=parts_for(told.defect),
         logs=translation.logs(workload),

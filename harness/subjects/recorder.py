@@ -245,6 +245,9 @@ class Recorder:
             )
         elif isinstance(request, t.Begin):
             self._begun(request)
+        elif isinstance(request, t.Publish):
+            for name in request.names:
+                self._changed(t.Commit(writer=request.writer, attempt=request.attempt, name=name), applied)
         elif isinstance(request, t.Write | t.PreCommit | t.Commit | t.AbortTransaction):
             self._changed(request, applied)
 

@@ -6,10 +6,10 @@ quick checker and PySpark read the same description and share none of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from ...properties import workload as described
-from ...properties.workload import SINK, Topology, Workload
+from ...properties.workload import COMMITTERS, SINK, Topology, Workload
 from ...reference_impl.core import operators as engine
 from ...reference_impl.core import windows
 from ...reference_impl.core.config import Config
@@ -19,9 +19,10 @@ from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Scenario
 
 
-def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str] = ()) -> JobGraph:
-    """The engine's graph: sources, operators and the one sink; the nodes in `two_phase`, which change
-    nothing, commit what they pass on."""
+def job_graph(workload: Workload, topology: Topology, told: Engine = Engine()) -> JobGraph:
+    """The engine's graph: sources, operators, the one sink and what commits behind it; the nodes in
+    `two_phase`, which change nothing, commit what they pass on."""
+    two_phase = told.two_phase
     specs = [
         OperatorSpec(
             name=source.name,
@@ -52,7 +53,19 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
             role="sink",
         )
     )
+    specs.extend(_committers(topology.parallelism[SINK], told.committing))
     return JobGraph(tuple(specs), topology.key_groups)
+
+
+def _committers(parallelism: int, committing: str) -> Iterable[OperatorSpec]:
+    """A committer behind each subtask of the sink, and a global one behind all of them."""
+    committer, published = COMMITTERS
+    if committing != "writer":
+        before = EdgeSpec(sender=SINK, partitioning="forward")
+        yield OperatorSpec(name=committer, parallelism=parallelism, inputs=(before,), role="committer")
+    if committing == "global":
+        before = EdgeSpec(sender=committer, partitioning="rebalance")
+        yield OperatorSpec(name=published, parallelism=1, inputs=(before,), role="global-committer")
 
 
 def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[EdgeSpec, ...]:
@@ -133,6 +146,7 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
     return Config(
         guarantee=engine_settings.guarantee,
         sink=engine_settings.sink,
+        committing=engine_settings.committing,
         synchronous=engine_settings.snapshot_mode == "synchronous",
         memory=engine_settings.snapshot_store == "memory",
         checkpoint_interval_us=engine_settings.checkpoint_interval_us,

@@ -12,11 +12,18 @@ FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
 """How the last data is committed: `together` is how it should be (FIN-3), the others are what seed 000 rejects."""
 
 
+COMMITTING = ("writer", "committer", "global")
+"""Who commits what a transactional sink has sealed: itself, a committer behind it, or each committer its part
+and then a global committer the whole."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's settings for a job.  `check` refuses what would weaken a promise."""
 
     guarantee: str = "exactly-once"
     sink: str = "transactional"
+    committing: str = "writer"
+    """one of COMMITTING"""
     synchronous: bool = False
     memory: bool = False
     """snapshots live in the coordinator's memory, and die with it"""
@@ -74,6 +81,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown sink {self.sink!r}")
         if self.finishing not in FINISHING:
             raise Refused(f"unknown way of finishing {self.finishing!r}")
+        if self.committing not in COMMITTING:
+            raise Refused(f"nobody is called {self.committing!r} who could commit")
+        if self.committing != "writer" and (self.sink != "transactional" or self.finishing != "together"):
+            raise Refused("committers take what a transactional sink seals for a checkpoint, up to the final one")
         if self.finishing == "one-by-one" and not self.goes_on:
             raise Refused("tasks that finish one by one each wait for a checkpoint after the one before has finished")
         if not self.rewinds and self.sink != "plain":

@@ -172,6 +172,18 @@ class Committing(Part):
         return Commit(writer=writer, attempt=attempt, name=name)
 
 
+class GlobalCommitting(Part):
+    """When a global committer publishes (ABS-11)."""
+
+    def up_to(self, settled: Sequence[CheckpointId], told: CheckpointId) -> CheckpointId:
+        """Up to which checkpoint: as far as every committer has said, in-band, that all of its own is there.
+
+        `told` is the newest checkpoint that the coordinator said is complete; it proves nothing
+        of what the committers have sent.
+        """
+        return min(settled)
+
+
 class SinkRecovery(Part):
     """What a restored sink does with the transactions it finds."""
 
@@ -351,6 +363,7 @@ class Parts:
         self.naming = Naming()
         self.pre_committing = PreCommitting()
         self.committing = Committing()
+        self.global_committing = GlobalCommitting()
         self.sink_recovery = SinkRecovery()
         self.finishing = Finishing()
         self.ending = Ending()

@@ -137,6 +137,11 @@ class Task:
     def _on_loaded(self, event: SnapshotLoaded) -> list[Effect]:
         return self.restore(event.state)
 
+    @property
+    def restored_checkpoint(self) -> CheckpointId:
+        """What it was restored from; NO_CHECKPOINT when it began with nothing."""
+        return self._restoring.checkpoint or NO_CHECKPOINT
+
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
         checkpoint = self._restoring.checkpoint
         return [Fail(f"the snapshot of checkpoint {checkpoint} could not be read: {event.reason}")]

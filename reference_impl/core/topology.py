@@ -47,7 +47,7 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     rewindable: bool = True
     """a source can read again from an earlier position"""
     role: str = "operator"
-    """source, operator, two-phase (it commits what it passes on) or sink"""
+    """source, operator, two-phase (it commits what it passes on), sink, committer or global-committer"""
 
     @property
     def commits(self) -> bool:

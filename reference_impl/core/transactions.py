@@ -53,6 +53,20 @@ class Commit(Request, kw_only=True, tag="commit"):
     name: str
 
 
+class Finalise(Request, kw_only=True, tag="finalise"):
+    """Make a sealed transaction final, yet not visible: it will be, by a `Publish` that names it."""
+
+    name: str
+
+
+class Publish(Request, kw_only=True, tag="publish"):
+    """One new version of the table, in which final transactions become visible, all of them or
+    none; one that is visible already changes nothing."""
+
+    checkpoint: CheckpointId
+    names: tuple[str, ...]
+
+
 class AbortTransaction(Request, kw_only=True, tag="abort"):
     """Drop it; aborting an aborted or unknown one changes nothing."""
 
@@ -76,7 +90,15 @@ class Flush(Request, kw_only=True, tag="flush"):
     """Answered once everything that the writer sent before is in."""
 
 
-AnyRequest = Flush | Fence | Begin | Write | PreCommit | Commit | AbortTransaction | Append | Upsert
+CommitRequest = Commit | Finalise | Publish
+"""What is asked once a checkpoint is complete, and asked again until the answer is definite."""
+
+AnyRequest = Flush | Fence | Begin | Write | PreCommit | CommitRequest | AbortTransaction | Append | Upsert
+
+
+def names_of(request: CommitRequest) -> tuple[str, ...]:
+    """The transactions that it is about."""
+    return request.names if isinstance(request, Publish) else (request.name,)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))

@@ -10,12 +10,16 @@ from ..core.transactions import (
     Append,
     Begin,
     Commit,
+    CommitRequest,
     Denied,
+    Finalise,
     NoAnswer,
     Outcome,
     PreCommit,
+    Publish,
     Upsert,
     Write,
+    names_of,
 )
 from .arms import Arms
 
@@ -29,6 +33,8 @@ POINTS: dict[type, str] = {
     Write: "transaction-written",
     PreCommit: "transaction-pre-committed",
     Commit: "commit-requested",
+    Finalise: "commit-requested",
+    Publish: "commit-requested",
     Append: "row-written",
     Upsert: "row-written",
 }
@@ -50,8 +56,9 @@ class Sessions:
         point = POINTS.get(type(request))
         if point is not None and not self.world.point(point, asker.name, "before", asker):
             return
-        if isinstance(request, Commit):
-            self.world.observer.commit_requested(request.name)
+        if isinstance(request, CommitRequest):
+            for name in names_of(request):
+                self.world.observer.commit_requested(name)
         loop = self.world.loop
         arrival = loop.now + self.world.settings.transaction_us + self.world.decisions.late(f"transaction {asker.name}")
         arrival = max(arrival, self._clear_at.get(asker.name, 0))
@@ -62,7 +69,7 @@ class Sessions:
 
     def _arrive(self, sender: tuple[TaskRunner | CoordinatorRunner, int, int], request: AnyRequest) -> None:
         asker, number, applied = sender
-        outcome = self._commit(asker, request) if isinstance(request, Commit) else self._done(request, applied)
+        outcome = self._commit(asker, request) if isinstance(request, CommitRequest) else self._done(request, applied)
         silent = isinstance(outcome, NoAnswer) and outcome.reason != "refused"
         patience = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
@@ -74,14 +81,14 @@ class Sessions:
         self.world.observer.transacted(request, outcome, applied)
         return outcome
 
-    def _commit(self, asker: TaskRunner | CoordinatorRunner, request: Commit) -> Outcome:
+    def _commit(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
         """Commits are what faults aim at: refused, unanswered, or done and unanswered."""
         for how in ("refused", "unavailable", "lost-response"):
             for target in (asker.name, None):
                 fault = self.arms.take(how, target)
                 if fault is None:
                     continue
-                self.world.fired(fault, f"the commit of {request.name}: {how}", asker.attempt)
+                self.world.fired(fault, f"the commit of {', '.join(names_of(request))}: {how}", asker.attempt)
                 if how == "lost-response":
                     self._done(request, 0)
                 return NoAnswer(reason=how)
@@ -89,7 +96,7 @@ class Sessions:
 
     def _answer(self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]) -> None:
         (asker, number), (request, outcome) = asked, answer
-        answered = isinstance(request, Commit)
+        answered = isinstance(request, CommitRequest)
         if answered and not self.world.point("commit-answered", asker.name, "before", asker):
             return
         asker.deliver(Answered(number, outcome))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.committing import CommittingTask
 from ..core.sink import TransactionalSink
 from ..core.stages import Restarting, Terminating, Working
 
@@ -31,11 +32,11 @@ def phase_of(world: World) -> str:
 
 
 def _commits_are_due(world: World) -> bool:
-    """Some sink holds a sealed transaction that a complete checkpoint covers."""
+    """Some sink or committer holds a sealed transaction that a complete checkpoint covers."""
     newest = world.newest
     return newest is not None and any(
         transaction.checkpoint <= newest.checkpoint
         for runner in world.live()
-        if isinstance(runner.task, TransactionalSink)
+        if isinstance(runner.task, TransactionalSink | CommittingTask)
         for transaction in runner.task.sealed
     )
