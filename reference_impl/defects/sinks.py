@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..core.alignment import Alignment
 from ..core.effects import Effect, Mail
 from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.parts import Committing, Naming, Part, PreCommitting, SinkRecovery
+from ..core.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery
 from ..core.sink import TransactionalSink
 from ..core.state import Sealed
 from ..core.transactions import Fence, NoAnswer, Outcome, Row
@@ -40,6 +40,14 @@ class SwallowsInRecovery(Committing):
             self.reached = True
             return "done"
         return super().verdict(outcome, recovering)
+
+
+class TakesNewsForData(GlobalCommitting):
+    """I14: the news that a checkpoint is complete is taken for the proof that all its committables have come."""
+
+    def up_to(self, settled: Sequence[CheckpointId], told: CheckpointId) -> CheckpointId:
+        self.reached = self.reached or told > min(settled)
+        return told
 
 
 class KeepsSealed(SinkRecovery):
@@ -246,6 +254,13 @@ DEFECTS = (
         title="restored transactions displace each other",
         invariant="exactly-once",
         replacements=lambda: {"sink_recovery": KeepsOneOfMany()},
+    ),
+    Defect(
+        id="I14",
+        upstream="FLINK-24530",
+        title="a global committer takes a notification for its inputs",
+        invariant="visibility",
+        replacements=lambda: {"global_committing": TakesNewsForData()},
     ),
     Defect(
         id="I19",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.committing import CommittingTask
+from ..core.committing import CommittingTask, GlobalCommitter
 from ..core.sink import TransactionalSink
 from ..core.stages import Restarting, Terminating, Working
 
@@ -32,11 +32,19 @@ def phase_of(world: World) -> str:
 
 
 def _commits_are_due(world: World) -> bool:
-    """Some sink or committer holds a sealed transaction that a complete checkpoint covers."""
+    """Some sink or committer holds a sealed transaction that a complete checkpoint covers, or one is on its way
+    from one committer to the next."""
     newest = world.newest
-    return newest is not None and any(
+    if newest is None:
+        return False
+    return _is_handing_over(world) or any(
         transaction.checkpoint <= newest.checkpoint
         for runner in world.live()
         if isinstance(runner.task, TransactionalSink | CommittingTask)
         for transaction in runner.task.sealed
     )
+
+
+def _is_handing_over(world: World) -> bool:
+    published = (runner for runner in world.live() if isinstance(runner.task, GlobalCommitter))
+    return any(channel.queue for runner in published for channel in runner.inputs)
