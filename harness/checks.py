@@ -25,7 +25,7 @@ COMMITTING = ("writer", "committer", "global")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
-COMMIT_FAILURES = ("refused", "unavailable", "lost-response")
+COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40
 PARALLELISM_LIMIT = 64

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..core.events import Answered
 from ..core.transactions import (
+    AbortTransaction,
     AnyRequest,
     Append,
     Begin,
@@ -50,6 +51,8 @@ class Sessions:
         self.store = store
         self.arms = arms
         self._clear_at: dict[str, int] = {}
+        self._expired: dict[str, int] = {}
+        """transactions that a fault had the store give up, by name, and the fault"""
 
     def send(self, asker: TaskRunner | CoordinatorRunner, number: int, request: AnyRequest) -> None:
         """Send a request; `Answered(number, …)` follows, for some only when they are refused."""
@@ -92,6 +95,26 @@ class Sessions:
                 if how == "lost-response":
                     self._done(request, 0)
                 return NoAnswer(reason=how)
+        outcome = self._expired_or_done(asker, request)
+        known = [name for name in names_of(request) if name in self._expired]
+        if isinstance(outcome, Denied) and known:
+            asker.blame = self._expired[known[0]]
+        return outcome
+
+    def _expired_or_done(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
+        """A fault may have the store's time-out strike just before: unless it is settled the transaction is gone."""
+        for target in (asker.name, None):
+            fault = self.arms.take("expired", target) if isinstance(request, Commit | Finalise) else None
+            if fault is None or not isinstance(request, Commit | Finalise):
+                continue
+            self._done(AbortTransaction(writer=request.writer, attempt=request.attempt, name=request.name), 0)
+            outcome = self._done(request, 0)
+            if isinstance(outcome, Denied):
+                self._expired[request.name] = fault
+                self.world.fired(fault, f"the commit of {request.name}: expired", asker.attempt)
+            else:
+                self.arms.arm("expired", target, fault)
+            return outcome
         return self._done(request, 0)
 
     def _answer(self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]) -> None:
