@@ -147,6 +147,8 @@ def _engine(scenario: Scenario) -> Iterator[str]:
             f"engine.committing {engine.committing} takes what a transactional sink seals for a checkpoint, "
             "up to the final one: engine.finishing together"
         )
+    if engine.pooled_ids and (engine.sink != "transactional" or engine.committing != "writer"):
+        yield "engine.pooled_ids: only a transactional sink that commits itself knows which ids are free"
     unchanged = [node.name for node in scenario.workload.nodes if node.operator == Map()]
     for name in engine.two_phase:
         if name not in unchanged:

@@ -88,7 +88,9 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     workload = frame.workload or draw_workload(choices, recipe)
     topology = frame.topology or draw_topology(choices, workload, recipe)
     drawn = draw_engine(choices, workload, topology, tuning)
-    drawn = msgspec.structs.replace(drawn, committing=draw_committing(choices, drawn, frame.committing))
+    committing = draw_committing(choices, drawn, frame.committing)
+    pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
+    drawn = msgspec.structs.replace(drawn, committing=committing, pooled_ids=pooled)
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
     return Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
 

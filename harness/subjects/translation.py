@@ -147,6 +147,7 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         guarantee=engine_settings.guarantee,
         sink=engine_settings.sink,
         committing=engine_settings.committing,
+        pooled_ids=engine_settings.pooled_ids,
         synchronous=engine_settings.snapshot_mode == "synchronous",
         memory=engine_settings.snapshot_store == "memory",
         checkpoint_interval_us=engine_settings.checkpoint_interval_us,

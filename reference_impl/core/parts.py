@@ -18,7 +18,7 @@ from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .state import Sealed
 from .timers import Timer, Timers
-from .transactions import Commit, Denied, Done, Fence, Outcome, Row
+from .transactions import EPOCH, Commit, Denied, Done, Fence, Outcome, Row
 from .watermarks import END_OF_TIME, InputTimes, SplitTimes
 
 if TYPE_CHECKING:
@@ -137,6 +137,11 @@ class Naming(Part):
     def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
         """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
         return f"job-{job}/{task}/{attempt}-{serial}"
+
+    def pooled(self, job: int, task: TaskId, number: int, attempt: AttemptId, serial: int) -> str:
+        """Of a transaction whose transactional id, the `number`-th of its task, was used before: the epoch tells it
+        from those."""
+        return f"job-{job}/{task}/id-{number}{EPOCH}{attempt}-{serial}"
 
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
         """By what an idempotent sink's rows replace each other: nothing that a replay changes."""

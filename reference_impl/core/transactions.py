@@ -48,9 +48,13 @@ class PreCommit(Request, kw_only=True, tag="pre-commit"):
 
 
 class Commit(Request, kw_only=True, tag="commit"):
-    """Make it visible; committing a committed one again changes nothing."""
+    """Make it visible; committing a committed one again changes nothing.
+
+    With `by_id` the store takes the newest transaction of the same transactional id, whatever its epoch.
+    """
 
     name: str
+    by_id: bool = False
 
 
 class Finalise(Request, kw_only=True, tag="finalise"):
@@ -88,6 +92,15 @@ class Upsert(Request, kw_only=True, tag="upsert"):
 
 class Flush(Request, kw_only=True, tag="flush"):
     """Answered once everything that the writer sent before is in."""
+
+
+EPOCH = "#"
+"""In a transaction's name, between its transactional id and the epoch that tells it from others of that id."""
+
+
+def id_of(name: str) -> str:
+    """The transactional id in a name; the whole name where ids are not used again."""
+    return name.partition(EPOCH)[0]
 
 
 CommitRequest = Commit | Finalise | Publish

@@ -10,7 +10,7 @@ from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery
 from ..core.sink import TransactionalSink
 from ..core.state import Sealed
-from ..core.transactions import Fence, NoAnswer, Outcome, Row
+from ..core.transactions import EPOCH, Commit, Fence, NoAnswer, Outcome, Row
 from .registry import Defect
 
 Unfinished = Sequence[tuple[str, CheckpointId | None]]
@@ -30,6 +30,14 @@ class CommitsOnlyThis(Committing):
     def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
         self.reached = self.reached or any(transaction.checkpoint < checkpoint for transaction in sealed)
         return [transaction for transaction in sealed if transaction.checkpoint == checkpoint]
+
+
+class CommitsById(Committing):
+    """I04: a commit names the transactional id alone, under which there may be a newer, unfinished transaction."""
+
+    def request(self, writer: TaskId, attempt: AttemptId, name: str) -> Commit:
+        self.reached = self.reached or EPOCH in name
+        return Commit(writer=writer, attempt=attempt, name=name, by_id=True)
 
 
 class SwallowsInRecovery(Committing):
@@ -219,6 +227,13 @@ DEFECTS = (
         title="a notification commits only its own checkpoint",
         invariant="progress",
         replacements=lambda: {"committing": CommitsOnlyThis()},
+    ),
+    Defect(
+        id="I04",
+        upstream="FLINK-8132",
+        title="a transactional id used again makes recovery commit the wrong transaction",
+        invariant="exactly-once",
+        replacements=lambda: {"committing": CommitsById()},
     ),
     Defect(
         id="I05",

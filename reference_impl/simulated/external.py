@@ -30,6 +30,7 @@ from ..core.transactions import (
     Row,
     Upsert,
     Write,
+    id_of,
 )
 
 
@@ -108,6 +109,9 @@ class TransactionStore:
 
     def _on_transaction(self, request: Write | PreCommit | Commit | Finalise | AbortTransaction) -> Outcome:
         account = self.accounts.get(request.name)
+        if isinstance(request, Commit) and request.by_id:
+            same = [one for one in self.accounts.values() if id_of(one.name) == id_of(request.name)]
+            account = same[-1] if same else None
         if isinstance(request, AbortTransaction):
             if account is not None and account.is_unfinished:
                 account.status = "aborted"
