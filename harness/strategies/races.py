@@ -94,7 +94,9 @@ def crash_before_commit(choices: Choices, frame: Frame) -> Scenario:
 def crash_after_reuse(choices: Choices, frame: Frame) -> Scenario:
     """A checkpoint hangs on an acknowledgement that is lost, the next transaction has an id that was used before,
     and something dies before another checkpoint completes."""
-    tuning = Tuning(concurrent=(1,), checkpoints=(3, 5), guarantees=(max(frame.guarantees, key=("exactly-once",).count),))
+    tuning = Tuning(
+        concurrent=(1,), checkpoints=(3, 5), guarantees=(max(frame.guarantees, key=("exactly-once",).count),)
+    )
     stage = stage_of(choices, frame, frame.recipe(least_records=30), tuning, committing="writer", pooled_ids=True)
     target = stage.target
     number = choices.between(2, max(2, target.checkpoints))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ...faults.plan import FailCommit
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.errors import Refused
 from ...reference_impl.defects import parts_for
@@ -44,6 +45,10 @@ def make_job(described: bytes) -> Job:
     workload = scenario.workload
     if scenario.engine.two_phase:
         raise Refused("operators that commit what they pass on run in the simulator alone")
+    if scenario.engine.committing != "writer":
+        raise Refused("committers behind a sink run in the simulator alone")
+    if any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults):
+        raise Refused("the stores of processes give no transaction up by themselves")
     return Job(
         graph=translation.job_graph(workload, scenario.topology, scenario.engine),
         config=real_config(scenario, told.scale),

@@ -19,9 +19,10 @@ from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Scenario
 
 
-def job_graph(workload: Workload, topology: Topology, told: Engine = Engine()) -> JobGraph:
+def job_graph(workload: Workload, topology: Topology, told: Engine | None = None) -> JobGraph:
     """The engine's graph: sources, operators, the one sink and what commits behind it; the nodes in
     `two_phase`, which change nothing, commit what they pass on."""
+    told = told or Engine()
     two_phase = told.two_phase
     specs = [
         OperatorSpec(

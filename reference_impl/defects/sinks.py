@@ -10,7 +10,7 @@ from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery
 from ..core.sink import TransactionalSink
 from ..core.state import Sealed
-from ..core.transactions import EPOCH, Commit, Fence, NoAnswer, Outcome, Row
+from ..core.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
 from .registry import Defect
 
 Unfinished = Sequence[tuple[str, CheckpointId | None]]
