@@ -15,6 +15,7 @@ import msgspec
 from ..faults import plan
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
+from ..properties.stages import COMMITTERS
 from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
 from .layout import Layout, layout_of
 from .scenario import Deviation, Engine, Resume, Scenario, kind_of
@@ -80,6 +81,8 @@ def _names(scenario: Scenario) -> Iterator[str]:
     for name in [source.name for source in workload.inputs] + [node.name for node in workload.nodes]:
         if not _NAME.fullmatch(name):
             yield f"{name!r} is no name for an input or a node (letters, digits, - and _)"
+        if name in COMMITTERS:
+            yield f"the name {name!r} is that of what may stand behind the sink"
     labels = {"name": scenario.name, "workload": workload.name, "defect": scenario.defect}
     labels |= {"seed": scenario.seed, "expects": scenario.expects}
     for what, label in labels.items():

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ..properties.workload import COMMITTERS, SINK, Topology, Workload
+from ..properties.stages import COMMITTERS
+from ..properties.workload import SINK, Topology, Workload
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):

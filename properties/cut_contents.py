@@ -12,9 +12,10 @@ from .history import Transaction
 from .line import INFINITE, Line
 from .replay import is_determined
 from .semantics import Entry
+from .stages import COMMITTERS
 from .verdict import Violated
 from .words import LIMIT, row_in_words
-from .workload import COMMITTERS, KEYED, SINK, Row
+from .workload import KEYED, SINK, Row
 
 
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:

@@ -28,9 +28,10 @@ from .case import Case
 from .history import Completed, Read, Transaction
 from .line import INFINITE
 from .replay import is_determined
+from .stages import COMMITTERS
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
-from .workload import COMMITTERS, Row
+from .workload import Row
 
 
 def check(case: Case) -> Verdict:

@@ -261,9 +261,6 @@ class Workload(Value, kw_only=True):
 SINK = "sink"
 """The name of the one sink, in topologies, task names and histories."""
 
-COMMITTERS = ("committer", "global-committer")
-"""The names of what may stand behind the sink: it takes no records, and commits what the sink sealed."""
-
 
 class Edge(Value, kw_only=True):
     """How rows go from one operator to the next.
@@ -304,7 +301,7 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
         found.append("the workload has no input")
         return found
     for name in names:
-        if names.count(name) > 1 or name in (SINK, *COMMITTERS):
+        if names.count(name) > 1 or name == SINK:
             found.append(f"the name {name!r} is used twice or reserved")
     readers: dict[str, list[str]] = {name: [] for name in names}
     seen = {source.name for source in workload.inputs}

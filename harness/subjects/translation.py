@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ...properties import workload as described
-from ...properties.workload import COMMITTERS, SINK, Topology, Workload
+from ...properties.stages import COMMITTERS
+from ...properties.workload import SINK, Topology, Workload
 from ...reference_impl.core import operators as engine
 from ...reference_impl.core import windows
 from ...reference_impl.core.config import Config
