@@ -85,6 +85,9 @@ class TaskRun(Entry, kw_only=True):
     marks: list[Mark] = []
     watermarks: list[tuple[int, int]] = []
     """(records read or applied before it, event time) of each advance of its watermark, in order"""
+    read_at: list[int] = []
+    advanced_at: list[int] = []
+    """when (µs) each of `reads` and of `watermarks` was; only where the input's splits can be idle"""
     loaded: Loaded | None = None
     end_of_data: bool = False
     """a source of it was told, or an operator saw, that its input ended"""
@@ -103,7 +106,9 @@ class Channel(Entry, kw_only=True):
     sent: list[int] = []
     barriers: list[tuple[int, int]] = []
     watermarks: list[tuple[int | None, int]] = []
-    """(checkpoint, or event time, number of records before it); the mark of being idle has no time"""
+    """(event time, number of records before it); the mark of being idle has no time"""
+    idle_at: list[int] = []
+    """when (µs) each mark of being idle was; only of a source whose splits can be"""
 
 
 class Stored(Entry, kw_only=True):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Generic, TypeVar
 
 from ...faults.plan import KINDS
 from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ...reference_impl.trace import Appendable, ChannelLog
+
+Item = TypeVar("Item")
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
@@ -20,7 +24,10 @@ class RunLog:
     def __init__(self, recorder: Recorder, run: h.TaskRun) -> None:
         self._recorder = recorder
         self._run = run
-        self.reads = run.reads
+        self.dated = run.operator in recorder.dated
+        self.reads: Appendable[tuple[int, int]] = run.reads
+        if self.dated:
+            self.reads = Dated(run.reads, run.read_at, recorder.now)
         self.applies = run.applies
 
     def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None:
@@ -42,6 +49,8 @@ class RunLog:
 
     def advanced(self, time: int) -> None:
         self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
+        if self.dated:
+            self._run.advanced_at.append(self._recorder.now())
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
@@ -58,12 +67,56 @@ class RunLog:
         self._recorder.show("ended", self._run, None, how)
 
 
+class Dated(Generic[Item]):
+    """A list and, beside it, when each of its items came; `of` says of which items it is told."""
+
+    def __init__(
+        self, items: list[Item], moments: list[int], now: Callable[[], int], of: Callable[[Item], bool] = lambda _: True
+    ) -> None:
+        self._items = items
+        self._moments = moments
+        self._now = now
+        self._of = of
+
+    def append(self, item: Item, /) -> None:
+        self._items.append(item)
+        if self._of(item):
+            self._moments.append(self._now())
+
+    def pop(self) -> Item:
+        item = self._items.pop()
+        if self._of(item):
+            self._moments.pop()
+        return item
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class DatedChannel:
+    """A channel's log that tells when its sender said that it is idle."""
+
+    def __init__(self, channel: h.Channel, now: Callable[[], int]) -> None:
+        self.sent = channel.sent
+        self.barriers = channel.barriers
+        self.watermarks = Dated(channel.watermarks, channel.idle_at, now, lambda mark: mark[0] is None)
+
+
 class Recorder:
     """An observer of a world; `history` is what it saw."""
 
-    def __init__(self, history: h.History, kinds: Sequence[str], now: Callable[[], int], detailed: bool) -> None:
-        """`kinds` are the plan's faults by kind, in the plan's order."""
+    def __init__(
+        self,
+        history: h.History,
+        kinds: Sequence[str],
+        now: Callable[[], int],
+        detailed: bool,
+        dated: Collection[str] = (),
+    ) -> None:
+        """`kinds` are the plan's faults by kind, in the plan's order; `dated` the inputs whose reads, and marks of
+        being idle, are told with their moments."""
         self.history = history
+        self.dated = dated
         self.detailed = detailed
         self.now = now
         self._kinds = kinds
@@ -110,10 +163,10 @@ class Recorder:
         self.show("task-deployed", run, None)
         return RunLog(self, run)
 
-    def channel_opened(self, name: str, attempt: AttemptId) -> h.Channel:
+    def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog:
         channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[])
         self.history.channels.append(channel)
-        return channel
+        return DatedChannel(channel, self.now) if name.partition(">")[0].rpartition("-")[0] in self.dated else channel
 
     # -- the coordinator -----------------------------------------------------------------
 

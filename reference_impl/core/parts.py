@@ -97,6 +97,10 @@ class Watermarks(Part):
         """A record was read of a split: it is not idle."""
         times.wakes(split)
 
+    def of_arrival(self, inputs: InputTimes, channel: int) -> None:
+        """Something came from an input channel: it is waited for again, if it was idle."""
+        inputs.wakes(channel)
+
     def of_channels(self, inputs: InputTimes) -> list[int]:
         """What a snapshot keeps of the channels' watermarks: all, or records would be late that were not."""
         return list(inputs.times)
@@ -232,6 +236,10 @@ class Ending(Part):
     def tells_again(self) -> bool:
         """Whether who was told to finish is told again until it has: the last news must not be lost."""
         return True
+
+    def ends_input(self, ending: str) -> bool:
+        """Whether a source's input ends before the barrier of a job's last snapshot: a drain's alone (FIN-4, FIN-5)."""
+        return ending == "drain"
 
 
 class CheckpointIds(Part):

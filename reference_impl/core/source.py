@@ -221,7 +221,8 @@ class SourceTask(Task):
             return self.broadcast(CancelBarrier(checkpoint))
         self._last = checkpoint
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
-        before = self.end_input() if message.ending == "drain" and not self.input_ended else []
+        ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
+        before = self.end_input() if ends and not self.input_ended else []
         self._suspended = self._suspended or message.ending != ""
         return [*before, *self.parts.source_cut.cut(self, checkpoint)]
 
