@@ -23,7 +23,7 @@ GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
-FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response")
 
 TAG_BITS = 40

@@ -8,7 +8,7 @@ import msgspec
 
 from .errors import Refused
 
-FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 """How the last data is committed: `together` is how it should be (FIN-3), the others are what seed 000 rejects."""
 
 
@@ -54,6 +54,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def settles_at_finish(self) -> bool:
         """Sinks commit or drop their last data when their input ends; there is no final checkpoint."""
         return self.finishing in ("commit-at-finish", "discard-at-finish")
+
+    @property
+    def drains_late(self) -> bool:
+        """A drain takes its savepoint first, and ends the input behind it: what that brings out is in no snapshot."""
+        return self.finishing == "drain-after-savepoint"
 
     @property
     def goes_on(self) -> bool:

@@ -222,9 +222,13 @@ class SourceTask(Task):
         self._last = checkpoint
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
-        before = self.end_input() if ends and not self.input_ended else []
         self._suspended = self._suspended or message.ending != ""
-        return [*before, *self.parts.source_cut.cut(self, checkpoint)]
+        if self.config.drains_late:
+            return [*self.parts.source_cut.cut(self, checkpoint), *self._end_now(ends)]
+        return [*self._end_now(ends), *self.parts.source_cut.cut(self, checkpoint)]
+
+    def _end_now(self, ends: bool) -> list[Effect]:
+        return self.end_input() if ends and not self.input_ended else []
 
     def record(self, checkpoint: CheckpointId) -> list[Effect]:
         if self.config.trims_logs:
