@@ -167,11 +167,11 @@ def show_open_window(case: Case) -> Lie | None:
             row = (key, value, tags, start)
             if twice[key, start] == 1 + bool(getattr(window.operator, "lateness", 0)) and shown[row] >= owed[row]:
                 rows.append(row)
-    row = middle(rows)
-    if row is None:
+    chosen = middle(rows)
+    if chosen is None:
         return None
 
     def alter(history: History) -> None:
-        history.committed.append(row)
+        history.committed.append(chosen)
 
     return ("drain", "exactly-once"), alter

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from .case import Case
 from .event_time import Clock
-from .idleness import idle_too_soon
 from .history import StoredState, TaskRun
+from .idleness import idle_too_soon
 from .verdict import Violated
 from .words import journal_until
 from .workload import BEGINNING, END_OF_TIME, Input

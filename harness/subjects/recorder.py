@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Generic, TypeVar
 
 from ...faults.plan import KINDS
 from ...properties import history as h
@@ -11,8 +10,7 @@ from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ...reference_impl.trace import Appendable, ChannelLog
-
-Item = TypeVar("Item")
+from .dated import Dated, DatedChannel
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
@@ -65,41 +63,6 @@ class RunLog:
         self._run.ended = self._recorder.order()
         self._run.how = how
         self._recorder.show("ended", self._run, None, how)
-
-
-class Dated(Generic[Item]):
-    """A list and, beside it, when each of its items came; `of` says of which items it is told."""
-
-    def __init__(
-        self, items: list[Item], moments: list[int], now: Callable[[], int], of: Callable[[Item], bool] = lambda _: True
-    ) -> None:
-        self._items = items
-        self._moments = moments
-        self._now = now
-        self._of = of
-
-    def append(self, item: Item, /) -> None:
-        self._items.append(item)
-        if self._of(item):
-            self._moments.append(self._now())
-
-    def pop(self) -> Item:
-        item = self._items.pop()
-        if self._of(item):
-            self._moments.pop()
-        return item
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-
-class DatedChannel:
-    """A channel's log that tells when its sender said that it is idle."""
-
-    def __init__(self, channel: h.Channel, now: Callable[[], int]) -> None:
-        self.sent = channel.sent
-        self.barriers = channel.barriers
-        self.watermarks = Dated(channel.watermarks, channel.idle_at, now, lambda mark: mark[0] is None)
 
 
 class Recorder:

@@ -57,8 +57,7 @@ def panes(rows: str, meanings: Mapping[int, Windowed], names: Sequence[str], cho
     made = (
         f"if({fired}, {_fired(names)}, null)",
         f"if(late, {_late(names)}, null)",
-        f"if(tip and coalesce(least(next_epoch, gone.at_epoch), {FOREVER}) > epoch,\n"
-        f"  {_held(names, 'least(next_epoch, gone.at_epoch)')}, null)",
+        _if_held("next_epoch", names),
     )
     return _kept(f"select then, line, explode(array({', '.join(made)})) as made from {moments}")
 
@@ -76,14 +75,13 @@ def sessions(rows: str, meaning: Windowed, names: Sequence[str]) -> str:
     """Rows and state of sessions, from what the fold over their records told."""
     whose = f"select node as of, any_value(then) as then, any_value(sums) as sums from {rows} group by node"
     valued = (
-        f"select *, origin as pane, {meaning.value} as row_value, {meaning.tag} as row_tag, {meaning.a} as held_value,\n"
-        f"  {meaning.b} as held_tag from {FOLDED} join ({whose}) on node = of"
+        f"select *, origin as pane, {meaning.value} as row_value, {meaning.tag} as row_tag,\n"
+        f"  {meaning.a} as held_value, {meaning.b} as held_tag from {FOLDED} join ({whose}) on node = of"
     )
     made = (
         f"if(sort = {FIRED} and fired.at_time is not null, {_fired(names)}, null)",
         f"if(sort = {LATE}, {_late(names)}, null)",
-        f"if(sort = {HELD} and tip and coalesce(least(until, gone.at_epoch), {FOREVER}) > epoch,\n"
-        f"  {_held(names, 'least(until, gone.at_epoch)')}, null)",
+        f"if(sort = {HELD}, {_if_held('until', names)}, null)",
     )
     return _kept(f"select then, line, explode(array({', '.join(made)})) as made from {_with_advances(valued)}")
 
@@ -106,12 +104,18 @@ def _late(names: Sequence[str]) -> str:
     return _struct(names, {"epoch": "epoch", "place": "2 * place + 1", "attempt": "attempt"})
 
 
+def _if_held(next_epoch: str, names: Sequence[str]) -> str:
+    """State, if it is held at some cut before the key's next change and before its window is gone."""
+    until = f"least({next_epoch}, gone.at_epoch)"
+    return f"if(tip and coalesce({until}, {FOREVER}) > epoch,\n  {_held(names, until)}, null)"
+
+
 def _held(names: Sequence[str], until: str) -> str:
     held = {"what": "1", "value": "held_value", "tag": "held_tag", "epoch": "epoch", "until": f"cast({until} as int)"}
     return _struct(names, held | {"place": "place", "attempt": "attempt"})
 
 
-def _struct(names: Sequence[str], own: Mapping[str, str]) -> str:
+def _struct(names: Sequence[str], own: dict[str, str]) -> str:
     """A row of a window, its columns in the order of `names`."""
     columns = {
         "what": "0",

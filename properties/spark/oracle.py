@@ -109,7 +109,8 @@ class Oracle:
         """Leave the view `FOLDED` behind; Spark works it out when it is read."""
         from pyspark import cloudpickle
 
-        cloudpickle.register_pickle_by_value(sessions)  # workers need not be able to import this package
+        # Workers need not be able to import this package.
+        cloudpickle.register_pickle_by_value(sessions)  # type: ignore[no-untyped-call]
         spark.createDataFrame(rows).createOrReplaceTempView(ROWS)
         spark.sql(plan.took()).mapInArrow(self._fold, sessions.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
 

@@ -62,9 +62,7 @@ def _by_applies(case: Case, name: str) -> Question:
     applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
     window = window_of(case.workload)
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
-    job = OracleJob(
-        id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip, advances=advances
-    )
+    job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip, advances=advances)
     rows = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts}
     states = {number: _states(case, number, applied=True) for number in case.line.checkpoints}
     return Question(job=job, quick=Reckoned(rows=rows, states=states))

@@ -40,9 +40,8 @@ COLUMNS = {
     "attempt": pa.int64(),
 }
 SCHEMA = pa.schema(list(COLUMNS.items()))
-SPARK_SCHEMA = ", ".join(
-    f"{name} {dict(int32='int', int64='bigint', bool='boolean')[str(kind)]}" for name, kind in COLUMNS.items()
-)
+_IN_SPARK = {"int32": "int", "int64": "bigint", "bool": "boolean"}
+SPARK_SCHEMA = ", ".join(f"{name} {_IN_SPARK[str(kind)]}" for name, kind in COLUMNS.items())
 
 Taken = dict[str, Any]
 """A record that a window took: its columns by name."""

@@ -74,7 +74,7 @@ def _without_advances(question: Question) -> Question:
 
 def _without_watermarks(question: Question) -> Question:
     (node,) = question.job.advances
-    applies = {name: taken for name, taken in question.job.applies.items()}
+    applies = dict(question.job.applies)
     applies[node] = tuple(one._replace(watermark=-(1 << 62)) for one in applies[node])
     job = msgspec.structs.replace(question.job, applies=applies, id=f"{question.job.id}, forgetful")
     return msgspec.structs.replace(question, job=job)
@@ -98,7 +98,9 @@ def test_the_fold_takes_late_records_as_the_quick_checker_does() -> None:
         records, emitted, held = _worked_through(random, Session(gap=gap, lateness=lateness, of="sum"), gap, lateness)
         rows = [row for batch in fold(_batches(records, random)) for row in batch.to_pylist()]
         last = records[-1]["final"]
-        mine = sorted(_shown(row) for row in rows if row["sort"] == LATE or (row["sort"] == FIRED and row["last"] <= last))
+        mine = sorted(
+            _shown(row) for row in rows if row["sort"] == LATE or (row["sort"] == FIRED and row["last"] <= last)
+        )
         assert mine == sorted(emitted)
         kept = [row for row in rows if row["sort"] == HELD and row["until"] is None and row["last"] + lateness > last]
         assert sorted(_shown(row) for row in kept) == sorted(held)
