@@ -32,6 +32,7 @@ from .faults import (
     possible,
     some_task,
 )
+from .regional import regional
 from .stage import Frame, Template, stage_of
 
 
@@ -219,6 +220,7 @@ TEMPLATES: dict[str, Template] = {
     "S12": coordinator_races,
     "S14": nothing_goes_wrong,
     "general": general,
+    "regional": regional,
     **endings.TEMPLATES,
     **races.TEMPLATES,
 }
@@ -232,7 +234,8 @@ SHARES: dict[str, int] = {
     "S11": 5,
     "S12": 10,
     "S14": 5,
-    "general": 22,
+    "general": 18,
+    "regional": 4,
     **dict.fromkeys(races.TEMPLATES, 2),
 }
 """how often each is drawn, of 100"""
