@@ -7,6 +7,8 @@ what a union aligns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ...faults import plan
@@ -53,7 +55,23 @@ def regional(choices: Choices, frame: Frame) -> Scenario:
     )
 
 
-def _stage(choices: Choices, frame: Frame) -> Stage:
+def partly_stopped(choices: Choices, frame: Frame) -> Scenario:
+    """A stop: its savepoint is complete, most of the job has finished or is about to, one task that is told late
+    dies. Then nothing of it may go on alone."""
+    stage = _stage(choices, frame, unbounded_percent=0)
+    target = stage.target
+    asked = at_some_time(choices, target, share=(10, 60))
+    task = some_task(choices, target)
+    late = plan.LateMessage(trigger=asked, message="terminate", task=task, by_us=20_000)
+    later_us = target.checkpoint_us * choices.between(4, 8) // 4
+    blow = plan.KillTask(trigger=AtTime(at_us=asked.at_us + later_us), task=task)
+    commands: tuple[AnyCommand, ...] = (StopWithSavepoint(trigger=asked, drain=choices.percent(25)),)
+    if choices.percent(30):
+        commands = (*commands, Resume(trigger=AtTime(at_us=1_000)))
+    return stage.scenario("partly-stopped", faults=(blow, late)[: max(1, frame.max_faults)], commands=commands)
+
+
+def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage:
     pairs = [pair for pair in GUARANTEES if pair[0] in frame.guarantees and pair[1] in frame.sinks]
     guarantee, sink = choices.pick(pairs) if pairs else (min(frame.guarantees), min(frame.sinks))
     operators = frame.recipe().operators
@@ -63,7 +81,7 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
         splits=(2, 3, 2),
         operators=KINDS & operators if operators else KINDS,
         windows_percent=0,
-        unbounded_percent=20,
+        unbounded_percent=unbounded_percent,
         most_operators=2,
         apart=choices.percent(35),
     )
@@ -114,3 +132,6 @@ def _stopped(
         when_done = AtPoint(point="commit-requested", occurrence=choices.between(1, 2 * target.checkpoints))
         faults = [*faults, plan.KillTask(trigger=when_done, task=some_task(choices, target))]
     return faults, commands
+
+
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"regional": regional, "partly-stopped": partly_stopped}

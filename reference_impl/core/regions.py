@@ -58,6 +58,12 @@ class Regional(Attempts):
             lost = tuple(task for task in self.tasks if task in lost or task in self.stage.tasks)
         return self._mend(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
 
+    def _fail_over(self, cause: str) -> list[Effect]:
+        """A restart of a part that has not begun is counted already: it becomes one of all."""
+        if isinstance(self.stage, Mending) and not self.stage.has_begun:
+            self._restarts -= 1
+        return super()._fail_over(cause)
+
     def _mend(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
         """Give up what is pending, for it lacks a part now, and start that part again after a delay."""
         reason = f"{', '.join(lost)} restart: {cause}"
