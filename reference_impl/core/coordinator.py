@@ -42,7 +42,7 @@ from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Ack, Cancel, Complete, Decline, Finished, InputEnded, Running, Terminate, ToCoordinator
 from .parts import Parts
 from .regions import Regional
-from .stages import STATUS, Deploying, Ended, Listing, Mending, Restarting, Terminating
+from .stages import STATUS, Ended, Listing, Mending, Restarting, Terminating
 from .topology import JobGraph
 
 LISTING_TRIES = 5
@@ -180,11 +180,8 @@ class Coordinator(Regional):
         self._leaving.update((task, pending.checkpoint) for task in going)
         oldest = self.checkpoints.retained[0].checkpoint if self.checkpoints.retained else None
         news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest)
-        stay = [
-            self.checkpoints.tell(task, news)
-            for task in self.tasks
-            if task not in self._leaving and task not in finished
-        ]
+        others = [task for task in self.tasks if task not in self._leaving and task not in finished]
+        stay = [self.checkpoints.tell(task, news) for task in others]
         again = self._later("leave") if going and not waits else []
         return [*stay, *self._tell_leave(going), *again]
 
@@ -386,12 +383,8 @@ class Coordinator(Regional):
             self._paused = False
         elif name == "restart" and isinstance(self.stage, Restarting | Mending):
             return self._restart()
-        elif name == "deploy" and isinstance(self.stage, Deploying | Mending) and int(number) == self.attempt:
-            return (
-                []
-                if not self.stage.waiting
-                else self._fail_over(f"{', '.join(self.stage.waiting)} did not come up in time")
-            )
+        elif name == "deploy":
+            return self._not_up_in_time(int(number))
         elif name == "terminate" and isinstance(self.stage, Terminating):
             return self._tell_terminate()
         elif name == "leave":

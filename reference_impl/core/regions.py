@@ -19,7 +19,7 @@ from .errors import expect
 from .events import TaskLost
 from .ids import TaskId
 from .messages import Cancel, Running
-from .stages import Mending, Working
+from .stages import Deploying, Mending, Working
 from .topology import JobGraph
 
 
@@ -134,6 +134,13 @@ class Regional(Attempts):
             *deployment(stage.tasks, attempt, self.job, restores, finished, suspends=False),
             SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
         ]
+
+    def _not_up_in_time(self, attempt: int) -> list[Effect]:
+        """Some do not run: everything is given up, whether all were to come up or a part."""
+        stage = self.stage
+        if not isinstance(stage, Deploying | Mending) or not stage.waiting or attempt != self.attempt:
+            return []
+        return self._fail_over(f"{', '.join(stage.waiting)} did not come up in time")
 
     def _on_running(self, message: Running) -> list[Effect]:
         stage = self.stage
