@@ -214,12 +214,13 @@ class JournalEntry(Entry, kw_only=True, tag_field="event"):
 
 
 class AttemptStarted(JournalEntry, kw_only=True, tag="attempt-started"):
-    """The coordinator deploys the dataflow; `restores` is the checkpoint it chose."""
+    """The coordinator deploys the dataflow (only `tasks`, if any are named); `restores` is what it chose."""
 
     attempt: int
     job: int
     restores: int | None = None
     cause: str = ""
+    tasks: list[str] = []
 
 
 class AttemptRunning(JournalEntry, kw_only=True, tag="attempt-running"):
@@ -296,7 +297,6 @@ class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):
 
 class JobEnded(JournalEntry, kw_only=True, tag="job-ended"):
     """`status`: finished (all input ended), drained, stopped, cancelled, failed.
-
     `checkpoint` is the last snapshot that it rests on, `reason` why it failed.
     """
 

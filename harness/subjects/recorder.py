@@ -142,6 +142,9 @@ class Recorder:
                     order=self.order(), at_us=at, attempt=attempt or 0, job=job, restores=checkpoint, cause=detail
                 )
             )
+        elif what == "tasks-restarted":
+            started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
+            started.tasks = detail.split()
         elif what == "attempt-running":
             journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
         elif what == "checkpoint-triggered":

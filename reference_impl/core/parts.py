@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .attempts import Attempts
     from .checkpoints import Checkpoints, Pending
     from .coordinator import Coordinator
+    from .regions import Regional
     from .sink import TransactionalSink
     from .source import SourceTask
     from .task import Task
@@ -303,6 +304,15 @@ class Failover(Part):
     def awaits_store(self) -> bool:
         """A restart waits for a checkpoint whose record is being written: it may be the newest."""
         return True
+
+    def lost_with(self, coordinator: Regional, task: TaskId) -> tuple[TaskId, ...]:
+        """What restarts when a task is lost: its region, if the engine is set so.  All when the job is about
+        to end or ends: of a part that has finished nothing would come back (J21)."""
+        return coordinator.region_of(task) if coordinator.may_mend else coordinator.tasks
+
+    def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
+        """What a part that restarts alone goes back to: the newest complete checkpoint, as all would."""
+        return newest
 
     def restarts_again(self, coordinator: Attempts) -> bool:
         """Whether a failure of an attempt starts another: not twice for the same one."""

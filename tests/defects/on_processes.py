@@ -73,7 +73,7 @@ DIFFERENCES = {
 TOO_LONG = ("A16", "E11")
 """Nothing ends a run of these but its bound, after half a minute: measured for docs/defects.md, not run as tests."""
 
-NOT_YET = ("E07", "I09", "J07", "J08", "J10", "J18", "J25", "J29", "L03", "L09", "X03")
+NOT_YET = ("E01", "E07", "E12", "I09", "J07", "J08", "J10", "J18", "J21", "J25", "J29", "L03", "L09", "X03")
 """Caught in virtual time, and without a scenario for processes so far."""
 
 IN_POSTGRESQL = ("I06", "I12", "I19", "I22", "I37")
