@@ -44,7 +44,8 @@ TESTS = (
     "tests/defects",
     "tests/conformance",
 )
-"""The folders of tests of what is mutated, quickest first; none of them starts Spark."""
+"""The folders of tests of what is mutated, quickest first; none of them starts Spark, and those
+on real processes are left out."""
 WANTED_RATE = 0.85
 TESTS_TIMEOUT_S = 120
 VERIFY_GRACE_S = 60
@@ -104,7 +105,8 @@ def stages(package: Path, path: str, seconds: int) -> list[tuple[str, list[str],
 
     The real verify, which has to start Spark, is left to what nothing else kills.
     """
-    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not spark"]
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    pytest += ["-m", "not spark", "-k", "not processes"]
     found = [("tests", [*pytest, *test_files(package, path)], TESTS_TIMEOUT_S)]
     if seconds:
         search = [sys.executable, "tests/quick_search.py", str(seconds / 3)]
