@@ -8,6 +8,7 @@ from ...faults.plan import KINDS
 from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
+from ...reference_impl.core.events import CompletedSnapshot
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ...reference_impl.trace import Appendable, ChannelLog
 from .dated import Dated, DatedChannel
@@ -216,25 +217,18 @@ class Recorder:
         if self.detailed:
             self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
 
-    def checkpoint_completed(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-    ) -> None:
+    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None:
+        checkpoint, attempt = snapshot.checkpoint, snapshot.attempt
         self.history.completed.append(
             h.Completed(
                 checkpoint=checkpoint,
-                job=job,
+                job=snapshot.job,
                 attempt=attempt,
                 order=self.order(),
                 at_us=self.now(),
-                handles={str(task): str(handle) for task, handle in handles.items()},
-                savepoint=savepoint,
-                finished=[str(task) for task in finished],
+                handles={str(task): str(handle) for task, handle in snapshot.handles.items()},
+                savepoint=snapshot.savepoint,
+                finished=[str(task) for task in snapshot.finished],
             )
         )
         if self.detailed:

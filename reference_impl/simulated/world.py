@@ -311,14 +311,7 @@ class World:
     def complete(self, snapshot: CompletedSnapshot) -> None:
         """The store made a checkpoint complete."""
         self.newest = snapshot
-        self.observer.checkpoint_completed(
-            snapshot.checkpoint,
-            snapshot.job,
-            snapshot.attempt,
-            snapshot.handles,
-            snapshot.savepoint,
-            snapshot.finished,
-        )
+        self.observer.checkpoint_completed(snapshot)
         if self._endless:
             self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled, snapshot.checkpoint)
 
