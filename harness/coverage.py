@@ -17,7 +17,7 @@ from functools import cache
 
 import msgspec
 
-from ..faults.plan import KINDS, AtPoint
+from ..faults.plan import KINDS, AtPoint, kind_of
 from ..faults.points import POINTS
 from ..properties.history import FaultFired, History, JobEnded
 from ..reports.model import Coverage, CoverageRow, Impossible
@@ -134,11 +134,12 @@ def _is_asked(cell: Cell, capabilities: Capabilities) -> bool:
         return False
     if _COMMANDS.get(cell.ending, "") not in {"", *capabilities.commands}:
         return False
-    if cell.point == "row-written":
+    at_once, commits = cell.point == "row-written", cell.point in TRANSACTION_POINTS or cell.fault in STORE_FAULTS
+    if at_once and commits:  # takes an operator that commits before a sink that does not: few engines have one
+        return False
+    if at_once:
         return bool(capabilities.sinks & {"plain", "idempotent"})
-    if cell.point in TRANSACTION_POINTS or cell.fault in STORE_FAULTS:
-        return "transactional" in capabilities.sinks
-    return True
+    return not commits or "transactional" in capabilities.sinks
 
 
 _COMMANDS = {"drained": "stop-with-savepoint", "stopped": "stop-with-savepoint", "cancelled": "cancel"}
@@ -147,23 +148,32 @@ _COMMANDS = {"drained": "stop-with-savepoint", "stopped": "stop-with-savepoint",
 
 def cells_hit(scenario: Scenario, history: History) -> tuple[Cell, ...]:
     """The cell of each fault that fired, each fault counted once; those without a cell are left out."""
-    alignment = ALIGNMENTS[scenario.engine.guarantee]
-    waiting: dict[int, FaultFired] = {}
+    alignment = ALIGNMENTS.get(scenario.engine.guarantee, "")
+    waiting: dict[int, None] = {}
+    """faults that fired in the job that goes on"""
+    counted: set[int] = set()
     found: list[Cell] = []
-    seen: set[int] = set()
     for entry in history.journal:
-        if isinstance(entry, FaultFired) and entry.fault not in seen:
-            seen.add(entry.fault)
-            waiting[entry.fault] = entry
+        if isinstance(entry, FaultFired) and entry.fault not in counted:
+            counted.add(entry.fault)
+            waiting[entry.fault] = None
         elif isinstance(entry, JobEnded):
-            for fault in waiting.values():
-                trigger = scenario.faults[fault.fault].trigger
-                if isinstance(trigger, AtPoint):
-                    found.append(
-                        Cell(alignment=alignment, ending=entry.status, point=trigger.point, fault=fault.kind)
-                    )
+            for number in waiting:
+                cell = _cell_of(scenario, number, alignment, entry.status)
+                if cell is not None:
+                    found.append(cell)
             waiting.clear()
     return tuple(found)
+
+
+def _cell_of(scenario: Scenario, number: int, alignment: str, ending: str) -> Cell | None:
+    """None for what has no place on an axis, as when a subject reports what nobody planned."""
+    if number >= len(scenario.faults) or alignment not in ALIGNMENTS.values() or ending not in ENDINGS:
+        return None
+    fault = scenario.faults[number]
+    if not isinstance(fault.trigger, AtPoint) or fault.trigger.point not in POINTS:
+        return None
+    return Cell(alignment=alignment, ending=ending, point=fault.trigger.point, fault=kind_of(fault))
 
 
 class CoverageTally:
@@ -223,8 +233,7 @@ _ALIGNED = {"aligned": "aligned", "unblocked": "unblocked", "none": "without bar
 def _rows(counts: dict[Cell, int]) -> list[CoverageRow]:
     places = {name: place for axis in (ALIGNMENTS.values(), ENDINGS, POINTS, KINDS) for place, name in enumerate(axis)}
     rows: dict[tuple[str, str, str], dict[str, int]] = {}
-    order = (lambda cell: tuple(places[name] for name in msgspec.structs.astuple(cell)))
-    for cell in sorted(counts, key=order):
+    for cell in sorted(counts, key=lambda cell: tuple(places[name] for name in msgspec.structs.astuple(cell))):
         rows.setdefault((cell.alignment, cell.ending, cell.point), {})[cell.fault] = counts[cell]
     return [
         CoverageRow(alignment=alignment, ending=ending, point=point, fired=fired)
@@ -234,13 +243,25 @@ def _rows(counts: dict[Cell, int]) -> list[CoverageRow]:
 
 @cache
 def _counted(faults: frozenset[str]) -> tuple[tuple[Rule, int], ...]:
-    blamed = Counter(rule.name for cell in all_cells(faults) if (rule := rule_against(cell)) is not None)
+    blamed = Counter(rule.name for cell in _all_of(faults) if (rule := rule_against(cell)) is not None)
     return tuple((rule, blamed[rule.name]) for rule in RULES)
 
 
 def _impossible(capabilities: Capabilities) -> list[Impossible]:
-    return [
-        Impossible(rule=rule.name, reason=rule.reason, cells=number)
-        for rule, number in _counted(capabilities.faults)
-        if number
-    ]
+    counted = _counted(capabilities.faults)
+    found = [Impossible(rule=rule.name, reason=rule.reason, cells=number) for rule, number in counted if number]
+    unasked = len(_all_of(capabilities.faults)) - len(possible_cells(capabilities)) - sum(one.cells for one in found)
+    if unasked:
+        found.append(Impossible(rule=UNASKED, reason=_WHY_UNASKED, cells=unasked))
+    return found
+
+
+UNASKED = "not asked"
+_WHY_UNASKED = (
+    "they take a guarantee, a command or a sink that the subject has not, or a sink that both writes and commits"
+)
+
+
+@cache
+def _all_of(faults: frozenset[str]) -> tuple[Cell, ...]:
+    return tuple(all_cells(faults))

@@ -37,6 +37,8 @@ class InvariantCounts(Value, kw_only=True):
 
     can_show: int = 0
     """scenarios that could exercise it, decided before they ran"""
+    exercised: int = 0
+    """those of them in which it was: it held or was violated"""
     holds: int = 0
     violated: int = 0
     unknown: int = 0
@@ -59,6 +61,21 @@ class CommandCounts(Value, kw_only=True):
     planned: int = 0
     finished: int = 0
     drain: int = 0
+
+
+class StopCounts(Value, kw_only=True):
+    """Ends of one kind, or resumes: planned, come to their end, and hit while they were under way."""
+
+    planned: int = 0
+    finished: int = 0
+    hit: int = 0
+    """those during which some fault fired"""
+    faults: dict[str, dict[str, int]] = {}
+    """what hit them: by kind of fault, and by the phase that the job was in"""
+    points: dict[str, int] = {}
+    """by the protocol point that set the fault off, where one did"""
+    begins_with: dict[str, int] = {}
+    """of resumes: what they went on from: savepoint, checkpoint or nothing"""
 
 
 class CoverageRow(Value, kw_only=True):
@@ -188,6 +205,8 @@ class Summary(Value, kw_only=True):
     """what the subject cannot do, so that it was not asked of it"""
     unapplied: dict[str, int] = {}
     """faults, commands and deviations that were planned and never applied, by kind"""
+    stops: dict[str, StopCounts] = {}
+    """natural-end, stop, drain, cancel and resume: every way to end a job and to go on"""
     coverage: Coverage = Coverage()
     failures: list[str] = []
     """what went wrong in the harness or its environment, each in one sentence"""

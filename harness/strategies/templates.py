@@ -235,6 +235,6 @@ SHARES: dict[str, int] = {
     "S14": 5,
     "general": 22,
     **dict.fromkeys(races.TEMPLATES, 2),
-    "cells": 25,
+    "cells": 40,
 }
-"""how often each is drawn, of 125"""
+"""how often each is drawn, of 140"""
