@@ -24,7 +24,7 @@ SHARES: dict[str, int] = {
     "order": 60,
     "restored-state": 50,
     "visibility": 65,
-    "drain": 60,
+    "drain": 80,
     "progress": 90,
     "no-leaks": 60,
 }
