@@ -180,7 +180,12 @@ def test_the_rows_hold_every_possible_cell_and_what_fired() -> None:
     tally = CoverageTally()
     tally.add([KILLED, KILLED], 5)
     coverage = tally.coverage(CAPABILITIES)
-    assert (coverage.possible, coverage.hit, coverage.fired, coverage.outside) == (len(possible_cells(CAPABILITIES)), 1, 2, 3)
+    assert (coverage.possible, coverage.hit, coverage.fired, coverage.outside) == (
+        len(possible_cells(CAPABILITIES)),
+        1,
+        2,
+        3,
+    )
     assert sum(len(row.fired) for row in coverage.rows) == coverage.possible
     [row] = [row for row in coverage.rows if any(row.fired.values())]
     assert (row.alignment, row.ending, row.point, row.fired["kill-task"]) == ("aligned", "finished", "ack-sent", 2)
