@@ -8,11 +8,15 @@ append as they do, so that watching a record costs an append.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from .core.ids import AttemptId, CheckpointId, Handle, TaskId
+from .core.state import EnumeratorState
 from .core.transactions import AnyRequest, Outcome, Row
+
+NONE: Mapping[str, EnumeratorState] = {}
+"""A job without enumerators."""
 
 Item = TypeVar("Item", contravariant=True)
 
@@ -41,6 +45,9 @@ class TaskLog(Protocol):
 
     def advanced(self, time: int) -> None:
         """Its watermark has advanced."""
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        """A message of its enumerator has reached it: all the splits that it was given, by position."""
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None: ...
 
@@ -100,6 +107,7 @@ class Observer(Protocol):
         handles: dict[TaskId, Handle],
         savepoint: bool,
         finished: Sequence[TaskId] = (),
+        enumerators: Mapping[str, EnumeratorState] = NONE,
     ) -> None: ...
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None: ...

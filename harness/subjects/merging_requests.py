@@ -261,6 +261,4 @@ def _shows(entry: e.Entry) -> int | None:
 
 
 def _completed(entry: e.CheckpointCompleting) -> e.CheckpointCompleted:
-    return e.CheckpointCompleted(
-        entry.stamp, entry.checkpoint, entry.job, entry.attempt, entry.handles, entry.savepoint, entry.finished
-    )
+    return e.CheckpointCompleted(*(getattr(entry, name) for name in entry.__struct_fields__))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...faults.plan import KINDS
 from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ...reference_impl.core.state import EnumeratorState
+from ...reference_impl.trace import NONE
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
@@ -42,6 +44,12 @@ class RunLog:
 
     def advanced(self, time: int) -> None:
         self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        run = self._run
+        known = {split for _, split, _ in run.assigned}
+        for split in sorted(splits.keys() - known):
+            run.assigned.append((len(run.reads), split, splits[split]))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
@@ -105,6 +113,7 @@ class Recorder:
             applies=[],
             marks=[],
             watermarks=[],
+            assigned=[],
         )
         self.history.runs.append(run)
         self.show("task-deployed", run, None)
@@ -205,6 +214,7 @@ class Recorder:
         handles: dict[TaskId, Handle],
         savepoint: bool,
         finished: Sequence[TaskId] = (),
+        enumerators: Mapping[str, EnumeratorState] = NONE,
     ) -> None:
         self.history.completed.append(
             h.Completed(
@@ -216,6 +226,13 @@ class Recorder:
                 handles={str(task): str(handle) for task, handle in handles.items()},
                 savepoint=savepoint,
                 finished=[str(task) for task in finished],
+                enumerators={
+                    name: h.Enumerated(
+                        unassigned=dict(state.unassigned),
+                        assigned={split: str(task) for split, task in state.assigned.items()},
+                    )
+                    for name, state in enumerators.items()
+                },
             )
         )
         if self.detailed:

@@ -293,6 +293,7 @@ class CoordinatorWorld(ProcessWorld):
             snapshot.handles,
             snapshot.savepoint,
             snapshot.finished,
+            snapshot.enumerators,
         )
         self.supervision.send(Completed(self.clock.tick(), snapshot.checkpoint))
 

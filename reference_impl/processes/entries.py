@@ -12,6 +12,7 @@ from typing import dataclass_transform
 import msgspec
 
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.state import EnumeratorState
 from ..core.transactions import AnyRequest
 
 
@@ -71,6 +72,13 @@ class TimeAdvanced(Entry):
 
     run: int
     time: int
+
+
+class SplitsAssigned(Entry):
+    """All the splits that its enumerator has given to it, by position, as the message says that reached it."""
+
+    run: int
+    splits: dict[int, int]
 
 
 class StateRestored(Entry):
@@ -154,6 +162,7 @@ class CheckpointCompleting(Entry):
     handles: dict[TaskId, Handle]
     savepoint: bool
     finished: tuple[TaskId, ...]
+    enumerators: dict[str, EnumeratorState] = {}
 
 
 class CheckpointCompleted(Entry):
@@ -163,6 +172,7 @@ class CheckpointCompleted(Entry):
     handles: dict[TaskId, Handle]
     savepoint: bool
     finished: tuple[TaskId, ...]
+    enumerators: dict[str, EnumeratorState] = {}
 
 
 class SnapshotsDeleted(Entry):
@@ -310,6 +320,7 @@ AnyEntry = (
     | ApplyUndone
     | Marked
     | TimeAdvanced
+    | SplitsAssigned
     | StateRestored
     | InputEnded
     | RunEnded

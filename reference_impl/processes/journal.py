@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,7 +17,9 @@ import msgspec
 
 from ..core.errors import EngineError, ProtocolViolated
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.state import EnumeratorState
 from ..core.transactions import AnyRequest, Done, NoAnswer, Outcome
+from ..trace import NONE
 from ..wire import HEADER, VERSION, Codec, Reader, WireError
 from . import entries as e
 from .clock import Clock
@@ -88,6 +90,9 @@ class RunJournal:
 
     def advanced(self, time: int) -> None:
         self._journal.add(e.TimeAdvanced(self._tick(), self._run, time))
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        self._journal.add(e.SplitsAssigned(self._tick(), self._run, dict(splits)))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         self._journal.add(e.StateRestored(self._tick(), self._run, checkpoint, state))
@@ -201,11 +206,11 @@ class Journal:
         handles: dict[TaskId, Handle],
         savepoint: bool,
         finished: Sequence[TaskId] = (),
+        enumerators: Mapping[str, EnumeratorState] = NONE,
     ) -> None:
         """The record of a checkpoint is about to be written; `checkpoint_completed` follows, unless its writer dies."""
-        self.add(
-            e.CheckpointCompleting(self.order(), checkpoint, job, attempt, dict(handles), savepoint, tuple(finished))
-        )
+        what = (checkpoint, job, attempt, dict(handles), savepoint, tuple(finished), dict(enumerators))
+        self.add(e.CheckpointCompleting(self.order(), *what))
 
     def checkpoint_completed(
         self,
@@ -215,10 +220,10 @@ class Journal:
         handles: dict[TaskId, Handle],
         savepoint: bool,
         finished: Sequence[TaskId] = (),
+        enumerators: Mapping[str, EnumeratorState] = NONE,
     ) -> None:
-        self.add(
-            e.CheckpointCompleted(self.order(), checkpoint, job, attempt, dict(handles), savepoint, tuple(finished))
-        )
+        what = (checkpoint, job, attempt, dict(handles), savepoint, tuple(finished), dict(enumerators))
+        self.add(e.CheckpointCompleted(self.order(), *what))
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
         self.add(e.SnapshotsDeleted(self.order(), checkpoint, tuple(handles)))

@@ -67,6 +67,7 @@ class NotedFiles(DiskFiles):
             snapshot.handles,
             snapshot.savepoint,
             snapshot.finished,
+            snapshot.enumerators,
         )
         self._journal.flush()
         super().store(snapshot)
