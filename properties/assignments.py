@@ -84,7 +84,12 @@ def given_elsewhere(case: Case) -> Violated | None:
 
 
 def _violated(
-    case: Case, difference: str, message: str, tasks: tuple[str, ...], run: TaskRun | None, checkpoint: int | None = None
+    case: Case,
+    difference: str,
+    message: str,
+    tasks: tuple[str, ...],
+    run: TaskRun | None,
+    checkpoint: int | None = None,
 ) -> Violated:
     until = run.ended if run is not None else None
     return Violated(

@@ -137,8 +137,8 @@ class Enumerator:
         return effects
 
     def _give(self, reader: _Reader) -> None:
-        """A reader that asks gets its share of what nobody has."""
-        share = -(-len(self._pool) // len(self._readers))
+        """A reader that asks gets half of its share of what nobody has, so that whoever is done first can go on."""
+        share = -(-len(self._pool) // (2 * len(self._readers)))
         for split in sorted(self._pool)[:share]:
             reader.given[split] = self._pool.pop(split)
         reader.waits, reader.told = False, False

@@ -27,6 +27,7 @@ class SplitReader(SourceTask):
         super().__init__(spec, config, parts, (), bounded)
         self._known = {log.split: log for log in logs}
         self._returned: dict[int, int] = {}
+        self._given: dict[int, int] = {}
         self._asked = 0
         self._answered = 0
         self._told_last = False
@@ -73,11 +74,12 @@ class SplitReader(SourceTask):
 
     def _on_assign(self, message: Assign) -> list[Effect]:
         """Take what is new of it; an older one that comes late, or again, brings nothing."""
-        given = {split: position for split, position in message.splits.items() if split not in self.positions}
+        given = {split: position for split, position in message.splits.items() if split not in self._given}
         for split, position in given.items():
             if position < self._known[split].begins:
                 return [Fail(self._discarded(self._known[split], position))]
-        self._hold(given)
+        self._given.update(given)
+        self._hold({split: position for split, position in given.items() if split not in self.positions})
         self._answered = max(self._answered, message.answers)
         news = bool(given) or not (message.more or self._told_last)
         self._told_last = self._told_last or not message.more
