@@ -25,7 +25,8 @@ SINKS = ("transactional", "idempotent", "plain")
 COMMITTING = ("writer", "committer", "global")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
-FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
+FAILOVERS = ("full", "region")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40
@@ -131,6 +132,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "finishing": (engine.finishing, FINISHING),
+        "failover": (engine.failover, FAILOVERS),
     }
     for field, (value, allowed) in choices.items():
         if value not in allowed:

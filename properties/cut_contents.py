@@ -27,7 +27,8 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     going_on = {run.operator for run in case.history.runs if run.task not in completed.finished}
     for run in case.history.runs:
         gone = run.operator not in going_on
-        if run.attempt != completed.attempt or run.operator not in keeping or gone:
+        serving = case.lines.serving(run.task, completed.attempt)
+        if run.attempt != serving or run.operator not in keeping or gone:
             continue
         if run.task not in completed.handles:
             told = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
@@ -117,8 +118,8 @@ def _recorded(case: Case, sink: str, checkpoint: int) -> int | None:
     """When the last of those in whose keeping a sink subtask's transactions are took its snapshot: itself, or the
     committers behind it; None when they took none."""
     attempt = case.lines.completed[checkpoint].attempt
-    keepers = {run.task for run in case.history.runs if run.attempt == attempt and run.operator in COMMITTERS}
-    marks = [case.lines.mark(task, attempt, checkpoint) for task in (sink, *sorted(keepers))]
+    keepers = {run.task for run in case.history.runs if run.operator in COMMITTERS}
+    marks = [case.lines.mark(task, case.lines.serving(task, attempt), checkpoint) for task in (sink, *sorted(keepers))]
     return max((mark.order for mark in marks if mark is not None), default=None)
 
 

@@ -56,6 +56,7 @@ class SimulatedSubject:
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
             deviations=True,
+            enumerators=True,
         )
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
@@ -95,7 +96,8 @@ class Run:
             timeline=[],
         )
         kinds = [fault_kind(fault) for fault in scenario.faults]
-        recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline)
+        dated = [source.name for source in scenario.workload.inputs if source.idle_after_us]
+        recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
             job_graph(scenario.workload, scenario.topology, engine),
