@@ -282,6 +282,8 @@ class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     kind: str
     drain: bool = False
     checkpoint: int | None = None
+    parallelism: dict[str, int] = {}
+    """of a resume: how many subtasks operators have from now on, where that changes"""
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):

@@ -8,7 +8,7 @@ append as they do, so that watching a record costs an append.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from .core.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -110,7 +110,9 @@ class Observer(Protocol):
 
     def looked(self, began: int, rows: int) -> None: ...
 
-    def command_issued(self, command: int, kind: str, drain: bool) -> None: ...
+    def command_issued(
+        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+    ) -> None: ...
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None: ...
 

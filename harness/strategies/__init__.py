@@ -24,6 +24,7 @@ from .choices import Choices, built
 from .engines import Tuning, draw_engine
 from .fitting import fit
 from .real_time import Lead, draw_scenario, eased, lead_of, leads_of
+from .rescaling import laid_out_anew
 from .stage import Frame
 from .templates import SHARES, TEMPLATES
 from .workloads import Recipe, draw_topology, draw_workload
@@ -150,6 +151,8 @@ def _scenarios(frame: Frame, templates: tuple[str, ...], *, seeded: bool) -> Sea
             scenario = eased(choices, draw_scenario(choices, frame, table))
         else:
             scenario = choices.pick(table)(choices, frame)
+        if frame.capabilities is None or frame.capabilities.rescales:
+            scenario = laid_out_anew(choices, scenario)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

@@ -17,6 +17,7 @@ from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved, TaskLost
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
+from .rescale import deployment_from, layout_of
 from .stages import Deploying, Listing, Restarting, Saving, Stage, Terminating, Working
 from .topology import JobGraph
 
@@ -81,14 +82,21 @@ class Attempts(ABC):
         """The tasks of the operators that the snapshot counts as finished as a whole."""
         if restores is None:
             return ()
-        gone = self.graph.whole(restores.finished)
+        gone = layout_of(self.graph, restores).whole(restores.finished)
         return tuple(task for task, spec, _ in self.graph.tasks() if spec.name in gone)
 
     def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
         self.stage = Deploying(restores, self.tasks)
         note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
-        orders = deployment(self.tasks, self.attempt, self.job, restores, self._finished_before(restores))
+        orders = self._orders(restores)
         return [note, *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+
+    def _orders(self, restores: CompletedSnapshot | None) -> list[Effect]:
+        finished = self._finished_before(restores)
+        before = layout_of(self.graph, restores) if restores is not None else self.graph
+        if restores is not None and before is not self.graph:
+            return deployment_from(before, self.graph, self.attempt, restores, finished)
+        return deployment(self.tasks, self.attempt, self.job, restores, finished)
 
     def _on_running(self, message: Running) -> list[Effect]:
         if not isinstance(self.stage, Deploying):
@@ -181,6 +189,7 @@ class Attempts(ABC):
 
 def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
     """Why a job cannot start from a snapshot; "" when it can (FIN-2; seed 000)."""
+    graph = layout_of(graph, restores)
     gone = graph.whole(restores.finished)
     for name in gone:
         before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in gone]

@@ -200,6 +200,7 @@ class Checkpoints:
             handles=handles,
             states=states,
             finished=pending.finished,
+            parallelism=self._graph.parallelism,
         )
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
