@@ -79,7 +79,7 @@ class _Reads(msgspec.Struct, frozen=True, kw_only=True):
 def _reads(case: Case, line: Line) -> dict[int, _Reads]:
     found: dict[int, _Reads] = {}
     for source in case.workload.inputs:
-        for segment in line.of_operator(source.name):
+        for segment in sorted(line.of_operator(source.name), key=lambda one: one.run.attempt):  # it may change hands
             for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
                 if split not in found:
                     found[split] = _Reads(task=segment.run.task)

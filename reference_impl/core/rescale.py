@@ -28,6 +28,7 @@ from .messages import Deploy, Piece
 from .state import BEGINNING, Entry, Sealed, TaskState
 from .timers import Timer
 from .topology import JobGraph, key_group, owner
+from .transactions import number_of, writer_in
 
 Item = TypeVar("Item")
 
@@ -67,10 +68,11 @@ class Redistribution:
     def transactions(self, sealed: Sequence[Sequence[Sealed]], share: Share) -> list[Sealed]:
         """Of the sealed transactions, given by old subtask: those whose writer's number falls on it.
 
-        By the writer, not by who holds it: should that writer come back, it finds its own.
+        By the writer, not by who holds it: a writer that comes back finds its own, and nobody
+        else may think that they were left behind.
         """
         every = [transaction for held in sealed for transaction in held]
-        return [one for one in every if writer_of(one.name) % share.parallelism == share.subtask]
+        return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
 
 
 class Gathering:
@@ -94,12 +96,6 @@ class Gathering:
     def state(self, redistribution: Redistribution) -> TaskState:
         """The share of it all."""
         return redistributed(self._states, self._share, redistribution)
-
-
-def writer_of(transaction: str) -> int:
-    """The number of the subtask that began a transaction, by the name that `parts.Naming` gave it."""
-    writer = transaction.split("/")[1]
-    return int(writer.rpartition("-")[2])
 
 
 def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redistribution: Redistribution) -> TaskState:
