@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from ...faults.plan import AtTime
 from ...properties.classes import classes, last_row_is_fixed
 from ...properties.layouts import rescaled, widest
 from ...properties.replay import is_determined
 from ...properties.workload import Topology, Workload
 from ..layout import topologies_of
-from ..scenario import AnyCommand, Resume, Scenario
+from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from . import extras
 from .choices import Choices
+from .engines import Tuning
+from .faults import at_some_time
+from .stage import Frame, stage_of
 
 WIDTHS = (1, 2, 3)
+
+
+def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
+    """A job of some width is stopped or cancelled amid its records and resumed at another, now and then twice;
+    half of the time something dies in between."""
+    recipe = frame.recipe(
+        most_records=60, parallelism=(2, 1, 2, 3), splits=(2, 3, 4), varied_percent=30, unbounded_percent=15
+    )
+    tuning = Tuning(guarantees=("exactly-once", "exactly-once", "at-least-once"), checkpoints=(2, 8), memory_percent=6)
+    stage = stage_of(choices, frame, recipe, tuning)
+    target = stage.target
+    commands: tuple[AnyCommand, ...] = ()
+    for share in ((10, 60), (30, 95))[: 1 + choices.percent(30)]:
+        asked = at_some_time(choices, target, share=share)
+        stops = StopWithSavepoint(trigger=asked), StopWithSavepoint(trigger=asked), Cancel(trigger=asked)
+        commands = (*commands, choices.pick(stops), Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
+    faults = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1, 2))))
+    scenario = stage.scenario("laid-out-anew", faults=faults[: frame.max_faults], commands=commands)
+    return laid_out_anew(choices, scenario, percent=100)
+
+
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"laid-out-anew": resumed_elsewhere}
 
 
 def laid_out_anew(choices: Choices, scenario: Scenario, percent: int = 50) -> Scenario:

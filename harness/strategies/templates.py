@@ -16,7 +16,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import endings, extras, races
+from . import endings, extras, races, rescaling
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -221,6 +221,7 @@ TEMPLATES: dict[str, Template] = {
     "general": general,
     **endings.TEMPLATES,
     **races.TEMPLATES,
+    **rescaling.TEMPLATES,
 }
 
 SHARES: dict[str, int] = {
@@ -232,7 +233,8 @@ SHARES: dict[str, int] = {
     "S11": 5,
     "S12": 10,
     "S14": 5,
-    "general": 22,
+    "general": 19,
     **dict.fromkeys(races.TEMPLATES, 2),
+    **dict.fromkeys(rescaling.TEMPLATES, 3),
 }
 """how often each is drawn, of 100"""
