@@ -151,8 +151,7 @@ def _scenarios(frame: Frame, templates: tuple[str, ...], *, seeded: bool) -> Sea
             scenario = eased(choices, draw_scenario(choices, frame, table))
         else:
             scenario = choices.pick(table)(choices, frame)
-        if frame.capabilities is None or frame.capabilities.rescales:
-            scenario = laid_out_anew(choices, scenario)
+        scenario = laid_out_anew(choices, scenario)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)
