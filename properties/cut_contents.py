@@ -27,7 +27,8 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     going_on = {run.operator for run in job if run.task not in completed.finished}
     for run in case.history.runs:
         gone = run.operator not in going_on
-        if run.attempt != completed.attempt or run.operator not in keeping or gone:
+        serving = case.lines.serving(run.task, completed.attempt)
+        if run.attempt != serving or run.operator not in keeping or gone:
             continue
         if run.task not in completed.handles:
             told = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
@@ -120,7 +121,8 @@ def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
     tasks = [run.task]
     if case.layouts[run.job] != case.layouts[completed.job]:
         tasks = [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] == SINK]
-    marks = [case.lines.mark(task, completed.attempt, checkpoint) for task in tasks]
+    lines, attempt = case.lines, completed.attempt
+    marks = [lines.mark(task, lines.serving(task, attempt), checkpoint) for task in tasks]
     return max((mark.order for mark in marks if mark is not None), default=None)
 
 

@@ -34,8 +34,8 @@ def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
     commands: tuple[AnyCommand, ...] = ()
     for share in ((10, 60), (30, 95))[: 1 + choices.percent(30)]:
         asked = at_some_time(choices, target, share=share)
-        stops = StopWithSavepoint(trigger=asked), StopWithSavepoint(trigger=asked), Cancel(trigger=asked)
-        commands = (*commands, choices.pick(stops), Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
+        stop: AnyCommand = Cancel(trigger=asked) if choices.percent(33) else StopWithSavepoint(trigger=asked)
+        commands = (*commands, stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
     faults = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1, 2))))
     scenario = stage.scenario("laid-out-anew", faults=faults[: frame.max_faults], commands=commands)
     return laid_out_anew(choices, scenario, percent=100)

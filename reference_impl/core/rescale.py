@@ -154,10 +154,14 @@ def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
 
 
 def deployment_from(
-    old: JobGraph, new: JobGraph, attempt: AttemptId, restores: CompletedSnapshot, finished: Sequence[TaskId]
+    old: JobGraph,
+    tasks: Sequence[TaskId],
+    attempt: AttemptId,
+    restores: CompletedSnapshot,
+    finished: Sequence[TaskId],
 ) -> list[Effect]:
-    """The orders that bring an attempt up from a snapshot of another layout: each task reads all that
-    its operator had.  Tasks of a finished operator come up finished."""
+    """The orders that bring tasks up from a snapshot of another layout: each reads all that its operator
+    had.  Tasks of a finished operator come up finished."""
     gates: dict[TaskId, tuple[int, ...]] = {}
     for wire in old.wires():
         gates[wire.receiver] = (*gates.get(wire.receiver, ()), wire.gate)
@@ -176,9 +180,9 @@ def deployment_from(
             Deploy(
                 attempt=attempt,
                 checkpoint=restores.checkpoint,
-                pieces=() if task in finished else pieces[spec.name],
+                pieces=() if task in finished else pieces[task.rpartition("-")[0]],
                 finished=task in finished,
             ),
         )
-        for task, spec, _ in new.tasks()
+        for task in tasks
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -20,4 +20,4 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     invariant: str
     """what it must violate"""
-    replacements: Callable[[], dict[str, Part | Alignment | Redistribution]]
+    replacements: Callable[[], Mapping[str, Part | Alignment | Redistribution]]
