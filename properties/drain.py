@@ -70,6 +70,8 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     for split, offset in run.reads:
         positions[split] = offset + 1
     mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
+    if source.is_enumerated:
+        mine = tuple(split for _, split, _ in run.assigned)
     lengths = {split: len(records) for split, _, records in case.workload.splits()}
     return all(positions.get(split, 0) >= lengths[split] for split in mine)
 

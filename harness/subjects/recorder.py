@@ -51,6 +51,12 @@ class RunLog:
         if self.dated:
             self._run.advanced_at.append(self._recorder.now())
 
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        run = self._run
+        known = {split for _, split, _ in run.assigned}
+        for split in sorted(splits.keys() - known):
+            run.assigned.append((len(run.reads), split, splits[split]))
+
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
         before = len(run.applies) + len(run.reads)
@@ -122,6 +128,7 @@ class Recorder:
             applies=[],
             marks=[],
             watermarks=[],
+            assigned=[],
         )
         self.history.runs.append(run)
         self.show("task-deployed", run, None)
@@ -231,6 +238,13 @@ class Recorder:
                 handles={str(task): str(handle) for task, handle in snapshot.handles.items()},
                 savepoint=snapshot.savepoint,
                 finished=[str(task) for task in snapshot.finished],
+                enumerators={
+                    name: h.Enumerated(
+                        unassigned=dict(state.unassigned),
+                        assigned={split: str(task) for split, task in state.assigned.items()},
+                    )
+                    for name, state in snapshot.enumerators.items()
+                },
             )
         )
         if self.detailed:
