@@ -16,7 +16,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import cells, endings, extras, races
+from . import cells, endings, extras, races, regional
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -219,6 +219,7 @@ TEMPLATES: dict[str, Template] = {
     "S12": coordinator_races,
     "S14": nothing_goes_wrong,
     "general": general,
+    **regional.TEMPLATES,
     **endings.TEMPLATES,
     **races.TEMPLATES,
     **cells.TEMPLATES,
@@ -233,7 +234,9 @@ SHARES: dict[str, int] = {
     "S11": 5,
     "S12": 10,
     "S14": 5,
-    "general": 22,
+    "general": 17,
+    "regional": 3,
+    "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
     "cells": 40,
 }
