@@ -241,6 +241,6 @@ SHARES: dict[str, int] = {
     "regional": 3,
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
-    "cells": 40,
+    cells.CELLS: 10,
 }
 """how often each is drawn, beside the others"""
