@@ -8,9 +8,10 @@ append as they do, so that watching a record costs an append.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from .core.events import CompletedSnapshot
 from .core.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.transactions import AnyRequest, Outcome, Row
 
@@ -41,6 +42,9 @@ class TaskLog(Protocol):
 
     def advanced(self, time: int) -> None:
         """Its watermark has advanced."""
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        """A message of its enumerator has reached it: all the splits that it was given, by position."""
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None: ...
 
@@ -92,15 +96,7 @@ class Observer(Protocol):
         self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
     ) -> None: ...
 
-    def checkpoint_completed(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-    ) -> None: ...
+    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None: ...
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None: ...
 

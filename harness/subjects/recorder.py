@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...faults.plan import KINDS
 from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
+from ...reference_impl.core.events import CompletedSnapshot
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ...reference_impl.trace import Appendable, ChannelLog
 from .dated import Dated, DatedChannel
@@ -49,6 +50,12 @@ class RunLog:
         self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
         if self.dated:
             self._run.advanced_at.append(self._recorder.now())
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        run = self._run
+        known = {split for _, split, _ in run.assigned}
+        for split in sorted(splits.keys() - known):
+            run.assigned.append((len(run.reads), split, splits[split]))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
@@ -121,6 +128,7 @@ class Recorder:
             applies=[],
             marks=[],
             watermarks=[],
+            assigned=[],
         )
         self.history.runs.append(run)
         self.show("task-deployed", run, None)
@@ -142,6 +150,9 @@ class Recorder:
                     order=self.order(), at_us=at, attempt=attempt or 0, job=job, restores=checkpoint, cause=detail
                 )
             )
+        elif what == "tasks-restarted":
+            started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
+            started.tasks = detail.split()
         elif what == "attempt-running":
             journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
         elif what == "checkpoint-triggered":
@@ -213,25 +224,25 @@ class Recorder:
         if self.detailed:
             self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
 
-    def checkpoint_completed(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-    ) -> None:
+    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None:
+        checkpoint, attempt = snapshot.checkpoint, snapshot.attempt
         self.history.completed.append(
             h.Completed(
                 checkpoint=checkpoint,
-                job=job,
+                job=snapshot.job,
                 attempt=attempt,
                 order=self.order(),
                 at_us=self.now(),
-                handles={str(task): str(handle) for task, handle in handles.items()},
-                savepoint=savepoint,
-                finished=[str(task) for task in finished],
+                handles={str(task): str(handle) for task, handle in snapshot.handles.items()},
+                savepoint=snapshot.savepoint,
+                finished=[str(task) for task in snapshot.finished],
+                enumerators={
+                    name: h.Enumerated(
+                        unassigned=dict(state.unassigned),
+                        assigned={split: str(task) for split, task in state.assigned.items()},
+                    )
+                    for name, state in snapshot.enumerators.items()
+                },
             )
         )
         if self.detailed:

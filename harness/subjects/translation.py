@@ -30,6 +30,8 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
             bounded=source.bounded,
             event_time=EventTime(delay=source.delay, idle_after_us=source.idle_after_us) if source.times else None,
             rewindable=source.rewindable,
+            enumerated=source.is_enumerated,
+            appears_us=source.discovered_us,
             role="source",
         )
         for source in workload.inputs
@@ -146,6 +148,7 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         restart_delay_us=engine_settings.restart_delay_us,
         checkpoints_after_finish=engine_settings.checkpoints_after_finish,
         finishing=engine_settings.finishing,
+        failover=engine_settings.failover,
         deploy_timeout_us=100_000
         + lateness_us
         + 20

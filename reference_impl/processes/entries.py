@@ -11,6 +11,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.transactions import AnyRequest
 
@@ -71,6 +72,13 @@ class TimeAdvanced(Entry):
 
     run: int
     time: int
+
+
+class SplitsAssigned(Entry):
+    """All the splits that its enumerator has given to it, by position, as the message says that reached it."""
+
+    run: int
+    splits: dict[int, int]
 
 
 class StateRestored(Entry):
@@ -148,21 +156,13 @@ class SnapshotStored(Entry):
 class CheckpointCompleting(Entry):
     """The record of a checkpoint is about to be written; its writer can die before it has said so."""
 
-    checkpoint: CheckpointId
-    job: int
-    attempt: AttemptId
-    handles: dict[TaskId, Handle]
-    savepoint: bool
-    finished: tuple[TaskId, ...]
+    snapshot: CompletedSnapshot
+    """without the states themselves"""
 
 
 class CheckpointCompleted(Entry):
-    checkpoint: CheckpointId
-    job: int
-    attempt: AttemptId
-    handles: dict[TaskId, Handle]
-    savepoint: bool
-    finished: tuple[TaskId, ...]
+    snapshot: CompletedSnapshot
+    """without the states themselves"""
 
 
 class SnapshotsDeleted(Entry):
@@ -310,6 +310,7 @@ AnyEntry = (
     | ApplyUndone
     | Marked
     | TimeAdvanced
+    | SplitsAssigned
     | StateRestored
     | InputEnded
     | RunEnded
