@@ -69,6 +69,8 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     for split, offset in run.reads:
         positions[split] = offset + 1
     mine = case.workload.splits_of(source.name)[run.subtask :: case.topology.parallelism[source.name]]
+    if source.is_enumerated:
+        mine = tuple(split for _, split, _ in run.assigned)
     lengths = {split: len(records) for split, _, records in case.workload.splits()}
     return all(positions.get(split, 0) >= lengths[split] for split in mine)
 

@@ -21,7 +21,9 @@ from typing import dataclass_transform
 
 import msgspec
 
-from .workload import BEGINNING, Row
+from .stored_state import Enumerated as Enumerated
+from .stored_state import StoredState as StoredState
+from .workload import Row
 
 FORMAT = "cutproof-history/1"
 
@@ -87,6 +89,9 @@ class TaskRun(Entry, kw_only=True):
     read_at: list[int] = []
     advanced_at: list[int] = []
     """when (µs) `reads` and `watermarks` were; only where splits can be idle"""
+    assigned: list[tuple[int, int, int]] = []
+    """(records read before it, split, position) of each split that the control plane brought it, of an
+    input whose splits are given as the job runs"""
     loaded: Loaded | None = None
     end_of_data: bool = False
     """a source of it was told, or an operator saw, that its input ended"""
@@ -136,32 +141,8 @@ class Completed(Entry, kw_only=True):
     savepoint: bool = False
     finished: list[str] = []
     """tasks that had finished before it: what is said of one in `handles`, if anything, is its last snapshot"""
-
-
-class StoredState(msgspec.Struct, kw_only=True):
-    """The neutral layout of a task's snapshot.
-
-    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), sum (0,
-    key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0,
-    0), join (0 left or 1 right, key, value, tag), a window that is open (its
-    start, key, count or sum, sum of tags).  `transactions` are (name,
-    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
-    not listed here belong to the engine and are not judged.
-    """
-
-    positions: dict[int, int] = {}
-    """split: next offset to read"""
-    entries: list[tuple[int, int | None, int | None, int]] = []
-    transactions: list[tuple[str, int]] = []
-    watermark: int = BEGINNING
-    """the task's event time; left out before there is any"""
-    times: list[int] = []
-    idle: list[int] = []
-    """the watermarks of its input channels, in their order; the idle ones among them, or of a source's splits"""
-    maxima: dict[int, int] = {}
-    """split: the greatest event time read of it"""
-    timers: list[tuple[int, int | None, int]] = []
-    """(event time, key, start of the window) of each timer that is pending"""
+    enumerators: dict[str, Enumerated] = {}
+    """by input"""
 
 
 class Transaction(Entry, kw_only=True):

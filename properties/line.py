@@ -236,6 +236,8 @@ class Lines:
     def positions(self, checkpoint: int) -> dict[int, int]:
         """The next offset of each split as the snapshots of a completed checkpoint say it."""
         merged: dict[int, int] = {}
+        for enumerated in self.completed[checkpoint].enumerators.values():
+            merged.update(enumerated.unassigned)
         for state in self.states(checkpoint).values():
             merged.update(state.positions)
         return merged

@@ -6,8 +6,8 @@ that the command's answer names, which is the newest complete one unless its use
 named another; its later attempts begin with its own newest.  What a task holds
 afterwards equals what the store has under the handle that the coordinator's
 record names: positions, keyed entries as a multiset, sealed transactions.  A
-source then reads on from the restored positions.  And what is retained could be
-restored: all its files are in the store.
+source then reads on from the restored positions, and an enumerator gives splits
+from there.  And what is retained could be restored: all its files are in the store.
 
 The snapshot is the store's word, the loaded state the task's own, the reads its
 program order.  Exercised by each task that loaded something that was not empty.
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from .assignments import given_elsewhere
 from .case import Case
 from .history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
 from .line import decode_state
@@ -32,7 +33,7 @@ def check(case: Case) -> Verdict:
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
-    found = _named(case) or _file_missing(case)
+    found = _named(case) or _file_missing(case) or given_elsewhere(case)
     if found is not None:
         return found
     exercised = 0

@@ -8,6 +8,7 @@ from ...faults.plan import kind_of
 from ..scenario import Scenario
 from ..scenario import kind_of as command_kind
 from ..subject import Capabilities
+from .enumerated import statically_assigned
 
 
 def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
@@ -21,8 +22,10 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         engine = msgspec.structs.replace(engine, guarantee=min(capabilities.guarantees))
     if engine.sink not in capabilities.sinks and capabilities.sinks:
         engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))
+    workload = scenario.workload if capabilities.enumerators else statically_assigned(scenario.workload)
     return msgspec.structs.replace(
         scenario,
+        workload=workload,
         engine=engine,
         faults=tuple(fault for fault in scenario.faults if kind_of(fault) in capabilities.faults),
         commands=tuple(command for command in scenario.commands if command_kind(command) in capabilities.commands),

@@ -57,6 +57,7 @@ class ProcessesSubject:
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             deviations=False,
+            enumerators=True,
             real_time=True,
         )
 

@@ -55,6 +55,7 @@ class SimulatedSubject:
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             deviations=True,
+            enumerators=True,
         )
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:

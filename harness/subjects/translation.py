@@ -30,6 +30,8 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
             bounded=source.bounded,
             event_time=EventTime(delay=source.delay, idle_after_us=source.idle_after_us) if source.times else None,
             rewindable=source.rewindable,
+            enumerated=source.is_enumerated,
+            appears_us=source.discovered_us,
             role="source",
         )
         for source in workload.inputs

@@ -9,9 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, Pending
 from .config import Config
 from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
+from .enumerator import Enumerators
 from .errors import expect
 from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from .ids import AttemptId, CheckpointId, TaskId
@@ -48,6 +49,8 @@ class Attempts(ABC):
         """tasks that were told to finish, and the checkpoint on which all they did rests"""
         self._restarts = 0
         self._failed_checkpoints = 0
+        self._put_off: list[Pending] = []
+        """checkpoints that begin once all that enumerators gave has been taken"""
 
     @property
     def is_running(self) -> bool:
@@ -88,6 +91,8 @@ class Attempts(ABC):
         self._ended_inputs = self.checkpoints.left = self._finished_before(restores)
         self.checkpoints.gone = {}
         self._leaving = {}
+        self._put_off = []
+        self.checkpoints.enumerators = Enumerators(self.graph, self.config, self.parts, restores)
 
         def when_saved() -> list[Effect]:
             return self._deploy(restores, cause) if isinstance(self.stage, Saving) else []
@@ -115,6 +120,7 @@ class Attempts(ABC):
     def _on_running(self, message: Running) -> list[Effect]:
         if not isinstance(self.stage, Deploying):
             return []
+        self.checkpoints.enumerators.take_back(message.task, message.returned)
         waiting = tuple(task for task in self.stage.waiting if task != message.task)
         restores = self.stage.restores
         self.stage = Deploying(restores, waiting)
@@ -166,6 +172,27 @@ class Attempts(ABC):
         if isinstance(self.stage, Restarting) and not self.stage.delayed and not self.checkpoints.storing:
             return self._start_attempt(self.stage.cause)
         return []
+
+    # -- splits that are dealt out (OPS-3) -------------------------------------------
+
+    def _begin(self, pending: Pending) -> list[Effect]:
+        """A checkpoint's id is durable: trigger it, at once where no enumerator has to settle first."""
+        if not self.checkpoints.enumerators:
+            return self.checkpoints.trigger(pending)
+        self._put_off.append(pending)
+        return []
+
+    def _deal(self) -> list[Effect]:
+        """Give splits to those who asked, and begin what waited for that."""
+        if not self.is_running:
+            return []
+        book = self.checkpoints
+        effects = book.enumerators.deal(self.attempt, book.pending.values())
+        while self._put_off and book.enumerators.is_settled:
+            pending = self._put_off.pop(0)
+            if book.pending.get(pending.checkpoint) is pending:
+                effects.extend(book.trigger(pending))
+        return effects
 
     # -- the job's record ------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import msgspec
 
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import AnyControl, Element
-from .state import TaskState
+from .state import EnumeratorState, TaskState
 from .transactions import Outcome
 
 
@@ -145,6 +145,8 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     handles: dict[TaskId, Handle]
     states: dict[TaskId, TaskState] = {}
     finished: tuple[TaskId, ...] = ()
+    enumerators: dict[str, EnumeratorState] = {}
+    """by source, of those whose splits are dealt out as the job runs (OPS-3)"""
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -116,9 +116,41 @@ class Terminate(Control, kw_only=True, tag="terminate"):
 
 
 class Running(Control, kw_only=True, tag="running"):
-    """A task is restored and running."""
+    """A task is restored and running.
+
+    `returned` are the splits, each with its position, that a reader had in the snapshot and
+    hands back to its enumerator (OPS-3).
+    """
 
     task: TaskId
+    returned: dict[int, int] = {}
+
+
+class Ask(Control, kw_only=True, tag="ask"):
+    """A reader has nothing more to read and asks its enumerator for splits, for the `number`-th time (OPS-3)."""
+
+    task: TaskId
+    number: int
+
+
+class Assign(Control, kw_only=True, tag="assign"):
+    """To a reader: all the splits that were given to it in this attempt, each with the position given.
+
+    It answers the reader's question number `answers`, if only by having it wait; without
+    `more` no other split will come.  `serial` counts what changed.
+    """
+
+    serial: int
+    splits: dict[int, int]
+    answers: int
+    more: bool
+
+
+class Assigned(Control, kw_only=True, tag="assigned"):
+    """A reader has taken what an assignment brought it."""
+
+    task: TaskId
+    serial: int
 
 
 class Ack(Control, kw_only=True, tag="ack"):
@@ -155,8 +187,8 @@ class Finished(Control, kw_only=True, tag="finished"):
     task: TaskId
 
 
-ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate
-ToCoordinator = Running | Ack | Decline | InputEnded | Finished
+ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate | Assign
+ToCoordinator = Running | Ack | Decline | InputEnded | Finished | Ask | Assigned
 AnyControl = ToTask | ToCoordinator
 
 

@@ -108,6 +108,11 @@ class Task:
             }
         )
 
+    @property
+    def awaits_splits(self) -> bool:
+        """Somebody may give it more to read."""
+        return False
+
     def step(self, event: Event) -> list[Effect]:
         """What is to be done about an event, in this order."""
         effects: list[Effect] = self._handlers[type(event)](event)
@@ -157,7 +162,10 @@ class Task:
     def opened(self) -> list[Effect]:
         """The state is restored: take input and say so."""
         self.running = True
-        return [*self.parts.startup.on_restored(), Report(Running(attempt=self.spec.attempt, task=self.spec.task))]
+        return [*self.parts.startup.on_restored(), Report(self.came_up())]
+
+    def came_up(self) -> Running:
+        return Running(attempt=self.spec.attempt, task=self.spec.task)
 
     # -- snapshots -----------------------------------------------------------------
 

@@ -46,6 +46,10 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """a source's records have one"""
     rewindable: bool = True
     """a source can read again from an earlier position"""
+    enumerated: bool = False
+    """a source's splits are given to its subtasks by an enumerator, as they ask (OPS-3)"""
+    appears_us: tuple[int, ...] = ()
+    """how long after an attempt began to run each of those splits is discovered; 0 where it says nothing"""
     role: str = "operator"
     """source, operator, two-phase (it commits what it passes on) or sink"""
 

@@ -12,6 +12,7 @@ from ..core.input_task import OperatorTask
 from ..core.parts import Parts
 from ..core.sink import DirectSink, TransactionalSink
 from ..core.source import SourceTask, SplitLog
+from ..core.split_reader import SplitReader
 from ..core.task import Output, Task, TaskSpec
 from ..core.topology import JobGraph, OperatorSpec, Wire
 from ..core.two_phase import TwoPhaseTask
@@ -71,8 +72,10 @@ class Machines:
     def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:
         config, parts = self._job.config, self._job.parts
         if spec.role == "source":
-            splits = self._job.graph.splits_of(spec, subtask)
+            splits = spec.splits if spec.enumerated else self._job.graph.splits_of(spec, subtask)
             logs = [msgspec.structs.replace(self._logs[split], begins=begins(split)) for split in splits]
+            if spec.enumerated:
+                return SplitReader(described, config, parts, logs, spec.bounded)
             return SourceTask(described, config, parts, logs, spec.bounded, spec.event_time)
         if spec.role == "operator" and spec.build is not None:
             return OperatorTask(described, config, parts, spec.build())

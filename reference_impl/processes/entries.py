@@ -74,6 +74,13 @@ class TimeAdvanced(Entry):
     time: int
 
 
+class SplitsAssigned(Entry):
+    """All the splits that its enumerator has given to it, by position, as the message says that reached it."""
+
+    run: int
+    splits: dict[int, int]
+
+
 class StateRestored(Entry):
     run: int
     checkpoint: CheckpointId
@@ -303,6 +310,7 @@ AnyEntry = (
     | ApplyUndone
     | Marked
     | TimeAdvanced
+    | SplitsAssigned
     | StateRestored
     | InputEnded
     | RunEnded

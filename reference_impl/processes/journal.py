@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -89,6 +89,9 @@ class RunJournal:
 
     def advanced(self, time: int) -> None:
         self._journal.add(e.TimeAdvanced(self._tick(), self._run, time))
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        self._journal.add(e.SplitsAssigned(self._tick(), self._run, dict(splits)))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         self._journal.add(e.StateRestored(self._tick(), self._run, checkpoint, state))
