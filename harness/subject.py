@@ -24,6 +24,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     committing: frozenset[str] = frozenset({"writer"})
     """who can commit what a transactional sink has sealed, as in `scenario.Engine`"""
     deviations: bool = False
+    rescales: bool = False
+    """a job is resumed at another parallelism"""
     enumerators: bool = False
     """an input's splits can be given to its subtasks as they ask"""
     real_time: bool = False

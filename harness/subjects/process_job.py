@@ -49,8 +49,10 @@ def make_job(described: bytes) -> Job:
         raise Refused("committers behind a sink run in the simulator alone")
     if any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults):
         raise Refused("the stores of processes give no transaction up by themselves")
+    graph, *later = translation.job_graphs(scenario)
     return Job(
-        graph=translation.job_graph(workload, scenario.topology, scenario.engine),
+        graph=graph,
+        later=tuple(later),
         config=real_config(scenario, told.scale),
         parts=parts_for(told.defect),
         logs=translation.logs(workload),

@@ -6,7 +6,7 @@ quick checker and PySpark read the same description and share none of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ...properties import workload as described
 from ...properties.stages import COMMITTERS
@@ -17,7 +17,7 @@ from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
-from ..scenario import Engine, Scenario
+from ..scenario import Engine, Resume, Scenario
 
 
 def job_graph(workload: Workload, topology: Topology, told: Engine | None = None) -> JobGraph:
@@ -70,6 +70,25 @@ def _committers(parallelism: int, committing: str) -> Iterable[OperatorSpec]:
     if committing == "global":
         before = EdgeSpec(sender=committer, partitioning="rebalance")
         yield OperatorSpec(name=published, parallelism=1, inputs=(before,), role="global-committer")
+
+
+def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
+    """The graphs of a scenario's jobs: the first, and one for each that is resumed.
+
+    Raises InvalidGraph where a resume asks for a layout that cannot be.
+    """
+    graphs = [job_graph(scenario.workload, scenario.topology, scenario.engine)]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            told = _with_committers(command.parallelism, scenario.engine)
+            graphs.append(graphs[-1].laid_out(told) if told else graphs[-1])
+    return tuple(graphs)
+
+
+def _with_committers(parallelism: Mapping[str, int], told: Engine) -> dict[str, int]:
+    """A committer stands behind each subtask of the sink, however many there are."""
+    follows = told.committing != "writer" and SINK in parallelism
+    return {**parallelism, COMMITTERS[0]: parallelism[SINK]} if follows else dict(parallelism)
 
 
 def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[EdgeSpec, ...]:

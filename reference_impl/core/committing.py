@@ -31,7 +31,7 @@ from .parts import Parts
 from .sink import SinkTask, TransactionalSink
 from .state import Sealed, TaskState
 from .task import NO_CHECKPOINT, TaskSpec
-from .transactions import AnyRequest, Commit, CommitRequest, Done, Finalise, Outcome, Publish, names_of
+from .transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
 
 EVERYTHING = CheckpointId((1 << 62) - 1)
 """What is settled in a channel in which nothing follows."""
@@ -45,14 +45,14 @@ class WriterSink(TransactionalSink):
         handed, self.sealed = self.sealed, []
         return [*effects, *(e for one in handed for e in self.broadcast(Committable(one.name, one.checkpoint)))]
 
-    def _recover(self, outcome: Done) -> list[Effect]:
+    def _recover(self) -> list[Effect]:
         """What it sealed up to the restored checkpoint is the committer's; all else that is unfinished is aborted."""
         handed = [
             Sealed(name, checkpoint)
-            for name, checkpoint in outcome.unfinished
+            for name, checkpoint in self._unfinished
             if checkpoint is not None and checkpoint <= self.restored_checkpoint
         ]
-        aborts = self._drop(self.parts.sink_recovery.to_abort(handed, outcome.unfinished))
+        aborts = self._drop(self.parts.sink_recovery.to_abort(handed, self._unfinished))
         return [*aborts, *self.begin_transaction(), *self.open_inputs()]
 
 

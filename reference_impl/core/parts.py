@@ -21,6 +21,7 @@ from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .part import Part as Part
+from .rescale import Redistribution
 from .timers import Timer, Timers
 from .transactions import EPOCH, Row
 from .watermarks import END_OF_TIME, InputTimes, SplitTimes
@@ -334,7 +335,7 @@ class Cleanup(Part):
 class Parts:
     """One run's decisions; every field is the correct one unless it is replaced."""
 
-    def __init__(self, **replaced: Part | Alignment) -> None:
+    def __init__(self, **replaced: Part | Alignment | Redistribution) -> None:
         self.alignment = Alignment()
         self.startup = Startup()
         self.source_cut = SourceCut()
@@ -358,6 +359,7 @@ class Parts:
         self.failover = Failover()
         self.restore_choice = RestoreChoice()
         self.cleanup = Cleanup()
+        self.redistribution = Redistribution()
         for name, part in replaced.items():
             if not hasattr(self, name):
                 raise AttributeError(f"no decision is called {name!r}")
