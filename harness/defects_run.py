@@ -67,6 +67,8 @@ HINTS: dict[str, tuple[str, ...]] = {
     "K07": ("S10",),
     "K09": ("S10",),
     "K11": ("S10",),
+    "L03": ("S11",),
+    "L09": ("S11",),
     "X03": ("S8",),
 }
 """By defect: the templates that have what its bug needs, where the others seldom do."""

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from .core.events import CompletedSnapshot
 from .core.ids import AttemptId, CheckpointId, Handle, TaskId
-from .core.state import EnumeratorState
 from .core.transactions import AnyRequest, Outcome, Row
-
-NONE: Mapping[str, EnumeratorState] = {}
-"""A job without enumerators."""
 
 Item = TypeVar("Item", contravariant=True)
 
@@ -99,16 +96,7 @@ class Observer(Protocol):
         self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
     ) -> None: ...
 
-    def checkpoint_completed(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-        enumerators: Mapping[str, EnumeratorState] = NONE,
-    ) -> None: ...
+    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None: ...
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None: ...
 

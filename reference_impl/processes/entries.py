@@ -11,8 +11,8 @@ from typing import dataclass_transform
 
 import msgspec
 
+from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..core.state import EnumeratorState
 from ..core.transactions import AnyRequest
 
 
@@ -156,23 +156,13 @@ class SnapshotStored(Entry):
 class CheckpointCompleting(Entry):
     """The record of a checkpoint is about to be written; its writer can die before it has said so."""
 
-    checkpoint: CheckpointId
-    job: int
-    attempt: AttemptId
-    handles: dict[TaskId, Handle]
-    savepoint: bool
-    finished: tuple[TaskId, ...]
-    enumerators: dict[str, EnumeratorState] = {}
+    snapshot: CompletedSnapshot
+    """without the states themselves"""
 
 
 class CheckpointCompleted(Entry):
-    checkpoint: CheckpointId
-    job: int
-    attempt: AttemptId
-    handles: dict[TaskId, Handle]
-    savepoint: bool
-    finished: tuple[TaskId, ...]
-    enumerators: dict[str, EnumeratorState] = {}
+    snapshot: CompletedSnapshot
+    """without the states themselves"""
 
 
 class SnapshotsDeleted(Entry):
