@@ -92,6 +92,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     max_records: int = 120
     max_faults: int = 4
     templates: tuple[str, ...] = tuple(SHARES)
+    """each drawn as often as its share says; one that stands here twice, twice as often"""
     workload: Workload | None = None
     topology: Topology | None = None
     capabilities: Capabilities | None = None

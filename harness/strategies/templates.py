@@ -243,6 +243,6 @@ SHARES: dict[str, int] = {
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
     **dict.fromkeys(rescaling.TEMPLATES, 3),
-    "cells": 40,
+    cells.CELLS: 10,
 }
 """how often each is drawn, beside the others"""
