@@ -90,8 +90,8 @@ def _sizes(scenario: Scenario) -> Iterator[str]:
     tags: set[int] = set()
     for split, _, records in scenario.workload.splits():
         for offset, (_, _, tag) in enumerate(records):
-            if not 0 <= tag < 1 << TAG_BITS:
-                yield f"the tag of record {offset} of split {split} is not within 0 and 2^{TAG_BITS}"
+            if not abs(tag) < 1 << TAG_BITS:
+                yield f"the tag of record {offset} of split {split} is not within -2^{TAG_BITS} and 2^{TAG_BITS}"
             if tag in tags:
                 yield f"record {offset} of split {split} has a tag that another has, {tag}"
             tags.add(tag)

@@ -82,7 +82,7 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
         if isinstance(operator, (Count, Dedup)):
             return not is_ordered(operator)
         if isinstance(operator, Sum):
-            return node.name == workload.output
+            return node.name == workload.output and not operator.signed
         if not isinstance(operator, (Filter, FlatMap)) and not (isinstance(operator, Map) and operator.rekey is None):
             return False
     return False

@@ -37,6 +37,7 @@ from .workload import (
     Topology,
     Window,
     Workload,
+    is_changelog,
     offset_of,
     origin_of,
     split_of,
@@ -270,7 +271,7 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
         if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
             return False
         several[node.name] = max(several[name] for name in node.inputs)
-        if isinstance(node.operator, (Join, Window)):
+        if isinstance(node.operator, (Join, Window)) or is_changelog(node.operator):
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
