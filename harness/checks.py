@@ -15,6 +15,7 @@ import msgspec
 from ..faults import plan
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
+from ..properties.user_functions import user_problems
 from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
 from .layout import Layout, layout_of
 from .scenario import Deviation, Engine, Resume, Scenario, kind_of
@@ -111,6 +112,7 @@ def _workload(scenario: Scenario) -> Iterator[str]:
     workload: Workload = scenario.workload
     topology: Topology = scenario.topology
     yield from problems(workload, topology)
+    yield from user_problems(workload)
     if not 1 <= topology.key_groups <= 32_768:
         yield f"{topology.key_groups} key groups; 1 to 32,768 there can be"
     for name, parallelism in topology.parallelism.items():

@@ -159,6 +159,8 @@ class StoredState(msgspec.Struct, kw_only=True):
     """split: the greatest event time read of it"""
     timers: list[tuple[int, int | None, int]] = []
     """(event time, key, start of the window) of each timer that is pending"""
+    held: list[tuple[int | None, str, str]] = []
+    """(key, name, JSON) of what a user's function holds"""
 
 
 class Transaction(Entry, kw_only=True):

@@ -139,9 +139,24 @@ class Session(Window, kw_only=True, tag="session"):
     gap: int
 
 
-AnyOperator = Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join | Tumbling | Sliding | Session
+class User(Operator, kw_only=True, tag="user"):
+    """A function that a user wrote, known by its name (OPS-4): what it means is said by its counterparts.
 
-KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Window)
+    Its rows have the key of the records that they come from.
+    """
+
+    function: str
+    ordered: bool = False
+    """its rows depend on the order of a key's records"""
+    timed: bool = False
+    """it has timers in event time, or acts at the end of all input"""
+
+
+AnyOperator = (
+    Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join | Tumbling | Sliding | Session | User
+)
+
+KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Window, User)
 """Operators that hold state by key, so that each of their inputs is hashed."""
 
 ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
@@ -164,4 +179,4 @@ def is_ordered(operator: Operator) -> bool:
         return operator.tagged or operator.signed
     if isinstance(operator, Dedup):
         return not operator.keys_only
-    return isinstance(operator, ORDERED)
+    return operator.ordered if isinstance(operator, User) else isinstance(operator, ORDERED)

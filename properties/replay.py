@@ -27,7 +27,8 @@ from .classes import deals_out
 from .history import TaskRun
 from .line import Line, Lines
 from .semantics import Entry, Machine, machine
-from .windows import Emitted, Timer, WindowMachine
+from .timed import TimedMachine, timed_machine
+from .windows import Emitted, Timer
 from .workload import (
     COPY_BITS,
     SINK,
@@ -35,6 +36,7 @@ from .workload import (
     Join,
     Row,
     Topology,
+    User,
     Window,
     Workload,
     is_changelog,
@@ -71,7 +73,7 @@ class RunReplay(msgspec.Struct, kw_only=True):
     states: dict[int, list[Entry]] = {}
     fired: list[tuple[int, int, Row]] = []
     """the rows that advances of its watermark yielded, as (how many advances by then, origin, row)"""
-    kept: dict[int, WindowMachine] = {}
+    kept: dict[int, TimedMachine] = {}
     """the windows at the marks of completed checkpoints"""
     by_origin: dict[int, list[Row]] = {}
     """the emitted rows by origin, each list in order"""
@@ -160,7 +162,7 @@ class Replay:
 
     def _take(self, run: TaskRun, replayed: RunReplay) -> None:
         node = self._nodes.get(run.operator)
-        if node is not None and isinstance(node.operator, Window):
+        if node is not None and isinstance(node.operator, (User, Window)):
             self._take_at(run, replayed, node.operator)
             return
         worker = machine(node.operator) if node else Machine()
@@ -180,11 +182,11 @@ class Replay:
         for mark in marks:
             replayed.states[mark.checkpoint] = worker.entries()
 
-    def _take_at(self, run: TaskRun, replayed: RunReplay, operator: Window) -> None:
-        """A window's run: its records, its marks and the advances of its watermark in program order."""
+    def _take_at(self, run: TaskRun, replayed: RunReplay, operator: User | Window) -> None:
+        """A run of what looks at event time: its records, marks and advances of its watermark in program order."""
         before = self._lines.parent(run.task, run.attempt)
         kept = self.run(run.task, before[0]).kept.get(before[1]) if before else None
-        worker = kept.keep() if kept is not None else WindowMachine(operator)
+        worker = kept.keep() if kept is not None else timed_machine(operator)
         senders = [_Sender(self, run, name) for name in run.inputs]
         marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
         advances = 0
@@ -271,7 +273,7 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
         if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
             return False
         several[node.name] = max(several[name] for name in node.inputs)
-        if isinstance(node.operator, (Join, Window)) or is_changelog(node.operator):
+        if isinstance(node.operator, (Join, User, Window)) or is_changelog(node.operator):
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1

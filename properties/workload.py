@@ -31,6 +31,7 @@ from .operators import Sliding as Sliding
 from .operators import Sum as Sum
 from .operators import Tumbling as Tumbling
 from .operators import Union as Union
+from .operators import User as User
 from .operators import Value as Value
 from .operators import Window as Window
 from .operators import is_changelog as is_changelog
@@ -218,8 +219,15 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
 
 
 def window_of(workload: Workload) -> Node | None:
-    """The workload's window, if it has one: more than one is a problem."""
-    return next((node for node in workload.nodes if isinstance(node.operator, Window)), None)
+    """The node that goes by event time, if there is one: a window, or a user's function with timers.
+
+    More than one is a problem.
+    """
+    return next((node for node in workload.nodes if _goes_by_time(node)), None)
+
+
+def _goes_by_time(node: Node) -> bool:
+    return isinstance(node.operator, Window) or (isinstance(node.operator, User) and node.operator.timed)
 
 
 def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:
@@ -242,9 +250,9 @@ def _time_problems(workload: Workload) -> Iterator[str]:
             yield f"the event times of {source.name} are not one for each record"
         if source.delay < 0 or source.idle_after_us < 0:
             yield f"{source.name} has a delay or an idle time-out below 0"
-    windows = [node for node in workload.nodes if isinstance(node.operator, Window)]
+    windows = [node for node in workload.nodes if _goes_by_time(node)]
     if len(windows) > 1:
-        yield "more than one window"
+        yield "more than one window or function with timers"
     before: set[str] = set()
     for node in reversed(workload.nodes):
         if node in windows or node.name in before:

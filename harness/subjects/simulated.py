@@ -34,6 +34,7 @@ OPERATORS = (
     "sliding",
     "session",
     "retractions",
+    "user",
 )
 
 

@@ -17,6 +17,7 @@ from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Scenario
+from ..user_functions import user_operator
 
 
 def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str] = ()) -> JobGraph:
@@ -73,6 +74,8 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         return lambda: engine.FlatMap(
             lambda value: () if value is None else tuple(value + copy for copy in range(value % (fan + 1)))
         )
+    if isinstance(operator, described.User):
+        return user_operator(operator.function)
     if described.is_signed(operator):
         return _signed[type(operator)]
     if isinstance(operator, described.Count):

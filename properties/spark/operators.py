@@ -34,6 +34,7 @@ from ..workload import (
     Sum,
     Tumbling,
     Union,
+    User,
     is_signed,
 )
 
@@ -158,5 +159,5 @@ def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | 
             return size, slide, None
         case Session(gap=gap):
             return gap, None, None
-        case Count() | Sum() | Greater() | Dedup() | Union() | Join():
+        case Count() | Sum() | Greater() | Dedup() | Union() | Join() | User():
             return None, None, None

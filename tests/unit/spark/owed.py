@@ -150,7 +150,10 @@ def _apply(operator: AnyOperator, state: dict[Any, Any], row: Row, side: int) ->
             met = state.get((1 - side, key), [])
             if operator.signed:
                 pairs = [(value, tag, t) if side == 0 else (v, t, tag) for v, t in met]
-                return [(key, v, (-1 if (left < 0) != (right < 0) else 1) * abs(left), abs(right)) for v, left, right in pairs]
+                return [
+                    (key, v, (-1 if (left < 0) != (right < 0) else 1) * abs(left), abs(right))
+                    for v, left, right in pairs
+                ]
             return [(key, value, tag, t) if side == 0 else (key, v, t, tag) for v, t in met]
 
 
