@@ -73,7 +73,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """the kinds that the subject knows; empty: all"""
     windows_percent: int = 25
     """how often a window stands among the operators, of those workloads that can have one"""
-    retractions_percent: int = 8
+    retractions_percent: int = 10
     """how often the records of those that can have it take earlier ones back"""
     windows_in_order: bool = False
     """the rows of windows are never dealt out: where records may be late, a judge would not know which went where"""
