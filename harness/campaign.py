@@ -13,6 +13,7 @@ import msgspec
 from ..faults.plan import KINDS
 from ..reports.model import ReportView, Seconds, Summary
 from . import known_failures
+from .coverage import in_words, possible_cells
 from .exit_codes import CutproofError, ExitCode, one_line
 from .findings import Finding, Teller
 from .interruption import Interruption
@@ -25,7 +26,7 @@ from .progress import Progress, Silent
 from .scenario import COMMANDS, Scenario
 from .search import CHUNK, Budget, Found, Search
 from .store import RunFolder
-from .subject import Subject, close
+from .subject import Capabilities, Subject, close
 from .subject_names import subject_called
 from .summary import Tally
 from .worker import Plan
@@ -34,6 +35,9 @@ CORES = os.cpu_count() or 1
 WORKERS = max(1, min(8, CORES))
 REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
 """side by side on one machine: each mostly waits, but its processes want a turn when they do not"""
+
+CELLS_TOLD = 3
+"""empty cells that a shortfall names"""
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,6 +211,8 @@ def _summary(
     tally: Tally = found.tally
     busy_s = max(1e-9, found.search_s - found.start_s)
     capabilities = subject.capabilities
+    # a planted defect may do what a rule calls impossible: that is its own affair
+    contradictions = tally.coverage.contradictions() if campaign.plan.defect is None else []
     return msgspec.structs.replace(
         tally.summary(),
         version=campaign.version,
@@ -224,11 +230,28 @@ def _summary(
         ),
         scenarios_per_second=round(tally.run / busy_s, 1),
         counterexamples=[finding.counterexample for finding in findings],
-        shortfalls=shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities),
+        coverage=tally.coverage.coverage(capabilities),
+        shortfalls=[
+            *shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities),
+            *(_empty_cells(tally, capabilities) if campaign.profile.every_cell and _is_free(campaign.plan) else ()),
+        ],
         interrupted=found.interrupted,
         not_tried=not_tried(subject),
-        failures=found.failures,
+        failures=[*found.failures, *contradictions],
     )
+
+
+def _is_free(plan: Plan) -> bool:
+    """Nothing of the drawing is given, so that every cell can be drawn."""
+    return plan.loaded is None and plan.drawing.workload is None
+
+
+def _empty_cells(tally: Tally, capabilities: Capabilities) -> list[str]:
+    empty = tally.coverage.empty(capabilities)
+    if not empty:
+        return []
+    some = "; ".join(in_words(cell) for cell in empty[:CELLS_TOLD])
+    return [f"{len(empty):,} of {len(possible_cells(capabilities)):,} possible cells never fired, such as {some}"]
 
 
 def not_tried(subject: Subject) -> list[str]:

@@ -24,7 +24,8 @@ GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
-FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
+FAILOVERS = ("full", "region")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response")
 
 TAG_BITS = 40
@@ -128,6 +129,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "finishing": (engine.finishing, FINISHING),
+        "failover": (engine.failover, FAILOVERS),
     }
     for field, (value, allowed) in choices.items():
         if value not in allowed:

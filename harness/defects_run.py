@@ -62,6 +62,8 @@ HINTS: dict[str, tuple[str, ...]] = {
     "J25": ("S8",),
     "J26": ("S8",),
     "J29": ("S9",),
+    "L03": ("S11",),
+    "L09": ("S11",),
     "X03": ("S8",),
 }
 """By defect: the templates that have what its bug needs, where the others seldom do."""

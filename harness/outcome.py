@@ -14,8 +14,10 @@ from ..properties.history import (
     History,
 )
 from ..properties.verdict import Holds, Verdict, Violated
+from .coverage import Cell, cells_hit
 from .promises import can_show
 from .scenario import Scenario, StopWithSavepoint, kind_of
+from .stops import Stop, stops_of
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,6 +43,9 @@ class Measured(Value, frozen=True, kw_only=True):
     fired: tuple[tuple[str, str], ...] = ()
     """(fault kind, phase) of every planned fault that fired, counted once"""
     commands: tuple[Commanded, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    """of the coverage, one for each fault that fired in one"""
     unapplied: tuple[str, ...] = ()
     checkpoint_durations_us: tuple[int, ...] = ()
     recovery_times_us: tuple[int, ...] = ()
@@ -135,6 +140,8 @@ def measure(scenario: Scenario, history: History) -> Measured:
             )
             for number, command in enumerate(scenario.commands)
         ),
+        stops=stops_of(scenario, history),
+        cells=cells_hit(scenario, history),
         unapplied=tuple(history.unapplied),
         checkpoint_durations_us=tuple(
             done.at_us - triggered_at[done.checkpoint] for done in history.completed if done.checkpoint in triggered_at

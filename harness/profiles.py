@@ -2,7 +2,8 @@
 
 A run at least as large as its profile falls short (exit code 3) when an
 invariant was exercised in too small a share of the scenarios that can show it,
-or a fault kind never fired.  A smaller run prints its shortfalls and no more.
+a fault kind never fired, or a possible cell of the coverage stayed empty.  A
+smaller run prints its shortfalls and no more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SHARES: dict[str, int] = {
     "order": 60,
     "restored-state": 50,
     "visibility": 65,
-    "drain": 60,
+    "drain": 80,
     "progress": 90,
     "no-leaks": 60,
 }
@@ -47,12 +48,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     shares: dict[str, int]
     every_fault: bool = True
     """each kind of fault that the subject knows has to fire"""
+    every_cell: bool = False
+    """each possible cell of the coverage has to be hit (`coverage`)"""
 
 
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(name="smoke", scenarios=200, max_records=60, max_faults=3, shares=SHARES, every_fault=False),
     "default": Profile(name="default", scenarios=2_000, max_records=160, max_faults=4, shares=SHARES),
-    "nightly": Profile(name="nightly", scenarios=20_000, max_records=240, max_faults=6, shares=SHARES),
+    "nightly": Profile(name="nightly", scenarios=50_000, max_records=240, max_faults=6, shares=SHARES, every_cell=True),
 }
 
 REAL_TIME_SHARES: dict[str, int] = {

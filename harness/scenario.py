@@ -52,7 +52,11 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     checkpoints_after_finish: bool = True
     """checkpoints go on once some input has ended; without, there is the final one alone"""
     finishing: str = "together"
-    """together, or one of the ways that the documents reject: one-by-one, commit-at-finish, discard-at-finish"""
+    """together, or one of the ways that the documents reject: one-by-one, commit-at-finish,
+    discard-at-finish, drain-after-savepoint"""
+    failover: str = "full"
+    """what the loss of a task restarts: full (everything), or region: what data channels join it with; in the
+    simulator alone (processes restart everything)"""
     two_phase: tuple[str, ...] = ()
     """nodes (maps that change nothing) which commit what they pass on; in the simulator alone"""
 

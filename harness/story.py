@@ -146,9 +146,10 @@ def _entry(scenario: Scenario, entry: object) -> str:
             known = 0 <= number < len(scenario.faults)
             words = fault_in_words(scenario.faults[number]) if known else f"fault {number} fires"
             return f"{words} (the job is {phase})"
-        case AttemptStarted(attempt=attempt, restores=restores, cause=cause):
+        case AttemptStarted(attempt=attempt, restores=restores, cause=cause, tasks=tasks):
             origin = "from the very beginning" if restores is None else f"from checkpoint {restores}"
-            return f"attempt {attempt} starts {origin}" + (f" ({cause})" if cause else "")
+            part = f" of {', '.join(tasks)} alone" if tasks else ""
+            return f"attempt {attempt}{part} starts {origin}" + (f" ({cause})" if cause else "")
         case TaskFailed(task=task, reason=reason):
             return f"{task} fails ({reason})"
         case CoordinatorDown():

@@ -16,9 +16,11 @@ from ..reports.model import (
     ScenarioCounts,
     Summary,
 )
+from .coverage import CoverageTally
 from .outcome import Outcome
 from .profiles import Share
 from .scenario import COMMANDS
+from .stops import StopTally
 
 SAMPLES_AT_MOST = 20_000
 
@@ -34,6 +36,8 @@ class Tally:
         self._planned = Counter[str]()
         self._fired: dict[str, Counter[str]] = {}
         self._commands: dict[str, Counter[str]] = {}
+        self._stops = StopTally()
+        self.coverage = CoverageTally()
         self._totals = Counter[str]()
         self._unapplied = Counter[str]()
         self._durations_us: list[int] = []
@@ -70,6 +74,8 @@ class Tally:
         for command in measured.commands:
             counts = self._commands.setdefault(command.kind, Counter())
             counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
+        self._stops.add(measured.stops)
+        self.coverage.add(measured.cells, len(measured.fired))
         for name in ("completed", "aborted", "recoveries", "read", "committed"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
@@ -101,6 +107,7 @@ class Tally:
             invariants={
                 name: InvariantCounts(
                     can_show=counts["can_show"],
+                    exercised=counts["shown"],
                     holds=counts["holds"],
                     violated=counts["violated"],
                     unknown=counts["unknown"],
@@ -114,6 +121,7 @@ class Tally:
                 kind: CommandCounts(planned=counts["planned"], finished=counts["finished"], drain=counts["drain"])
                 for kind, counts in sorted(self._commands.items())
             },
+            stops=self._stops.counts(),
             checkpoints=CheckpointCounts(completed=self._totals["completed"], aborted=self._totals["aborted"]),
             recoveries=self._totals["recoveries"],
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),

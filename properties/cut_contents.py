@@ -26,7 +26,8 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     going_on = {run.operator for run in case.history.runs if run.task not in completed.finished}
     for run in case.history.runs:
         gone = run.operator not in going_on
-        if run.attempt != completed.attempt or run.operator not in keeping or gone:
+        serving = case.lines.serving(run.task, completed.attempt)
+        if run.attempt != serving or run.operator not in keeping or gone:
             continue
         if run.task not in completed.handles:
             told = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
@@ -97,7 +98,7 @@ def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
     for segment in line.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
-        mark = case.lines.mark(run.task, attempt, checkpoint)
+        mark = case.lines.mark(run.task, case.lines.serving(run.task, attempt), checkpoint)
         written = 0
         for one in case.transactions_of(run.task, run.attempt):
             inside = bisect_right(one.applied, within)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from .case import Case
-from .history import FaultFired, Transaction
+from .history import AttemptStarted, FaultFired, Transaction
 
 COMMIT_FAULTS = frozenset({"fail-commit", "lose-message", "late-message", "repeat-message", "kill-coordinator"})
 """Fault kinds that can disturb a commit without bringing a task down."""
@@ -49,7 +49,7 @@ def restores(case: Case) -> list[Restore]:
         Restore(
             attempt=start.attempt,
             order=start.order,
-            in_doubt=_in_doubt(case, previous.attempt, start.order),
+            in_doubt=_in_doubt(case, previous.attempt, start),
             uncommitted=sum(len(one.rows) for one in case.history.transactions if _is_undecided(one, start.order)),
             before=sum(count for attempt, count in read_by.items() if attempt < start.attempt),
             after=sum(count for attempt, count in read_by.items() if attempt >= start.attempt),
@@ -82,18 +82,13 @@ def _is_undecided(transaction: Transaction, order: int) -> bool:
     )
 
 
-def _in_doubt(case: Case, attempt: int, order: int) -> int:
-    newest = max(
-        (
-            entry.checkpoint
-            for entry in case.lines.completed.values()
-            if entry.attempt == attempt and entry.order < order
-        ),
-        default=None,
-    )
+def _in_doubt(case: Case, attempt: int, start: AttemptStarted) -> int:
     count = 0
     for run in case.history.runs:
-        if run.attempt == attempt and run.reads:
-            mark = None if newest is None else case.lines.mark(run.task, attempt, newest)
+        restarts = not start.tasks or run.task in start.tasks
+        if run.reads and restarts and run.attempt == case.lines.serving(run.task, attempt):
+            taken = case.lines.taken_by(run.task, run.attempt)
+            newest = max((entry.checkpoint for entry in taken if entry.order < start.order), default=None)
+            mark = None if newest is None else case.lines.mark(run.task, run.attempt, newest)
             count += len(run.reads) - (mark.reads if mark else 0)
     return count

@@ -72,8 +72,7 @@ class TaskRun(Entry, kw_only=True):
     subtask: int
     attempt: int
     job: int
-    started: int
-    """order"""
+    started: int  # order
     inputs: list[str]
     """names of the input channels ("source-0>count-1"), in the task's numbering"""
     outputs: list[str]
@@ -85,6 +84,9 @@ class TaskRun(Entry, kw_only=True):
     marks: list[Mark] = []
     watermarks: list[tuple[int, int]] = []
     """(records read or applied before it, event time) of each advance of its watermark, in order"""
+    read_at: list[int] = []
+    advanced_at: list[int] = []
+    """when (µs) `reads` and `watermarks` were; only where splits can be idle"""
     loaded: Loaded | None = None
     end_of_data: bool = False
     """a source of it was told, or an operator saw, that its input ended"""
@@ -103,7 +105,8 @@ class Channel(Entry, kw_only=True):
     sent: list[int] = []
     barriers: list[tuple[int, int]] = []
     watermarks: list[tuple[int | None, int]] = []
-    """(checkpoint, or event time, number of records before it); the mark of being idle has no time"""
+    """(event time, number of records before it); the mark of being idle has no time"""
+    idle_at: list[int] = []  # when (µs) each mark of being idle was, of a source whose splits can be
 
 
 class Stored(Entry, kw_only=True):
@@ -138,12 +141,11 @@ class Completed(Entry, kw_only=True):
 class StoredState(msgspec.Struct, kw_only=True):
     """The neutral layout of a task's snapshot.
 
-    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), sum (0,
-    key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0,
-    0), join (0 left or 1 right, key, value, tag), a window that is open (its
-    start, key, count or sum, sum of tags).  `transactions` are (name,
-    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
-    not listed here belong to the engine and are not judged.
+    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), or (0, key, n, sum of tags) where it is signed,
+    sum (0, key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0 left or 1 right, key,
+    value, tag), a window that is open (its start, key, count or sum, sum of tags).  `transactions` are (name,
+    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are not listed here belong to the engine and
+    are not judged.
     """
 
     positions: dict[int, int] = {}
@@ -172,8 +174,7 @@ class Transaction(Entry, kw_only=True):
     name: str
     task: str
     attempt: int
-    begun: int
-    """order"""
+    begun: int  # order
     rows: list[Row] = []
     applied: list[int] = []
     checkpoint: int | None = None
@@ -201,8 +202,7 @@ class Written(Entry, kw_only=True):
 class Read(Entry, kw_only=True):
     """A read-committed reader looked at the sink: it saw the first `rows` of `committed`."""
 
-    began: int
-    """order"""
+    began: int  # order
     ended: int
     rows: int
 
@@ -215,12 +215,13 @@ class JournalEntry(Entry, kw_only=True, tag_field="event"):
 
 
 class AttemptStarted(JournalEntry, kw_only=True, tag="attempt-started"):
-    """The coordinator deploys the dataflow; `restores` is the checkpoint it chose."""
+    """The coordinator deploys the dataflow (only `tasks`, if any are named); `restores` is what it chose."""
 
     attempt: int
     job: int
     restores: int | None = None
     cause: str = ""
+    tasks: list[str] = []
 
 
 class AttemptRunning(JournalEntry, kw_only=True, tag="attempt-running"):
@@ -297,7 +298,6 @@ class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):
 
 class JobEnded(JournalEntry, kw_only=True, tag="job-ended"):
     """`status`: finished (all input ended), drained, stopped, cancelled, failed.
-
     `checkpoint` is the last snapshot that it rests on, `reason` why it failed.
     """
 
@@ -332,8 +332,7 @@ class Residue(Entry, kw_only=True):
     """handles in the snapshot store"""
     retained: list[int] = []
     """checkpoints that the job, or its user, still holds"""
-    live_sinks: int = 0
-    """sink subtasks alive at the end"""
+    live_sinks: int = 0  # sink subtasks alive at the end
 
 
 class Timed(Entry, kw_only=True):

@@ -14,8 +14,9 @@ it did is on the line, and its last snapshot stands for it.
 
 Chandy and Lamport, "Distributed Snapshots" (1985), is the theory: a cut is
 consistent when no event in it depends on one outside.  Lines are chained task
-by task, so that a recovery which restarts only a part of the tasks needs no
-other code; with whole redeploys all tasks share one chain of attempts.
+by task: a recovery that restarts only some of them (`AttemptStarted.tasks`)
+leaves the others in the attempts that they are in, and what serves a task at an
+attempt's end is the newest one that deployed it.
 """
 
 from __future__ import annotations
@@ -155,6 +156,8 @@ class Lines:
             entry.attempt: entry for entry in history.journal if isinstance(entry, AttemptStarted)
         }
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
+        self._completions = history.completed
+        self._partial = any(start.tasks for start in self.starts.values())
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
         self._stored_of: dict[tuple[str, int], list[Stored]] = {}
         for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # an earlier one may be stored later
@@ -167,6 +170,17 @@ class Lines:
     def end(self) -> Line:
         """The line of the run's end."""
         return self.of_attempt(self.last_attempt)
+
+    def serving(self, task: str, attempt: int) -> int:
+        """The attempt that a task is in while this one is the newest: not this one if it restarted others only."""
+        if self._partial:
+            while (start := self.starts.get(attempt)) is not None and start.tasks and task not in start.tasks:
+                attempt = max((number for number in self.starts if number < attempt), default=0)
+        return attempt
+
+    def taken_by(self, task: str, attempt: int) -> list[Completed]:
+        """The completed checkpoints in which an attempt of a task had a part."""
+        return [entry for entry in self._completions if self.serving(task, entry.attempt) == attempt]
 
     def of_attempt(self, attempt: int) -> Line:
         """The line that ends with all of an attempt."""
@@ -196,14 +210,15 @@ class Lines:
 
     def _last_stored(self, task: str, completed: Completed) -> Stored | None:
         """The newest snapshot of a task that lies on the line of a checkpoint which counts it as finished."""
-        attempt: int | None = completed.attempt
+        attempt: int | None = self.serving(task, completed.attempt)
         while attempt is not None:
             of_attempt = self._stored_of.get((task, attempt), ())
             if of_attempt:
                 return _newest(of_attempt)
             restored = self.starts[attempt].restores if attempt in self.starts else None
             known = restored is not None and restored in self.completed
-            attempt = self.completed[restored].attempt if known and restored is not None else None
+            known_by = self.completed[restored].attempt if known and restored is not None else None
+            attempt = None if known_by is None else self.serving(task, known_by)
         return None
 
     def finished(self, task: str, checkpoint: int) -> bool:
@@ -252,7 +267,7 @@ class Lines:
         if checkpoint is None or checkpoint not in self.completed:
             return None
         snapshot = self.stored(checkpoint).get(task)
-        earlier = self.completed[checkpoint].attempt if snapshot is None else snapshot.attempt
+        earlier = self.serving(task, self.completed[checkpoint].attempt) if snapshot is None else snapshot.attempt
         return (earlier, checkpoint) if earlier < attempt else None
 
     def _draw(self, tip: int) -> Line:
@@ -278,7 +293,7 @@ class Lines:
     def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
         """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""
         chain: list[tuple[TaskRun, int | None]] = []
-        attempt = tip
+        attempt = self.serving(task, tip)
         cut: int | None = None
         while True:
             run = self.runs.get((task, attempt))

@@ -52,7 +52,8 @@ def _garbage(case: Case) -> int:
     """What had to be cleaned: deleted files, aborted transactions, attempts that others replaced."""
     deleted = sum(len(entry.handles) for entry in case.history.journal if isinstance(entry, SnapshotDeleted))
     aborted = sum(transaction.aborted is not None for transaction in case.history.transactions)
-    replaced = sum(run.attempt < case.lines.last_attempt for run in case.history.runs)
+    lines = case.lines
+    replaced = sum(run.attempt < lines.serving(run.task, lines.last_attempt) for run in case.history.runs)
     return deleted + aborted + replaced
 
 
@@ -93,7 +94,7 @@ class _Leftovers:
 
     def _abandoned(self, left: Transaction) -> bool:
         """Whether its owner is gone and somebody was there to clean behind it."""
-        if any(attempt > left.attempt for attempt in self.running):
+        if any(self.case.lines.serving(left.task, attempt) > left.attempt for attempt in self.running):
             return True
         if self.status in ("finished", "drained", "stopped"):
             return True
@@ -111,8 +112,8 @@ class _Leftovers:
         """Whether a completed snapshot holds it: then its commit is owed or, after a failed or
         cancelled job, left to whoever resumes it."""
         return any(
-            entry.attempt == left.attempt and left.checkpoint is not None and entry.checkpoint >= left.checkpoint
-            for entry in self.case.history.completed
+            left.checkpoint is not None and entry.checkpoint >= left.checkpoint
+            for entry in self.case.lines.taken_by(left.task, left.attempt)
         )
 
     def crowded(self) -> Violated | None:
@@ -137,7 +138,7 @@ class _Leftovers:
             if handle in reached:
                 continue
             entry = stored.get(handle)
-            if entry is not None and (self._under_way(entry.checkpoint, entry.attempt) or self._unheard(entry)):
+            if entry is not None and (self._under_way(entry) or self._unheard(entry)):
                 continue
             told = [
                 entry_in_words(noted)
@@ -158,9 +159,13 @@ class _Leftovers:
             if entry.checkpoint in self.residue.retained or entry.savepoint:
                 yield from entry.handles.values()
 
-    def _under_way(self, checkpoint: int, attempt: int) -> bool:
+    def _is_of_the_last(self, entry: Stored) -> bool:
+        return entry.attempt == self.case.lines.serving(entry.task, self.case.lines.last_attempt)
+
+    def _under_way(self, stored: Stored) -> bool:
         """Whether a living job is still taking this snapshot."""
-        if self.status != "alive" or attempt != self.case.lines.last_attempt or checkpoint in self.case.lines.completed:
+        checkpoint = stored.checkpoint
+        if self.status != "alive" or not self._is_of_the_last(stored) or checkpoint in self.case.lines.completed:
             return False
         latest = None
         for entry in self.case.history.journal:
@@ -173,7 +178,7 @@ class _Leftovers:
         ended = self.case.ended
         if ended is not None and entry.order > ended.order:
             return True
-        if entry.attempt == self.case.lines.last_attempt:
+        if self._is_of_the_last(entry):
             return False
         journal = self.case.history.journal
         begun = [
@@ -183,7 +188,9 @@ class _Leftovers:
         ]
         deaths = [noted.order for noted in journal if isinstance(noted, CoordinatorDown)]
         given_up = [
-            noted.order for noted in journal if isinstance(noted, AttemptStarted) and noted.attempt > entry.attempt
+            noted.order
+            for noted in journal
+            if isinstance(noted, AttemptStarted) and self.case.lines.serving(entry.task, noted.attempt) > entry.attempt
         ]
         last_words = min((death for death in deaths if begun and death > max(begun)), default=None)
         return last_words is not None and bool(given_up) and max(last_words, min(given_up)) < entry.order

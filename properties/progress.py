@@ -104,15 +104,18 @@ def _restart_from_nothing(case: Case) -> Violated | None:
     """A later attempt of a job, after healing, with no failure of anything since the one before."""
     healed = _healed(case)
     explained = True
+    lost: list[str] = []
     job = 0
     for entry in case.history.journal:
         if isinstance(entry, AttemptStarted):
             if entry.job == job and not explained and healed is not None and entry.order > healed:
                 message = f"attempt {entry.attempt} was started though nothing had failed since the one before"
                 return _violated(case, "restart without a failure", message, entry)
-            job, explained = entry.job, False
+            lost = [task for task in lost if entry.tasks and task not in entry.tasks]
+            job, explained = entry.job, bool(lost)  # of a part that restarts alone, the failure of another is none
         elif isinstance(entry, (TaskFailed, CoordinatorDown, FaultFired, CheckpointAborted)):
             explained = True  # too many checkpoints that come to nothing are a reason too
+            lost += [entry.task] if isinstance(entry, TaskFailed) else []
     return None
 
 
@@ -191,7 +194,8 @@ def _transaction_outstanding(case: Case) -> Violated | None:
 
 def _replaced(case: Case, left: Transaction) -> bool:
     """Whether a later attempt of the same job has taken over."""
-    start, tip = case.lines.starts.get(left.attempt), case.lines.starts.get(case.lines.last_attempt)
+    lines = case.lines
+    start, tip = lines.starts.get(left.attempt), lines.starts.get(lines.serving(left.task, lines.last_attempt))
     return start is not None and tip is not None and start.job == tip.job and left.attempt < tip.attempt
 
 

@@ -20,6 +20,16 @@ import msgspec
 
 from .case import Case
 from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file
+from .ending_lies import (
+    commit_unsealed,
+    end_time_early,
+    leave_aborted,
+    leave_pending,
+    leave_sealed,
+    mix_epochs,
+    read_ahead,
+    show_open_window,
+)
 from .history import History, Read, SnapshotDeleted, TaskFailed, Transaction
 from .lies import (
     Alteration,
@@ -266,6 +276,9 @@ TIME_LIES: dict[str, Callable[[Case], Lie | None]] = {
     "end an input early": end_early,
     "shift a stored time": shift_time,
     "advance a watermark early": advance_early,
+    "end the time of an input early": end_time_early,
+    "leave a transaction pending at the end": leave_pending,
+    "show a window that was open at a stop": show_open_window,
 }
 """Those that only a history with windows has a place for."""
 
@@ -285,8 +298,13 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "ask for a commit before completion": _commit_early,
     "commit what a dead attempt had open": _commit_dead,
     "read a row before completion": _read_early,
+    "read all before the last completion": read_ahead,
+    "write a row into the transaction of an earlier epoch": mix_epochs,
+    "commit what was not sealed": commit_unsealed,
     "forget a commit": _forget_commit,
     "leave a transaction open": _leave_transaction,
+    "leave a sealed transaction": leave_sealed,
+    "leave an aborted transaction open": leave_aborted,
     "leave a file": _leave_file,
     "fail without a fault": _fail_unexplained,
     "drop the command that ended a job": drop_command,

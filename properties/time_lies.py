@@ -38,7 +38,7 @@ def end_early(case: Case) -> Lie | None:
     places = [
         at
         for at, run in enumerate(case.history.runs)
-        if run.operator in sources and not run.end_of_data and not _asked(case, run) and _is_amid(run, lengths)
+        if run.operator in sources and not run.end_of_data and not asked_to_drain(case, run) and is_amid(run, lengths)
     ]
     at = middle(places)
     if at is None or window_of(case.workload) is None:
@@ -50,11 +50,11 @@ def end_early(case: Case) -> Lie | None:
     return ("drain",), alter
 
 
-def _is_amid(run: TaskRun, lengths: dict[int, int]) -> bool:
+def is_amid(run: TaskRun, lengths: dict[int, int]) -> bool:
     return bool(run.reads) and run.reads[-1][1] + 1 < lengths[run.reads[-1][0]]
 
 
-def _asked(case: Case, run: TaskRun) -> bool:
+def asked_to_drain(case: Case, run: TaskRun) -> bool:
     return any(one.issued.drain and one.job == run.job for one in case.commands.asked)
 
 

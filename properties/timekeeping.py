@@ -3,8 +3,10 @@
 A source's watermark is the least of its splits that are not read to their end;
 its reads and the times of what it read say what that is.  An operator's is the
 least of its input channels; what was put into them, in order, bounds it from
-both sides at each record that it took.  Splits that may be idle, and channels
-once they were said to be, need not be waited for.
+both sides at each record that it took.  A channel that was said to be idle need
+not be waited for until its next record.  A split is idle only after its
+time-out: where the history tells when records were read (in virtual time it
+does), no source may leave out, or say to be idle, what was read since.
 
 The advances are each task's own program order, the channels' contents the
 network's log.
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 from .case import Case
 from .event_time import Clock
 from .history import StoredState, TaskRun
+from .idleness import idle_too_soon
 from .verdict import Violated
 from .words import journal_until
 from .workload import BEGINNING, END_OF_TIME, Input
@@ -31,7 +34,8 @@ def mistimed(case: Case) -> Violated | None:
         for segment in segments:
             run = segment.run
             if run.operator in timed:
-                found = next(_of_source(case, run, timed[run.operator]), None)
+                source = timed[run.operator]
+                found = next(_of_source(case, run, source), None) or next(idle_too_soon(case, run, source), None)
             else:
                 found = next(_of_operator(case, run), None)
             if found is not None:
@@ -113,7 +117,8 @@ class _Heard:
         return max([self._start, *(time for time, before in self._marks if before < received)])
 
     def may_be_idle(self, received: int) -> bool:
-        return any(before <= received for before in self._idle)
+        """Whether it was said to be idle behind just so many records: the next one ends that."""
+        return received in self._idle
 
     def up_to(self, received: int) -> int:
         """What may have been heard before the next record."""

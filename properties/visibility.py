@@ -82,9 +82,6 @@ class _Bounds:
 
     def __init__(self, case: Case) -> None:
         self._lines = case.lines
-        self._completed: dict[int, list[Completed]] = {}
-        for entry in case.history.completed:
-            self._completed.setdefault(entry.attempt, []).append(entry)
         self._writers: dict[tuple[str, int], _Writer] = {}
 
     def observed(self, transaction: Transaction) -> bool:
@@ -93,7 +90,8 @@ class _Bounds:
     def writer(self, transaction: Transaction) -> _Writer:
         task, attempt = transaction.task, transaction.attempt
         if (task, attempt) not in self._writers:
-            marks = ((self._lines.mark(task, attempt, one.checkpoint), one) for one in self._completed.get(attempt, ()))
+            taken = self._lines.taken_by(task, attempt)
+            marks = ((self._lines.mark(task, attempt, one.checkpoint), one) for one in taken)
             self._writers[task, attempt] = _Writer((mark.applies, one) for mark, one in marks if mark is not None)
         return self._writers[task, attempt]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from .core.events import CompletedSnapshot
 from .core.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.transactions import AnyRequest, Outcome, Row
 
@@ -92,15 +93,7 @@ class Observer(Protocol):
         self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
     ) -> None: ...
 
-    def checkpoint_completed(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-    ) -> None: ...
+    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None: ...
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None: ...
 

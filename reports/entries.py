@@ -140,8 +140,9 @@ def _from_journal(event: AnyJournalEntry) -> Timed | None:
     timed = partial(Timed, order=event.order, at_us=event.at_us)
     of_coordinator = partial(timed, task=COORDINATOR)
     match event:
-        case AttemptStarted(attempt=attempt, restores=restores):
-            return of_coordinator(what="attempt-started", attempt=attempt, checkpoint=restores)
+        case AttemptStarted(attempt=attempt, restores=restores, tasks=tasks):
+            part = f"only {', '.join(tasks)}" if tasks else ""
+            return of_coordinator(what="attempt-started", attempt=attempt, checkpoint=restores, detail=part)
         case TaskFailed(task=task, attempt=attempt, reason=reason):
             return timed(what="failed", task=task, attempt=attempt, detail=reason)
         case CoordinatorDown():

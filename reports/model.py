@@ -37,6 +37,8 @@ class InvariantCounts(Value, kw_only=True):
 
     can_show: int = 0
     """scenarios that could exercise it, decided before they ran"""
+    exercised: int = 0
+    """those of them in which it was: it held or was violated"""
     holds: int = 0
     violated: int = 0
     unknown: int = 0
@@ -59,6 +61,59 @@ class CommandCounts(Value, kw_only=True):
     planned: int = 0
     finished: int = 0
     drain: int = 0
+
+
+class StopCounts(Value, kw_only=True):
+    """Ends of one kind, or resumes: planned, come to their end, and hit while they were under way."""
+
+    planned: int = 0
+    finished: int = 0
+    hit: int = 0
+    """those during which some fault fired"""
+    faults: dict[str, dict[str, int]] = {}
+    """what hit them: by kind of fault, and by the phase that the job was in"""
+    points: dict[str, int] = {}
+    """by the protocol point that set the fault off, where one did"""
+    begins_with: dict[str, int] = {}
+    """of resumes: what they went on from: savepoint, checkpoint or nothing"""
+
+
+class CoverageRow(Value, kw_only=True):
+    """Of one alignment mode, way of ending and protocol point: how often a fault of each kind fired there.
+
+    A kind with 0 could have fired and did not; one that is not there cannot fire.
+    """
+
+    alignment: str
+    """aligned, unblocked (at-least-once) or none (at-most-once)"""
+    ending: str
+    """how the job ended that was hit: finished, drained, stopped, cancelled or failed"""
+    point: str
+    """the protocol point that set the fault off"""
+    fired: dict[str, int] = {}
+
+
+class Impossible(Value, kw_only=True):
+    """A rule by which cells cannot fire; a cell counts under the first that applies."""
+
+    rule: str
+    reason: str
+    cells: int
+
+
+class Coverage(Value, kw_only=True):
+    """Protocol point x fault x way of ending x alignment: what fired, what could have, what cannot."""
+
+    possible: int = 0
+    """cells that can fire, of what the subject can do"""
+    hit: int = 0
+    """those of them in which something fired"""
+    fired: int = 0
+    """faults that have a cell"""
+    outside: int = 0
+    """fired faults that have none: set off by a time or a phase, or in a job that never ended"""
+    rows: list[CoverageRow] = []
+    impossible: list[Impossible] = []
 
 
 class CheckpointCounts(Value, kw_only=True):
@@ -150,6 +205,9 @@ class Summary(Value, kw_only=True):
     """what the subject cannot do, so that it was not asked of it"""
     unapplied: dict[str, int] = {}
     """faults, commands and deviations that were planned and never applied, by kind"""
+    stops: dict[str, StopCounts] = {}
+    """natural-end, stop, drain, cancel and resume: every way to end a job and to go on"""
+    coverage: Coverage = Coverage()
     failures: list[str] = []
     """what went wrong in the harness or its environment, each in one sentence"""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from . import overview, palette, words
+from . import coverage, overview, palette, words
 from .diagram import SHEET, diagram_of
 from .model import CounterexampleView, ReportView, RowPair, Seconds, Value
 from .plots import histogram
@@ -40,6 +40,10 @@ def render_html(view: ReportView) -> str:
         invariants=overview.invariant_lines(summary),
         heat=overview.heat_map(summary),
         never=overview.never(summary),
+        stops=coverage.stop_lines(summary),
+        coverage_lead=coverage.coverage_lead(summary.coverage),
+        coverage_maps=coverage.coverage_maps(summary.coverage),
+        empty_cells=coverage.empty_cells(summary.coverage),
         counterexamples=[
             (one, diagram_of(one, f"c{number}-"), shortened(one.rows))
             for number, one in enumerate(view.counterexamples, 1)

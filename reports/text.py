@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from .model import Counterexample, CounterexampleView, RowPair, Summary
+from .coverage import WAYS, coverage_lead
+from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
 from .overview import headline, invariant_lines, lead, never
 from .words import STATUS_WORDS, plural, row_cells
 
@@ -15,7 +16,7 @@ MOST_ROWS = 20
 
 def render_text(summary: Summary, *, report: str = "") -> str:
     """The table of invariants, what fell short, the counterexamples and the outcome; `report` is its file."""
-    parts = ["\n".join(_table(summary)), "\n".join(_tried(summary))]
+    parts = ["\n".join(_table(summary)), "\n".join(_stops(summary)), "\n".join(_tried(summary))]
     parts += ["\n".join(_counterexample(one)) for one in summary.counterexamples]
     parts.append("\n".join(_outcome(summary, report)))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -51,6 +52,25 @@ def _table(summary: Summary) -> Iterator[str]:
         yield f"{line.name:<{width}}  {verdict:<13} {numbers}"
 
 
+def _stops(summary: Summary) -> Iterator[str]:
+    """Every way to end a job and to go on: planned, come to its end, hit meanwhile."""
+    if not summary.stops:
+        return
+    names = {kind: WAYS.get(kind, kind) for kind in summary.stops}
+    width = max(map(len, names.values()))
+    yield f"{'way to end':<{width}}  {'planned':>9} {'finished':>9} {'hit':>9}  most by"
+    for kind in (*(kind for kind in WAYS if kind in names), *sorted(set(names) - set(WAYS))):
+        counts = summary.stops[kind]
+        numbers = " ".join(f"{n:>9,}" for n in (counts.planned, counts.finished, counts.hit))
+        yield f"{names[kind]:<{width}}  {numbers}  {_most_by(counts)}".rstrip()
+
+
+def _most_by(counts: StopCounts) -> str:
+    """The kind of fault that hit most often."""
+    totals = {fault: sum(phases.values()) for fault, phases in counts.faults.items()}
+    return max(totals, key=lambda fault: (totals[fault], fault)) if totals else ""
+
+
 def _tried(summary: Summary) -> Iterator[str]:
     fired = sum(counts.fired for counts in summary.faults.values())
     if summary.faults:
@@ -60,6 +80,8 @@ def _tried(summary: Summary) -> Iterator[str]:
             f"{plural(summary.checkpoints.completed, 'checkpoint')} completed, "
             f"{plural(summary.recoveries, 'recovery')}."
         )
+    if lead_of_coverage := coverage_lead(summary.coverage):
+        yield from _wrapped(lead_of_coverage)
     for sentence in never(summary):
         yield from _wrapped(sentence)
 

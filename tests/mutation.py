@@ -1,6 +1,6 @@
 """How much would the tests and the verifier notice?  `tox -e mutation -- --help`.
 
-Draws mutants of reference_impl/core and properties (tests/mutants.py), puts
+Draws mutants of reference_impl/core, reference_impl/batch and properties (tests/mutants.py), puts
 each into a copy of the tree, and runs the tests of these rooms, those nearest
 to it first, then a search without Spark (tests/quick_search.py), then a short
 `cutproof verify`, stopping at the first failure.
@@ -35,8 +35,17 @@ from mutants import Mutant, draw, mutants
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("__init__.py", "pyproject.toml", "faults", "harness", "properties", "reference_impl", "reports", "tests")
-TESTS = ("tests/unit/core", "tests/unit/properties", "tests/unit/simulated", "tests/defects", "tests/conformance")
-"""The folders of tests of what is mutated, quickest first; none of them starts Spark."""
+MUTATED = ("reference_impl/core", "reference_impl/batch", "properties")
+TESTS = (
+    "tests/unit/core",
+    "tests/unit/properties",
+    "tests/unit/batch",
+    "tests/unit/simulated",
+    "tests/defects",
+    "tests/conformance",
+)
+"""The folders of tests of what is mutated, quickest first; none of them starts Spark, and those
+on real processes are left out."""
 WANTED_RATE = 0.85
 TESTS_TIMEOUT_S = 120
 VERIFY_GRACE_S = 60
@@ -56,11 +65,15 @@ class Result:
     seconds: float
 
 
-def candidates(only: str) -> list[Mutant]:
-    files = [*(ROOT / "reference_impl" / "core").glob("*.py"), *(ROOT / "properties").glob("*.py")]
+def candidates(only: Sequence[str]) -> list[Mutant]:
+    """All mutants of the files whose path contains one of `only`; of every file if that is empty."""
+    files = [file for room in MUTATED for file in (ROOT / room).glob("*.py")]
     paths = sorted(path.relative_to(ROOT).as_posix() for path in files)
     return [
-        mutant for path in paths if only in path for mutant in mutants(path, (ROOT / path).read_text(encoding="utf-8"))
+        mutant
+        for path in paths
+        if not only or any(text in path for text in only)
+        for mutant in mutants(path, (ROOT / path).read_text(encoding="utf-8"))
     ]
 
 
@@ -92,8 +105,10 @@ def stages(package: Path, path: str, seconds: int) -> list[tuple[str, list[str],
 
     The real verify, which has to start Spark, is left to what nothing else kills.
     """
-    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not spark"]
-    found = [("tests", [*pytest, *test_files(package, path)], TESTS_TIMEOUT_S)]
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    pytest += ["-m", "not spark", "-k", "not processes"]
+    near, far = test_files(package, path)
+    found = [("nearest tests", [*pytest, *near], TESTS_TIMEOUT_S), ("tests", [*pytest, *far], TESTS_TIMEOUT_S)]
     if seconds:
         search = [sys.executable, "tests/quick_search.py", str(seconds / 3)]
         found.append(("quick search", search, seconds))
@@ -103,14 +118,20 @@ def stages(package: Path, path: str, seconds: int) -> list[tuple[str, list[str],
     return found
 
 
-def test_files(package: Path, path: str) -> list[str]:
-    """The tests that say what core/ and properties/ do, those nearest to a source file first."""
-    room = "core" if path.startswith("reference_impl/") else "properties"
+def test_files(package: Path, path: str) -> tuple[list[str], list[str]]:
+    """The tests that say what the mutated rooms do: those of the file's own room, its own tests first, and the rest.
+
+    Most mutants are killed by the first, and what is not collected costs nothing.
+    """
+    room = Path(path).parent.name
     own = f"test_{Path(path).stem}.py"
-    folders = sorted(TESTS, key=lambda folder: folder != f"tests/unit/{room}")
-    files = [file for folder in folders for file in sorted((package / folder).glob("test_*.py"))]
-    files.sort(key=lambda file: not (file.name == own and file.parent.name == room))
-    return [file.relative_to(package).as_posix() for file in files]
+
+    def files(folder: str) -> list[str]:
+        found = sorted((package / folder).glob("test_*.py"), key=lambda file: (file.name != own, file.name))
+        return [file.relative_to(package).as_posix() for file in found]
+
+    home = f"tests/unit/{room}"
+    return files(home), [file for folder in TESTS if folder != home for file in files(folder)]
 
 
 def log_of(package: Path) -> Path:
@@ -254,7 +275,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=120, help="how many mutants are drawn (default 120)")
     parser.add_argument("--seed", default="1", help="the draw's seed (default 1)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only files whose path contains this")
+    parser.add_argument(
+        "--only", default=[], nargs="+", metavar="TEXT", help="only files whose path contains one of these"
+    )
     parser.add_argument("--seconds", type=int, default=30, help="of verify for each mutant; 0 for none (default 30)")
     parser.add_argument("--workers", type=int, default=2, help="mutants at a time (default 2)")
     parser.add_argument("--minutes", type=float, default=90, help="start no more mutants after this (default 90)")

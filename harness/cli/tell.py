@@ -79,5 +79,9 @@ def tell_tampering(report: TamperReport, output: Output) -> None:
             output.say(f"not seen: {lie.name}, in the scenario {drawn_from}")
     for name in report.not_reached:
         output.say(f"not told: {name}; no history had a place for it")
+    for drawn_from in report.accused:
+        output.say(f"violated without a lie, in the scenario {drawn_from}")
+    told = ", ".join(f"{name} {count:,}" for name, count in report.held.items())
+    output.say(f"as they were, {len(report.accused)} histories were accused; held: {told}")
     if report.has_teeth:
         output.say(f"all {report.caught:,} lies were seen, in {report.scenarios:,} histories")

@@ -14,6 +14,7 @@ from .at_finish import COMMIT_AT_FINISH, DISCARD_AT_FINISH
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
 from .batch import COUNT_STREAMING_BATCH
 from .claims import Claim, Example, NotShown, Shown, show
+from .draining import DRAIN_AFTER_SAVEPOINT
 from .finished import FINISHED_OPERATORS_SNAPSHOT, MIXED_BOUNDED_UNBOUNDED
 from .finishing import THREE_2PC_CHAIN, TWO_WAYS_TO_FINISH
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
@@ -37,13 +38,13 @@ EXAMPLES: dict[str, Example] = {
         THREE_2PC_CHAIN,
         COMMIT_AT_FINISH,
         DISCARD_AT_FINISH,
+        DRAIN_AFTER_SAVEPOINT,
     )
 }
 
 _CHANNELS = "the recording of channels (Chandy-Lamport), which aligned snapshots do without"
 _UNALIGNED = "unaligned checkpoints"
 _SNAPSHOTS = "incremental snapshots and their life"
-_FINISHING = "checkpoints after tasks finished"
 
 LATER: dict[str, str] = {
     "four-global-states": _CHANNELS,
@@ -56,6 +57,5 @@ LATER: dict[str, str] = {
     "failure-after-savepoint": _SNAPSHOTS,
     "ab-test": _SNAPSHOTS,
     "incremental-stop-and-upgrade": _SNAPSHOTS,
-    "drain-after-savepoint": _FINISHING,
 }
 """Examples whose subject is not built yet, and what they need."""

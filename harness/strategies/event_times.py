@@ -47,17 +47,24 @@ def draw_times(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]
 
 
 def loosened(choices: Choices, workload: Workload, read_us: int) -> Workload:
-    """The same with watermarks that are ahead of some records, or with splits that are idle at times."""
+    """The same with records that are behind the watermark, or with splits that are idle at times."""
     late, idle = choices.pick(((True, False), (False, True), (True, True)))
+    draw = Random(choices.between(0, (1 << 16) - 1)) if late else None
     inputs = tuple(
         msgspec.structs.replace(
             source,
             delay=source.delay // 8 if late else source.delay,
+            times=tuple(_put_back(times, draw) for times in source.times) if draw else source.times,
             idle_after_us=read_us * choices.pick((2, 5, 20)) if idle else 0,
         )
         for source in workload.inputs
     )
     return msgspec.structs.replace(workload, inputs=inputs)
+
+
+def _put_back(times: tuple[int, ...], draw: Random) -> tuple[int, ...]:
+    """One in five so far that its window may be over."""
+    return tuple(time - (draw.randint(1, 30 * PACE) if draw.random() < 0.2 else 0) for time in times)
 
 
 def _timed(source: Input, start: int, delay: int, draw: Random) -> Input:

@@ -84,7 +84,15 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     topology = frame.topology or draw_topology(choices, workload, recipe)
     drawn = draw_engine(choices, workload, topology, tuning)
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
+    if not frame.real_time and "failover" not in settings and has_regions(topology) and choices.percent(50):
+        engine = msgspec.structs.replace(engine, failover="region")
     return Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
+
+
+def has_regions(topology: Topology) -> bool:
+    """Whether parts of the job are joined by no channel: any edge but a forward one joins all subtasks."""
+    several = any(number > 1 for number in topology.parallelism.values())
+    return several and all(edge.partitioning == "forward" for edge in topology.edges)
 
 
 Template = Callable[[Choices, Frame], Scenario]

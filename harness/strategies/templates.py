@@ -4,8 +4,8 @@ Each is a builder from choices to one scenario.  S1 (a crash at every step of a
 checkpoint), S2 (two inputs, skew, overlapping checkpoints), S7 (two-phase commit
 against a troubled store), S11 (windows in event time, late records, idle
 splits), S12 (the coordinator's races), S14 (nothing goes wrong, but much is
-empty), a general mix of everything, the ends of `endings` (S8, S9) and the
-narrow races of `races`.
+empty), a general mix of everything, the ends of `endings` (S8, S9), the narrow
+races of `races` and each possible cell of the coverage (`cells`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import endings, extras, races
+from . import cells, endings, extras, races, regional
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -219,8 +219,10 @@ TEMPLATES: dict[str, Template] = {
     "S12": coordinator_races,
     "S14": nothing_goes_wrong,
     "general": general,
+    **regional.TEMPLATES,
     **endings.TEMPLATES,
     **races.TEMPLATES,
+    **cells.TEMPLATES,
 }
 
 SHARES: dict[str, int] = {
@@ -232,7 +234,10 @@ SHARES: dict[str, int] = {
     "S11": 5,
     "S12": 10,
     "S14": 5,
-    "general": 22,
+    "general": 17,
+    "regional": 3,
+    "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
+    "cells": 40,
 }
-"""how often each is drawn, of 100"""
+"""how often each is drawn, of 140"""

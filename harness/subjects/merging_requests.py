@@ -243,13 +243,15 @@ def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]
     for one in placed:
         entry = one.entry
         if isinstance(entry, e.CheckpointCompleting):
-            unsaid.setdefault(entry.checkpoint, (one, entry))
+            unsaid.setdefault(entry.snapshot.checkpoint, (one, entry))
         shown.add(_shows(entry))
     for one in placed:
         if isinstance(one.entry, e.CheckpointCompleted):
-            unsaid.pop(one.entry.checkpoint, None)
+            unsaid.pop(one.entry.snapshot.checkpoint, None)
     return [
-        one.with_entry(_completed(entry), 0.25) for checkpoint, (one, entry) in unsaid.items() if checkpoint in shown
+        one.with_entry(e.CheckpointCompleted(entry.stamp, entry.snapshot), 0.25)
+        for checkpoint, (one, entry) in unsaid.items()
+        if checkpoint in shown
     ]
 
 
@@ -258,9 +260,3 @@ def _shows(entry: e.Entry) -> int | None:
     if isinstance(entry, e.Noted):
         return entry.checkpoint if entry.what == "attempt-started" else None
     return entry.checkpoint if isinstance(entry, e.SnapshotsDeleted | e.JobEnded | e.CommandReturned) else None
-
-
-def _completed(entry: e.CheckpointCompleting) -> e.CheckpointCompleted:
-    return e.CheckpointCompleted(
-        entry.stamp, entry.checkpoint, entry.job, entry.attempt, entry.handles, entry.savepoint, entry.finished
-    )

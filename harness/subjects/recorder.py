@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ...faults.plan import KINDS
 from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
+from ...reference_impl.core.events import CompletedSnapshot
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ...reference_impl.trace import Appendable, ChannelLog
+from .dated import Dated, DatedChannel
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
@@ -20,7 +23,10 @@ class RunLog:
     def __init__(self, recorder: Recorder, run: h.TaskRun) -> None:
         self._recorder = recorder
         self._run = run
-        self.reads = run.reads
+        self.dated = run.operator in recorder.dated
+        self.reads: Appendable[tuple[int, int]] = run.reads
+        if self.dated:
+            self.reads = Dated(run.reads, run.read_at, recorder.now)
         self.applies = run.applies
 
     def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None:
@@ -42,6 +48,8 @@ class RunLog:
 
     def advanced(self, time: int) -> None:
         self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
+        if self.dated:
+            self._run.advanced_at.append(self._recorder.now())
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
@@ -61,9 +69,18 @@ class RunLog:
 class Recorder:
     """An observer of a world; `history` is what it saw."""
 
-    def __init__(self, history: h.History, kinds: Sequence[str], now: Callable[[], int], detailed: bool) -> None:
-        """`kinds` are the plan's faults by kind, in the plan's order."""
+    def __init__(
+        self,
+        history: h.History,
+        kinds: Sequence[str],
+        now: Callable[[], int],
+        detailed: bool,
+        dated: Collection[str] = (),
+    ) -> None:
+        """`kinds` are the plan's faults by kind, in the plan's order; `dated` the inputs whose reads, and marks of
+        being idle, are told with their moments."""
         self.history = history
+        self.dated = dated
         self.detailed = detailed
         self.now = now
         self._kinds = kinds
@@ -110,10 +127,10 @@ class Recorder:
         self.show("task-deployed", run, None)
         return RunLog(self, run)
 
-    def channel_opened(self, name: str, attempt: AttemptId) -> h.Channel:
+    def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog:
         channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[])
         self.history.channels.append(channel)
-        return channel
+        return DatedChannel(channel, self.now) if name.partition(">")[0].rpartition("-")[0] in self.dated else channel
 
     # -- the coordinator -----------------------------------------------------------------
 
@@ -126,6 +143,9 @@ class Recorder:
                     order=self.order(), at_us=at, attempt=attempt or 0, job=job, restores=checkpoint, cause=detail
                 )
             )
+        elif what == "tasks-restarted":
+            started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
+            started.tasks = detail.split()
         elif what == "attempt-running":
             journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
         elif what == "checkpoint-triggered":
@@ -197,25 +217,18 @@ class Recorder:
         if self.detailed:
             self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
 
-    def checkpoint_completed(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-    ) -> None:
+    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None:
+        checkpoint, attempt = snapshot.checkpoint, snapshot.attempt
         self.history.completed.append(
             h.Completed(
                 checkpoint=checkpoint,
-                job=job,
+                job=snapshot.job,
                 attempt=attempt,
                 order=self.order(),
                 at_us=self.now(),
-                handles={str(task): str(handle) for task, handle in handles.items()},
-                savepoint=savepoint,
-                finished=[str(task) for task in finished],
+                handles={str(task): str(handle) for task, handle in snapshot.handles.items()},
+                savepoint=snapshot.savepoint,
+                finished=[str(task) for task in snapshot.finished],
             )
         )
         if self.detailed:

@@ -96,7 +96,8 @@ class Run:
             timeline=[],
         )
         kinds = [fault_kind(fault) for fault in scenario.faults]
-        recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline)
+        dated = [source.name for source in scenario.workload.inputs if source.idle_after_us]
+        recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
             job_graph(scenario.workload, scenario.topology, engine.two_phase),

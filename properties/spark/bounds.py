@@ -86,5 +86,5 @@ def _after(operator: object, inputs: list[Bound], taken: int | None) -> Bound:
             most = max(1, bound.rows)
             value = bound.value * most if operator.of == "sum" else most
             panes = -(-operator.size // operator.slide) if isinstance(operator, Sliding) else 1
-            return msgspec.structs.replace(bound, rows=bound.rows * panes, value=value, tag=bound.tag * most)
+            return msgspec.structs.replace(bound, rows=2 * bound.rows * panes, value=value, tag=bound.tag * most)
     return msgspec.structs.replace(bound, value=max(bound.value, bound.rows))

@@ -15,7 +15,7 @@ import msgspec
 from .operators import Meaning
 from .tables import Expected, OracleJob
 
-_SOURCES = ("operators.py", "plan.py", "stages.py", "oracle.py", "tables.py")
+_SOURCES = ("operators.py", "plan.py", "stages.py", "oracle.py", "tables.py", "windows.py", "late.py", "sessions.py")
 
 
 @functools.cache
@@ -29,7 +29,8 @@ def version() -> str:
 
 def key_of(job: OracleJob, meanings: Mapping[str, Meaning]) -> str:
     """The name of a job's question: everything that its answer is a function of, and no more."""
-    question = (version(), sorted(meanings.items()), job.workload, job.cuts, sorted(job.applies.items()), job.tip)
+    followed = (sorted(job.applies.items()), sorted(job.advances.items()), job.tip)
+    question = (version(), sorted(meanings.items()), job.workload, job.cuts, *followed)
     return hashlib.sha256(msgspec.msgpack.encode(question)).hexdigest()
 
 

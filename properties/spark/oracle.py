@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 
 from ..user_functions import user_nodes
 from ..workload import Count, Input, Node, Workload
+from . import sessions
 from .bounds import problem
 from .cache import Cache, key_of
+from .late import ADVANCES, FOLDED
 from .operators import MEANINGS, Meaning
 from .plan import APPLIES, RECORDS, ROWS, Plan
 from .session import session
-from .stages import Batch, applies_table
+from .stages import Batch, advances_table, applies_table
 from .tables import Cut, Expected, Held, OracleAnswer, OracleJob, Reckoned, disagreements
 from .user_functions import GIVEN, by_function, given_by, new_rows, records_of
 
@@ -23,18 +25,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+Fold = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""From the records that sessions took to what became of them: see `sessions`."""
+
+
 class Oracle:
     """PySpark's word on jobs, each workload computed once.
 
-    `queries` and `computed` count what Spark was asked.  `meanings` is there for
-    tests, which plant errors in it.
+    `queries` and `computed` count what Spark was asked.  `meanings` and `fold` are
+    there for tests, which plant errors in them.
     """
 
-    def __init__(self, cache: Cache | None = None, meanings: Mapping[str, Meaning] = MEANINGS) -> None:
+    def __init__(
+        self, cache: Cache | None = None, meanings: Mapping[str, Meaning] = MEANINGS, fold: Fold = sessions.fold
+    ) -> None:
         self.queries = 0
         self.computed = 0
         self._cache = cache if cache is not None else Cache()
         self._meanings = meanings
+        self._fold = fold
         self._kinds = {kind: number for number, kind in enumerate(meanings)}
 
     def judge_batch(self, jobs: Sequence[OracleJob], quick: Mapping[str, Reckoned] | None = None) -> list[OracleAnswer]:
@@ -72,6 +81,7 @@ class Oracle:
         plan = Plan(self._meanings, self._kinds, batch.traced)
         if batch.traced:
             spark.createDataFrame(applies_table(batch)).createOrReplaceTempView(APPLIES)
+            spark.createDataFrame(advances_table(batch)).createOrReplaceTempView(ADVANCES)
         rows = self._query(spark, plan.source(), RECORDS, batch.records())
         states = [rows.slice(0, 0)]
         for depth in range(1, batch.rounds + 1):
@@ -93,11 +103,20 @@ class Oracle:
     def _windowed(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
         """What windows make of their rows, and hold: those of a fixed size and sessions apart."""
         in_sessions = pc.equal(rows["kind"], plan.session)
-        queries = [
-            (plan.windowed(), rows.filter(pc.invert(in_sessions))),
-            (plan.in_sessions(), rows.filter(in_sessions)),
-        ]
-        return [self._query(spark, query, ROWS, taken) for query, taken in queries if taken.num_rows]
+        fixed, gapped = rows.filter(pc.invert(in_sessions)), rows.filter(in_sessions)
+        made = [self._query(spark, plan.windowed(), ROWS, fixed)] if fixed.num_rows else []
+        if gapped.num_rows and plan.traced:
+            self._fold_sessions(spark, plan, gapped)
+        return [*made, self._query(spark, plan.in_sessions(), ROWS, gapped)] if gapped.num_rows else made
+
+    def _fold_sessions(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> None:
+        """Leave the view `FOLDED` behind; Spark works it out when it is read."""
+        from pyspark import cloudpickle
+
+        # Workers need not be able to import this package.
+        cloudpickle.register_pickle_by_value(sessions)  # type: ignore[no-untyped-call]
+        spark.createDataFrame(rows).createOrReplaceTempView(ROWS)
+        spark.sql(plan.took()).mapInArrow(self._fold, sessions.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
 
     def _by_users(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
         """What user functions make of their rows, function by function; what they hold is not asked."""

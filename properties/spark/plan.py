@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from . import late
 from .operators import Keyed, Meaning, Stateless, Windowed
 from .windows import panes, sessions
 
@@ -56,12 +57,25 @@ class Plan:
     def windowed(self) -> str:
         """What the tumbling and sliding windows of one depth make of their rows, and the panes they hold."""
         fixed = {kind: meaning for kind, meaning in self.windows.items() if kind != self.session}
+        if self.traced:
+            return self.counted(self.steps(late.panes(self.taken(), fixed, self.row, _choose), "then"))
         rows = f"(select * from {ROWS} where kind <> {self.session})"
         return self.steps(panes(rows, RECORDS, fixed), "then")
 
     def in_sessions(self) -> str:
-        """The same of session windows."""
+        """The same of session windows; where they follow apply events, from what the fold of `took` told."""
+        if self.traced:
+            made = late.sessions(ROWS, self.windows[self.session], self.row)
+            return self.counted(self.steps(made, "then"))
         return self.steps(sessions(ROWS, RECORDS, self.session, self.windows[self.session]), "then")
+
+    def took(self) -> str:
+        """The records that session windows took, for the fold."""
+        return late.records(self.taken(), self.windows[self.session])
+
+    def taken(self) -> str:
+        """The records that windows took, as the line's events have it."""
+        return f"({self.applied((*_TURN, *late.TAKEN), '')})"
 
     def arrivals(self) -> str:
         """The rows that sinks took, as their applications have them."""
@@ -131,6 +145,8 @@ class Plan:
             "attempt": "coalesce(to_attempt, attempt)",
             "line": "to_line",
             "tip": "coalesce(to_tip, true)",
+            "lane": "to_lane",
+            "wm": "to_wm",
         }
         return (
             f"select {self.kept((*more, *_LINE), columns)} from {ROWS} left join {APPLIES}\n"

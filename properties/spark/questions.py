@@ -17,6 +17,7 @@ from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
 from ..workload import KEYED, SINK, window_of
+from .heard import advances_of, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
 
@@ -31,16 +32,16 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     """What to ask about a case: its run's line, and each completed checkpoint that lies off it.
 
     Where rows follow the applied records, they are a question of their own,
-    beside the state of the nodes that the positions alone determine.  Of windows
-    and user functions there is none then: the oracle knows them by positions alone.  Nor of windows in a
-    job that went on where its input had been drained: all that came was late.
+    beside the state of the nodes that the positions alone determine; so are windows
+    whose records may be late.  There is none of windows in a job that went on where
+    its input had been drained: all that came was late; nor of a user's functions in
+    what was applied: their counterparts speak of positions alone.
     """
     if window_of(case.workload) is not None and case.went_on_drained:
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    counterless = window_of(case.workload) is not None or user_nodes(case.workload)
-    if by_applies and is_determined(case.workload, case.topology) and not counterless:
+    if by_applies and is_determined(case.workload, case.topology) and not user_nodes(case.workload):
         questions.append(_by_applies(case, f"{name}, as applied"))
     off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
     questions.extend(_off_line(case, name, number) for number in off_line)
@@ -57,11 +58,13 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
 
 
 def _by_applies(case: Case, name: str) -> Question:
-    cuts = _cuts(case)
+    cuts = _cuts(case, whole=True)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
     readers = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)] + [SINK]
     applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
-    job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip)
+    window = window_of(case.workload)
+    advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
+    job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip, advances=advances)
     rows = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts}
     states = {number: _states(case, number, applied=True) for number in case.line.checkpoints}
     return Question(job=job, quick=Reckoned(rows=rows, states=states))
@@ -69,16 +72,20 @@ def _by_applies(case: Case, name: str) -> Question:
 
 def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply]:
     """What a node or the sink took on the run's line, and on that of each attempt it goes through."""
+    window = window_of(case.workload)
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
+        heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
         for segment in line.of_operator(reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
-            for (_, origin), epoch in taken:
+            for count, ((_, origin), epoch) in enumerate(taken):
                 yield Apply(
                     origin=origin,
                     epoch=numbers[epoch] if line.tip == case.line.tip else 0,
                     attempt=segment.run.attempt,
                     line=attempt,
+                    lane=segment.run.subtask if heard else 0,
+                    watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
                 )
 
 
@@ -102,11 +109,11 @@ def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
     return all(f"{node}-{subtask}" in taken for subtask in range(case.topology.parallelism[node]))
 
 
-def _cuts(case: Case) -> tuple[Cut, ...]:
-    """The completed checkpoints of the run's line, then the end of all input."""
+def _cuts(case: Case, *, whole: bool = False) -> tuple[Cut, ...]:
+    """The completed checkpoints of the run's line, then the end of all input; `whole` has it always."""
     ends = tuple(len(records) for _, _, records in case.workload.splits())
     cuts = tuple(_cut(case, number) for number in case.line.checkpoints)
-    if window_of(case.workload) and case.closing.kind == "drain":
+    if window_of(case.workload) and case.closing.kind == "drain" and not whole:
         return cuts  # what is behind it would be late for every window
     return (*cuts, Cut(name=INFINITE, positions=ends))
 

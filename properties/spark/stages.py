@@ -261,8 +261,22 @@ APPLY = {
     "to_place": pa.int64(),
     "to_epoch": pa.int32(),
     "to_tip": pa.bool_(),
+    "to_lane": pa.int32(),
+    "to_wm": pa.int64(),
 }
 """An application: `to_nth` counts those of one origin that an attempt took, `to_place` all of a node."""
+
+ADVANCE = {
+    "at_node": pa.int32(),
+    "at_lane": pa.int32(),
+    "at_line": pa.int64(),
+    "at_attempt": pa.int64(),
+    "at_place": pa.int64(),
+    "at_before": pa.int64(),
+    "at_time": pa.int64(),
+    "at_epoch": pa.int32(),
+}
+"""A window's subtask came to a watermark: see `tables.Advance`."""
 
 
 def applies_table(batch: Batch) -> pa.Table:
@@ -270,10 +284,22 @@ def applies_table(batch: Batch) -> pa.Table:
     columns: tuple[list[int | bool], ...] = tuple([] for _ in APPLY)
     for number, name, job in batch.traced_readers():
         seen: dict[tuple[int, int, int], int] = {}
-        for place, (origin, epoch, attempt, line) in enumerate(job.applies[name]):
+        for place, (origin, epoch, attempt, line, lane, watermark) in enumerate(job.applies[name]):
             nth = seen[line, attempt, origin] = seen.get((line, attempt, origin), 0) + 1
-            row = (number, line, attempt, origin, nth, place, epoch, line == job.tip)
+            row = (number, line, attempt, origin, nth, place, epoch, line == job.tip, lane, watermark)
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, APPLY.values(), strict=True)]
     return pa.table(arrays, names=list(APPLY))
+
+
+def advances_table(batch: Batch) -> pa.Table:
+    """One row for each advance of a window's watermark that a job tells of."""
+    rows = [
+        (number, one.lane, one.line, one.attempt, one.place, one.before, one.time, one.epoch)
+        for number, name, job in batch.traced_readers()
+        for one in job.advances.get(name, ())
+    ]
+    columns = zip(*rows, strict=True) if rows else [() for _ in ADVANCE]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, ADVANCE.values(), strict=True)]
+    return pa.table(arrays, names=list(ADVANCE))

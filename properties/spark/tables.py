@@ -29,6 +29,25 @@ class Apply(NamedTuple):
     attempt: int = 0
     """which took it"""
     line: int = 0
+    lane: int = 0
+    """of a window: the subtask that took it"""
+    watermark: int = 0
+    """of a window: that subtask's just before"""
+
+
+class Advance(NamedTuple):
+    """A window's subtask (`lane`) came to a watermark, on the line that ends with attempt `line`."""
+
+    lane: int
+    line: int
+    attempt: int
+    place: int
+    """how many of the node's applications, all lines and lanes counted, stand before it in the job"""
+    before: int
+    """the greatest watermark that it had had"""
+    time: int
+    epoch: int
+    """as of an application"""
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +72,8 @@ class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
     above it.  `applies` is given for nodes, and the sink, whose rows depend on
     the order of merging or on repeats: the applications of each line, each key's
     in order.  A node that is not in it takes its rows by epoch, split and offset.
-    `tip` is the attempt that the run's line ends with.
+    `tip` is the attempt that the run's line ends with.  `advances` go with the
+    applications of a window: its rows depend on both.
     """
 
     id: str
@@ -61,6 +81,7 @@ class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
     cuts: tuple[Cut, ...]
     applies: dict[str, tuple[Apply, ...]] = {}
     tip: int = 0
+    advances: dict[str, tuple[Advance, ...]] = {}
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

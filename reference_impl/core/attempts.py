@@ -13,16 +13,19 @@ from .checkpoints import Checkpoints
 from .config import Config
 from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
 from .errors import expect
-from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved, TaskLost
+from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
-from .stages import Deploying, Listing, Restarting, Saving, Stage, Terminating, Working
+from .stages import Deploying, Listing, Mending, Restarting, Saving, Stage, Terminating, Working
 from .topology import JobGraph
 
 
 class Attempts(ABC):
-    """One attempt at a time: its number durable first, then deployed, running, lost."""
+    """One attempt at a time: its number durable first, then deployed, running, lost.
+
+    `attempt` is the newest number; tasks that went on when others restarted keep theirs.
+    """
 
     def __init__(self, job: int, graph: JobGraph, config: Config, parts: Parts, attempt: AttemptId) -> None:
         """`attempt` is the last one that there was."""
@@ -51,6 +54,20 @@ class Attempts(ABC):
         return isinstance(self.stage, Working)
 
     @property
+    def is_working(self) -> bool:
+        """Tasks run, all of them or all but those that restart alone."""
+        return isinstance(self.stage, Working | Mending)
+
+    @property
+    def is_ending(self) -> bool:
+        """A stop, a drain or the final checkpoint is under way."""
+        checkpoints = self.checkpoints
+        return any(one.ending for one in (*checkpoints.pending.values(), *checkpoints.storing))
+
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        return self.checkpoints.survivors.get(task, self.attempt)
+
+    @property
     def takes_checkpoints(self) -> bool:
         """Whether any but the final one may be triggered (FIN-7)."""
         return self.config.goes_on or not self._ended_inputs
@@ -58,12 +75,12 @@ class Attempts(ABC):
     @property
     def is_live(self) -> bool:
         """An attempt is up or coming up, so that a failure of it matters."""
-        return isinstance(self.stage, Deploying | Working | Terminating)
+        return isinstance(self.stage, Deploying | Working | Mending | Terminating)
 
     # -- coming up -----------------------------------------------------------------
 
     def _start_attempt(self, cause: str) -> list[Effect]:
-        self.attempt = AttemptId(self.attempt + 1)
+        self._renumber({})
         restores = self.checkpoints.newest() if self.config.rewinds else None
         if restores is not None and (reason := refusal(self.graph, restores)):
             return self._close("failed", reason)
@@ -76,6 +93,11 @@ class Attempts(ABC):
             return self._deploy(restores, cause) if isinstance(self.stage, Saving) else []
 
         return self._save(when_saved)
+
+    def _renumber(self, survivors: dict[TaskId, AttemptId]) -> None:
+        """A new number, of all tasks but those that go on."""
+        self.attempt = AttemptId(self.attempt + 1)
+        self.checkpoints.survivors = survivors
 
     def _finished_before(self, restores: CompletedSnapshot | None) -> tuple[TaskId, ...]:
         """The tasks of the operators that the snapshot counts as finished as a whole."""
@@ -98,37 +120,39 @@ class Attempts(ABC):
         self.stage = Deploying(restores, waiting)
         if waiting:
             return []
+        if restores is not None and restores.ending and restores.job == self.job:
+            up = Note("attempt-running", None, self.attempt)
+            return [up, *self._terminate(restores.checkpoint, restores.ending)]
+        return self._up()
+
+    def _up(self) -> list[Effect]:
+        """Every task runs."""
         self.stage = Working()
         up: list[Effect] = [Note("attempt-running", None, self.attempt)]
-        if restores is not None and restores.ending and restores.job == self.job:
-            return [*up, *self._terminate(restores.checkpoint, restores.ending)]
         if len(self._ended_inputs) == len(self.tasks):
             up.extend(self._finish())
         commands, self._waiting_commands = self._waiting_commands, []
         timer = [SetTimer("checkpoint", self.config.checkpoint_interval_us)] if self.config.rewinds else []
         return [*up, *timer, *(effect for command in commands for effect in self._on_command(command))]
 
-    def _on_lost(self, event: TaskLost) -> list[Effect]:
-        if event.attempt != self.attempt or not self.parts.failover.restarts_again(self):
-            return []
-        return self._fail_over(f"{event.task}: {event.reason}")
-
     def _fail_over(self, cause: str) -> list[Effect]:
         """The attempt is lost: give up what is pending, and start again after a delay."""
         stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
             *self.checkpoints.abandon(f"the attempt failed: {cause}"),
-            *(Tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
+            *(self.checkpoints.tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
             *(Return(command, error=f"the attempt failed: {cause}") for command in stops),
         ]
         self._restarts += 1
         self._failed_checkpoints = 0
         if self._restarts > self.config.restart_attempts:
-            reason = f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"
-            return [*effects, *self._close("failed", reason)]
+            return [*effects, *self._close("failed", self._used_up(cause))]
         sweep = [Sweep(())] if self.parts.cleanup.on_failure() else []
         self.stage = Restarting(cause)
         return [*effects, *sweep, SetTimer("restart", self.config.restart_delay_us)]
+
+    def _used_up(self, cause: str) -> str:
+        return f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"
 
     def _restart(self) -> list[Effect]:
         stage = expect(self.stage, Restarting)
@@ -199,15 +223,18 @@ def deployment(
     job: int,
     restores: CompletedSnapshot | None,
     finished: Sequence[TaskId] = (),
+    *,
+    suspends: bool = True,
 ) -> list[Effect]:
     """The orders that bring an attempt up, each task with its part of the snapshot.
 
     What this job already ended on is restored only to finish its commits: its
-    sources are suspended.  Tasks of a finished operator come up finished.
+    sources are suspended (`suspends`; a part that restarts alone goes on reading).
+    Tasks of a finished operator come up finished.
     """
     if restores is None:
         return [Tell(task, Deploy(attempt=attempt)) for task in tasks]
-    suspended = restores.ending != "" and restores.job == job
+    suspended = suspends and restores.ending != "" and restores.job == job
     return [
         Tell(
             task,

@@ -22,7 +22,7 @@ from .effects import Discard, Effect, Note, SetTimer, Store, Tell
 from .errors import expect
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
-from .messages import Abort, Ack, Trigger
+from .messages import Abort, Ack, ToTask, Trigger
 from .parts import Parts
 from .state import TaskState
 from .topology import JobGraph
@@ -66,6 +66,8 @@ class Checkpoints:
         """the attempt's tasks that count as finished"""
         self.gone: dict[TaskId, CheckpointId | None] = {}
         """those that said that they have finished"""
+        self.survivors: dict[TaskId, AttemptId] = {}
+        """the numbers of tasks that went on when others restarted; all others have the newest"""
         self._graph = graph
         self.next_id = CheckpointId(1)
         self.under_way = 0
@@ -79,15 +81,25 @@ class Checkpoints:
 
     # -- begin ---------------------------------------------------------------------
 
+    def tell(self, task: TaskId, message: ToTask) -> Tell:
+        """A message of the newest attempt, to a task that may have an older number."""
+        attempt = self.survivors.get(task)
+        return Tell(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
+
+    def _attempt_of(self, pending: Pending, task: TaskId) -> AttemptId:
+        return self.survivors.get(task, pending.attempt)
+
     def open(self, attempt: AttemptId, *, savepoint: bool, ending: str, command: int | None) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable."""
+        asked = self._unfinished()
+        excused = tuple(task for task in self.tasks if task not in asked and task not in self.left)
         pending = Pending(
             checkpoint=self.parts.checkpoint_ids.allocate(self),
             attempt=attempt,
             expected=self.parts.triggering.expected(
-                self._unfinished(), tuple(source for source in self.sources if source not in self.left)
+                asked, tuple(source for source in self.sources if source not in self.left)
             ),
-            finished=self.left,
+            finished=(*self.left, *excused),
             savepoint=savepoint,
             ending=ending,
             command=command,
@@ -111,7 +123,7 @@ class Checkpoints:
         first = self._graph.first_of(self._unfinished()) if self.left else self.sources
         told = [task for task in first if task not in pending.acknowledged and task not in pending.started]
         pending.started = (*pending.started, *told)
-        return [Tell(task, order) for task in told]
+        return [self.tell(task, order) for task in told]
 
     def _unfinished(self) -> tuple[TaskId, ...]:
         return self.parts.triggering.asked(self.tasks, self.left)
@@ -150,7 +162,7 @@ class Checkpoints:
         """Take an acknowledgement; the last one has the checkpoint's record written."""
         completion = self.parts.completion
         pending = completion.find(self, ack)
-        if pending is None or pending.attempt != ack.attempt or ack.task not in self.tasks:
+        if pending is None or self._attempt_of(pending, ack.task) != ack.attempt or ack.task not in self.tasks:
             return self._reject(ack)
         if ack.task in pending.finished:
             return self._reject(ack)  # it was written before its task finished, and is not needed any more
@@ -245,10 +257,11 @@ class Checkpoints:
         return effects
 
     def _tell_abort(self, pending: Pending) -> list[Effect]:
-        return [Tell(task, Abort(attempt=pending.attempt, checkpoint=pending.checkpoint)) for task in self.tasks]
+        order = Abort(attempt=pending.attempt, checkpoint=pending.checkpoint)
+        return [self.tell(task, order) for task in self.tasks]
 
     def _handle(self, pending: Pending, task: TaskId) -> Handle:
-        return self.parts.naming.handle(self.job, pending.checkpoint, task, pending.attempt)
+        return self.parts.naming.handle(self.job, pending.checkpoint, task, self._attempt_of(pending, task))
 
     def abandon(self, reason: str) -> list[Effect]:
         """The attempt failed: nothing pending of it can complete any more."""

@@ -8,8 +8,11 @@ import msgspec
 
 from .errors import Refused
 
-FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish")
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 """How the last data is committed: `together` is how it should be (FIN-3), the others are what seed 000 rejects."""
+
+FAILOVERS = ("full", "region")
+"""What the loss of a task restarts: everything, or what data channels join it with."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +42,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """checkpoints go on once some task's input has ended; without, there is the final one alone (FIN-7)"""
     finishing: str = "together"
     """one of FINISHING; only `together` keeps what is promised (FIN-9)"""
+    failover: str = "full"
+    """one of FAILOVERS: what the loss of a task restarts, everything or its region (FLIP-1)"""
 
     @property
     def blocking(self) -> bool:
@@ -51,9 +56,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return self.guarantee != "at-most-once"
 
     @property
+    def by_region(self) -> bool:
+        """A region may restart alone: it goes back to a checkpoint, and no task is gone before its time."""
+        return self.failover == "region" and self.rewinds and self.finishing == "together"
+
+    @property
     def settles_at_finish(self) -> bool:
         """Sinks commit or drop their last data when their input ends; there is no final checkpoint."""
         return self.finishing in ("commit-at-finish", "discard-at-finish")
+
+    @property
+    def drains_late(self) -> bool:
+        """A drain takes its savepoint first, and ends the input behind it: what that brings out is in no snapshot."""
+        return self.finishing == "drain-after-savepoint"
 
     @property
     def goes_on(self) -> bool:
@@ -72,6 +87,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown guarantee {self.guarantee!r}")
         if self.sink not in ("transactional", "idempotent", "plain"):
             raise Refused(f"unknown sink {self.sink!r}")
+        if self.failover not in FAILOVERS:
+            raise Refused(f"unknown failover {self.failover!r}")
         if self.finishing not in FINISHING:
             raise Refused(f"unknown way of finishing {self.finishing!r}")
         if self.finishing == "one-by-one" and not self.goes_on:

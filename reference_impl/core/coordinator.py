@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .attempts import Attempts
 from .checkpoints import Pending
 from .closing import Closing, close_step
 from .config import Config
@@ -40,9 +39,10 @@ from .events import (
     TimerFired,
 )
 from .ids import AttemptId, CheckpointId, TaskId
-from .messages import Ack, Cancel, Complete, Decline, Finished, InputEnded, Running, Terminate
+from .messages import Ack, Cancel, Complete, Decline, Finished, InputEnded, Running, Terminate, ToCoordinator
 from .parts import Parts
-from .stages import STATUS, Deploying, Ended, Listing, Restarting, Terminating, Working
+from .regions import Regional
+from .stages import STATUS, Ended, Listing, Mending, Restarting, Terminating
 from .topology import JobGraph
 
 LISTING_TRIES = 5
@@ -52,7 +52,7 @@ EVERY_CHECKPOINT = CheckpointId(1 << 62)
 """Above every checkpoint's id: when the newest is lost, nothing sealed may be aborted."""
 
 
-class Coordinator(Attempts):
+class Coordinator(Regional):
     """The machine; what begins with `first_`, and `initial`, the snapshots that a resumed
     job takes over from the one before, matter only to a job without a record."""
 
@@ -94,12 +94,6 @@ class Coordinator(Attempts):
         """What is to be done about an event, in this order."""
         effects: list[Effect] = self._handlers[type(event)](event)
         return effects
-
-    @property
-    def is_ending(self) -> bool:
-        """A stop, a drain or the final checkpoint is under way."""
-        checkpoints = self.checkpoints
-        return any(one.ending for one in (*checkpoints.pending.values(), *checkpoints.storing))
 
     # -- taking over ---------------------------------------------------------------
 
@@ -144,10 +138,10 @@ class Coordinator(Attempts):
 
     def _on_tick(self) -> list[Effect]:
         """The interval has passed: start a checkpoint if one may be started."""
-        if not self.is_running:
+        if not self.is_working:
             return []
         again = SetTimer("checkpoint", self.config.checkpoint_interval_us)
-        if len(self._ended_inputs) == len(self.tasks):
+        if self.is_running and len(self._ended_inputs) == len(self.tasks):
             return [*self._finish(), again]
         full = self.checkpoints.under_way >= self.config.concurrent_checkpoints
         if full or self._paused or not self.parts.triggering.allowed(self):
@@ -169,7 +163,7 @@ class Coordinator(Attempts):
         self._failed_checkpoints = 0
         if pending.command is not None:
             effects.append(Return(pending.command, event.checkpoint))
-        if pending.attempt == self.attempt and self.is_running:
+        if pending.attempt == self.attempt and self.is_working:
             if pending.ending:
                 return [*effects, *self._terminate(event.checkpoint, pending.ending)]
             effects.extend(self._tell_complete(pending))
@@ -186,17 +180,19 @@ class Coordinator(Attempts):
         self._leaving.update((task, pending.checkpoint) for task in going)
         oldest = self.checkpoints.retained[0].checkpoint if self.checkpoints.retained else None
         news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest)
-        stay = [Tell(task, news) for task in self.tasks if task not in self._leaving and task not in finished]
+        others = [task for task in self.tasks if task not in self._leaving and task not in finished]
+        stay = [self.checkpoints.tell(task, news) for task in others]
         again = self._later("leave") if going and not waits else []
         return [*stay, *self._tell_leave(going), *again]
 
     def _tell_leave(self, tasks: Sequence[TaskId]) -> list[Effect]:
         attempt = self.attempt
-        return [Tell(task, Terminate(attempt=attempt, checkpoint=self._leaving[task])) for task in tasks]
+        tell, leaving = self.checkpoints.tell, self._leaving
+        return [tell(task, Terminate(attempt=attempt, checkpoint=leaving[task])) for task in tasks]
 
     def _remind_leave(self) -> list[Effect]:
         """Until each has said that it is gone it is told again: the news, or the answer, may be lost."""
-        if not self._leaving or not self.is_running:
+        if not self._leaving or not self.is_working:
             return []
         return [*self._tell_leave(tuple(self._leaving)), *self._later("leave")]
 
@@ -229,7 +225,7 @@ class Coordinator(Attempts):
         message = event.message
         if isinstance(message, Ack):
             return self._on_ack(message)
-        if message.attempt != self.attempt:
+        if not isinstance(message, ToCoordinator) or message.attempt != self.attempt_of(message.task):
             return []
         if isinstance(message, Running):
             return self._on_running(message)
@@ -275,12 +271,12 @@ class Coordinator(Attempts):
         """Until each task has finished it is told again: the last news must not be lost."""
         stage = expect(self.stage, Terminating)
         order = Terminate(attempt=self.attempt, checkpoint=stage.checkpoint)
-        return [*(Tell(task, order) for task in stage.waiting), *self._later("terminate")]
+        return [*(self.checkpoints.tell(task, order) for task in stage.waiting), *self._later("terminate")]
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         stage, task = self.stage, message.task
         rests_on = self._leaving.pop(task, None)
-        if isinstance(stage, Working) and task not in (*self.checkpoints.gone, *self.checkpoints.left):
+        if self.is_working and task not in (*self.checkpoints.gone, *self.checkpoints.left):
             return [*self.checkpoints.leave(task, rests_on), *self._on_input_ended(task)]
         if not isinstance(stage, Terminating):
             return []
@@ -305,9 +301,9 @@ class Coordinator(Attempts):
         effects = [
             *(Return(command, error=f"the job is {status}") for command in pending),
             *self.checkpoints.abandon(f"the job is {status}"),
-            *(Tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
+            *(self.checkpoints.tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
         ]
-        self.attempt = AttemptId(self.attempt + 1)
+        self._renumber({})
         self.stage = Closing(status, reason, self.attempt, CheckpointId(0), ())
         answer = [Return(command)] if command is not None else []
         return [*effects, *self._save(lambda: [*answer, *self._go_on_closing()], closing=status, reason=reason)]
@@ -385,10 +381,10 @@ class Coordinator(Attempts):
             return self._abort(pending, "it timed out") if pending else []
         if name == "pause":
             self._paused = False
-        elif name == "restart" and isinstance(self.stage, Restarting):
+        elif name == "restart" and isinstance(self.stage, Restarting | Mending):
             return self._restart()
-        elif name == "deploy" and isinstance(self.stage, Deploying) and int(number) == self.attempt:
-            return self._fail_over(f"{', '.join(self.stage.waiting)} did not come up in time")
+        elif name == "deploy":
+            return self._not_up_in_time(int(number))
         elif name == "terminate" and isinstance(self.stage, Terminating):
             return self._tell_terminate()
         elif name == "leave":

@@ -93,7 +93,7 @@ class InputTask(Task):
     def _awake(self, channel: int) -> list[Effect]:
         """Something came from a channel: it counts again, and so does this task for those downstream."""
         was_idle = self.times.is_idle
-        self.times.wakes(channel)
+        self.parts.watermarks.of_arrival(self.times, channel)
         return self.broadcast(Watermark(self.times.time)) if was_idle else []
 
     def _advance(self) -> list[Effect]:

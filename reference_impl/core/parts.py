@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .attempts import Attempts
     from .checkpoints import Checkpoints, Pending
     from .coordinator import Coordinator
+    from .regions import Regional
     from .sink import TransactionalSink
     from .source import SourceTask
     from .task import Task
@@ -96,6 +97,10 @@ class Watermarks(Part):
     def of_read(self, times: SplitTimes, split: int) -> None:
         """A record was read of a split: it is not idle."""
         times.wakes(split)
+
+    def of_arrival(self, inputs: InputTimes, channel: int) -> None:
+        """Something came from an input channel: it is waited for again, if it was idle."""
+        inputs.wakes(channel)
 
     def of_channels(self, inputs: InputTimes) -> list[int]:
         """What a snapshot keeps of the channels' watermarks: all, or records would be late that were not."""
@@ -233,6 +238,10 @@ class Ending(Part):
         """Whether who was told to finish is told again until it has: the last news must not be lost."""
         return True
 
+    def ends_input(self, ending: str) -> bool:
+        """Whether a source's input ends before the barrier of a job's last snapshot: a drain's alone (FIN-4, FIN-5)."""
+        return ending == "drain"
+
 
 class CheckpointIds(Part):
     """How ids are given out; two checkpoints never share one."""
@@ -295,6 +304,15 @@ class Failover(Part):
     def awaits_store(self) -> bool:
         """A restart waits for a checkpoint whose record is being written: it may be the newest."""
         return True
+
+    def lost_with(self, coordinator: Regional, task: TaskId) -> tuple[TaskId, ...]:
+        """What restarts when a task is lost: its region, if the engine is set so.  All when the job is about
+        to end or ends: of a part that has finished nothing would come back (J21)."""
+        return coordinator.region_of(task) if coordinator.may_mend else coordinator.tasks
+
+    def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
+        """What a part that restarts alone goes back to: the newest complete checkpoint, as all would."""
+        return newest
 
     def restarts_again(self, coordinator: Attempts) -> bool:
         """Whether a failure of an attempt starts another: not twice for the same one."""

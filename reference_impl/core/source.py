@@ -221,9 +221,14 @@ class SourceTask(Task):
             return self.broadcast(CancelBarrier(checkpoint))
         self._last = checkpoint
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
-        before = self.end_input() if message.ending == "drain" and not self.input_ended else []
+        ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
         self._suspended = self._suspended or message.ending != ""
-        return [*before, *self.parts.source_cut.cut(self, checkpoint)]
+        if self.config.drains_late:
+            return [*self.parts.source_cut.cut(self, checkpoint), *self._end_now(ends)]
+        return [*self._end_now(ends), *self.parts.source_cut.cut(self, checkpoint)]
+
+    def _end_now(self, ends: bool) -> list[Effect]:
+        return self.end_input() if ends and not self.input_ended else []
 
     def record(self, checkpoint: CheckpointId) -> list[Effect]:
         if self.config.trims_logs:

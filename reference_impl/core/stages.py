@@ -39,6 +39,22 @@ class Restarting(msgspec.Struct, frozen=True):
     delayed: bool = True
 
 
+class Mending(msgspec.Struct, frozen=True):
+    """`tasks` are lost and come up again while the others go on; `step` is one of delayed (the delay before
+    it), storing (a record is being stored), saving (the new number is) and deploying (`waiting` do not run yet)."""
+
+    tasks: tuple[TaskId, ...]
+    cause: str
+    step: str = "delayed"
+    restores: CompletedSnapshot | None = None
+    waiting: tuple[TaskId, ...] = ()
+
+    @property
+    def has_begun(self) -> bool:
+        """The tasks have their new number: what is lost of the old one is lost already."""
+        return self.step in ("saving", "deploying")
+
+
 class Terminating(msgspec.Struct, frozen=True):
     """Everything rests on a complete checkpoint (None: at-most-once); tasks commit and finish."""
 
@@ -51,7 +67,7 @@ class Ended(msgspec.Struct, frozen=True):
     """Over."""
 
 
-Stage = Listing | Saving | Deploying | Working | Restarting | Terminating | Closing | Ended
+Stage = Listing | Saving | Deploying | Working | Restarting | Mending | Terminating | Closing | Ended
 
 STATUS = {"finish": "finished", "stop": "stopped", "drain": "drained"}
 """How a job has ended, by the ending of the snapshot that it rests on."""

@@ -9,10 +9,10 @@ upstream report and what the variant does are told.
 from __future__ import annotations
 
 from ..core.parts import Parts
-from . import alignment, coordination, event_time, finishing, recovery, sinks, sources, state
+from . import alignment, coordination, event_time, finishing, recovery, regions, sinks, sources, state
 from .registry import Defect
 
-GROUPS = (alignment, coordination, recovery, state, sinks, sources, finishing, event_time)
+GROUPS = (alignment, coordination, recovery, state, sinks, sources, finishing, event_time, regions)
 
 DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}
 """Every planted defect by its id."""

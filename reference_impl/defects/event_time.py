@@ -24,6 +24,13 @@ class ForgetsChannels(Watermarks):
         return []
 
 
+class LeavesOut(Watermarks):
+    """L03: a channel that was idle speaks again, and is still left out of the least."""
+
+    def of_arrival(self, inputs: InputTimes, channel: int) -> None:
+        self.reached = self.reached or channel in inputs.idle
+
+
 class ForgetsTimers(Firing):
     """L06: timers are in memory alone; a restored window waits for a record that sets one."""
 
@@ -50,6 +57,16 @@ class TakesGreatest(Watermarks):
         return max(waited_for) if waited_for else super().of_inputs(inputs)
 
 
+class ForgetsActivity(Watermarks):
+    """L09: only the end of being idle is taken for a sign of life, not each record of a split that goes on."""
+
+    def of_read(self, times: SplitTimes, split: int) -> None:
+        if split in times.idle:
+            super().of_read(times, split)
+        else:
+            self.reached = True
+
+
 class ForgetsMaxima(Watermarks):
     """L10: a source's event time is not stored beside its positions."""
 
@@ -74,6 +91,13 @@ DEFECTS = (
         replacements=lambda: {"watermarks": ForgetsChannels()},
     ),
     Defect(
+        id="L03",
+        upstream="FLINK-40475",
+        title="re-activated channel: min watermark not re-derived",
+        invariant="exactly-once",
+        replacements=lambda: {"watermarks": LeavesOut()},
+    ),
+    Defect(
         id="L06",
         upstream="BYTEWAX#138",
         title="scheduled wake-ups not in the snapshot",
@@ -93,6 +117,13 @@ DEFECTS = (
         title="restored watermark chosen by encoded bytes",
         invariant="exactly-once",
         replacements=lambda: {"watermarks": TakesGreatest()},
+    ),
+    Defect(
+        id="L09",
+        upstream="FLINK-34252",
+        title="active stream flips to idle",
+        invariant="exactly-once",
+        replacements=lambda: {"watermarks": ForgetsActivity()},
     ),
     Defect(
         id="L10",

@@ -49,6 +49,22 @@ class ToldOnce(Ending):
         return False
 
 
+class StopsAtTheEnd(Ending):
+    """J01: a stop with a savepoint is handled as the end of the input."""
+
+    def ends_input(self, ending: str) -> bool:
+        self.reached = self.reached or ending == "stop"
+        return True
+
+
+class DrainsNothing(Ending):
+    """J02: a drain is handled as a stop that is to be resumed: the input does not end."""
+
+    def ends_input(self, ending: str) -> bool:
+        self.reached = self.reached or ending == "drain"
+        return False
+
+
 class NoTimeOut(Triggering):
     """J08, J25: in an engine that waits for a checkpoint without a time-out."""
 
@@ -136,6 +152,20 @@ DEFECTS = (
         title="snapshot starts after the job completed",
         invariant="progress",
         replacements=lambda: {"triggering": BesideTheLast()},
+    ),
+    Defect(
+        id="J01",
+        upstream="FLINK-21132",
+        title="end-of-input fired on stop-with-savepoint",
+        invariant="drain",
+        replacements=lambda: {"ending": StopsAtTheEnd()},
+    ),
+    Defect(
+        id="J02",
+        upstream="FLINK-21453",
+        title="drain no longer ends input",
+        invariant="drain",
+        replacements=lambda: {"ending": DrainsNothing()},
     ),
     Defect(
         id="J05",

@@ -57,7 +57,8 @@ class Records:
                 if task in snapshot.finished:
                     continue  # stored with an earlier checkpoint
                 state = text(snapshot.states[task])
-                self.world.observer.snapshot_stored(snapshot.checkpoint, task, snapshot.attempt, handle, state)
+                attempt = runner.machine.checkpoints.survivors.get(task, snapshot.attempt)
+                self.world.observer.snapshot_stored(snapshot.checkpoint, task, attempt, handle, state)
         else:
             self.files.store(snapshot)
         self.world.complete(snapshot)

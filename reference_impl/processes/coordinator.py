@@ -286,14 +286,7 @@ class CoordinatorWorld(ProcessWorld):
         self.observer.note(what, checkpoint, attempt, job, detail)
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
-        self.observer.checkpoint_completed(
-            snapshot.checkpoint,
-            snapshot.job,
-            snapshot.attempt,
-            snapshot.handles,
-            snapshot.savepoint,
-            snapshot.finished,
-        )
+        self.observer.checkpoint_completed(snapshot)
         self.supervision.send(Completed(self.clock.tick(), snapshot.checkpoint))
 
     def command_returned(self, effect: Return) -> None:

@@ -11,6 +11,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.transactions import AnyRequest
 
@@ -148,21 +149,13 @@ class SnapshotStored(Entry):
 class CheckpointCompleting(Entry):
     """The record of a checkpoint is about to be written; its writer can die before it has said so."""
 
-    checkpoint: CheckpointId
-    job: int
-    attempt: AttemptId
-    handles: dict[TaskId, Handle]
-    savepoint: bool
-    finished: tuple[TaskId, ...]
+    snapshot: CompletedSnapshot
+    """without the states themselves"""
 
 
 class CheckpointCompleted(Entry):
-    checkpoint: CheckpointId
-    job: int
-    attempt: AttemptId
-    handles: dict[TaskId, Handle]
-    savepoint: bool
-    finished: tuple[TaskId, ...]
+    snapshot: CompletedSnapshot
+    """without the states themselves"""
 
 
 class SnapshotsDeleted(Entry):

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from ..core.errors import EngineError, ProtocolViolated
+from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.transactions import AnyRequest, Done, NoAnswer, Outcome
 from ..wire import HEADER, VERSION, Codec, Reader, WireError
@@ -193,32 +194,12 @@ class Journal:
     ) -> None:
         self.add(e.SnapshotStored(self.order(), checkpoint, task, attempt, handle, state))
 
-    def checkpoint_completing(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-    ) -> None:
+    def checkpoint_completing(self, snapshot: CompletedSnapshot) -> None:
         """The record of a checkpoint is about to be written; `checkpoint_completed` follows, unless its writer dies."""
-        self.add(
-            e.CheckpointCompleting(self.order(), checkpoint, job, attempt, dict(handles), savepoint, tuple(finished))
-        )
+        self.add(e.CheckpointCompleting(self.order(), _without_states(snapshot)))
 
-    def checkpoint_completed(
-        self,
-        checkpoint: CheckpointId,
-        job: int,
-        attempt: AttemptId,
-        handles: dict[TaskId, Handle],
-        savepoint: bool,
-        finished: Sequence[TaskId] = (),
-    ) -> None:
-        self.add(
-            e.CheckpointCompleted(self.order(), checkpoint, job, attempt, dict(handles), savepoint, tuple(finished))
-        )
+    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None:
+        self.add(e.CheckpointCompleted(self.order(), _without_states(snapshot)))
 
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
         self.add(e.SnapshotsDeleted(self.order(), checkpoint, tuple(handles)))
@@ -307,6 +288,10 @@ class Journal:
         origin: int | None = None,
     ) -> None:
         self.add(e.Timed(self.order(), what, task, attempt, peer, detail, channel, position, checkpoint, origin))
+
+
+def _without_states(snapshot: CompletedSnapshot) -> CompletedSnapshot:
+    return msgspec.structs.replace(snapshot, states={})
 
 
 def read_journal(path: Path) -> list[e.AnyEntry]:

@@ -60,14 +60,7 @@ class NotedFiles(DiskFiles):
         self._journal = journal
 
     def store(self, snapshot: CompletedSnapshot) -> None:
-        self._journal.checkpoint_completing(
-            snapshot.checkpoint,
-            snapshot.job,
-            snapshot.attempt,
-            snapshot.handles,
-            snapshot.savepoint,
-            snapshot.finished,
-        )
+        self._journal.checkpoint_completing(snapshot)
         self._journal.flush()
         super().store(snapshot)
 
@@ -80,6 +73,10 @@ class ProcessWorld(ABC):
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
+        self.place = Place(
+            store=configuration.store, folder=self._path(SINK), dsn=configuration.dsn, run=configuration.run
+        )
+        self.place.check()  # before anything is opened
         self.job = job_of(configuration)
         self.config = self.job.config
         self.parts = self.job.parts
@@ -98,10 +95,6 @@ class ProcessWorld(ABC):
         self.jobs = DiskJobs(self._path(STORE))
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
-        self.place = Place(
-            store=configuration.store, folder=self._path(SINK), dsn=configuration.dsn, run=configuration.run
-        )
-        self.place.check()
         self._reader = self.place.reader()
         self.sessions = Sessions(self, Journalled(self.place.external(), self.journal), self.arms)
         self.loop.before_wait = self._turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.sink import TransactionalSink
-from ..core.stages import Restarting, Terminating, Working
+from ..core.stages import Mending, Restarting, Terminating, Working
 
 if TYPE_CHECKING:
     from .world import World
@@ -17,7 +17,7 @@ def phase_of(world: World) -> str:
     if coordinator is None or not coordinator.alive:
         return "recovering"
     machine = coordinator.machine
-    if isinstance(machine.stage, Restarting):
+    if isinstance(machine.stage, Restarting | Mending):
         return "recovering"
     if not isinstance(machine.stage, Working | Terminating):
         return "deploying" if world.attempts <= 1 and world.job == 1 else "recovering"

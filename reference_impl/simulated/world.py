@@ -246,7 +246,7 @@ class World:
     def is_superseded(self, runner: TaskRunner) -> bool:
         """A zombie: the coordinator has given its attempt up."""
         coordinator = self.coordinator
-        return self.job_over or coordinator is None or coordinator.machine.attempt > runner.attempt
+        return self.job_over or coordinator is None or coordinator.machine.attempt_of(runner.name) > runner.attempt
 
     def lose(self, runner: TaskRunner, reason: str) -> None:
         """Tell the coordinator, if there is one, that an attempt of a task is gone."""
@@ -311,14 +311,7 @@ class World:
     def complete(self, snapshot: CompletedSnapshot) -> None:
         """The store made a checkpoint complete."""
         self.newest = snapshot
-        self.observer.checkpoint_completed(
-            snapshot.checkpoint,
-            snapshot.job,
-            snapshot.attempt,
-            snapshot.handles,
-            snapshot.savepoint,
-            snapshot.finished,
-        )
+        self.observer.checkpoint_completed(snapshot)
         if self._endless:
             self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled, snapshot.checkpoint)
 

@@ -17,74 +17,9 @@ from cutproof.harness.shrink import size_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.reference_impl.defects import DEFECTS
+from defects.differences import SIMULATED
 
 CORPUS = Path(__file__).parents[1] / "corpus"
-
-DIFFERENCES = {
-    "A01": "sent after, applied before",
-    "A03": "state differs",
-    "A05": "input before state",
-    "A07": "lost row",
-    "A14": "another snapshot restored",
-    "A15": "snapshot missing",
-    "A16": "no rest",
-    "D16": "loaded state differs",
-    "E03": "file left",
-    "E04": "unexplained failure",
-    "E05": "unexplained failure",
-    "E07": "command not obeyed",
-    "E09": "unexplained failure",
-    "E10": "command never returned",
-    "E11": "input not covered",
-    "E13": "job failed",
-    "F01": "another snapshot restored",
-    "F03": "unexpected row",
-    "F07": "unexplained failure",
-    "F08": "another snapshot restored",
-    "F09": "file missing",
-    "F12": "file missing",
-    "F13": "unexplained failure",
-    "F16": "record never read",
-    "H01": "state differs",
-    "H04": "state differs",
-    "I01": "transaction differs",
-    "I03": "commit outstanding",
-    "I05": "commit outstanding",
-    "I06": "transaction left",
-    "I09": "abort outstanding",
-    "I10": "unexplained failure",
-    "I11": "commit outstanding",
-    "I12": "lost row",
-    "I18": "repeated row",
-    "I19": "lost row",
-    "I22": "commit outstanding",
-    "I27": "transaction differs",
-    "I32": "unexplained failure",
-    "I35": "wrong row",
-    "I37": "lost row",
-    "I38": "unexplained failure",
-    "J05": "transaction left",
-    "J06": "snapshot missing",
-    "J07": "job never ended",
-    "J08": "no rest",
-    "J10": "no rest",
-    "J11": "window left",
-    "J17": "commit before completion",
-    "J18": "no rest",
-    "J23": "repeated row",
-    "J25": "no rest",
-    "J26": "job failed",
-    "J29": "input not covered",
-    "K10": "repeated row",
-    "L02": "watermark differs",
-    "L06": "timer differs",
-    "L07": "timer differs",
-    "L08": "unexpected row",
-    "L10": "time differs",
-    "M14": "sent before, applied after",
-    "X03": "input not covered",
-}
-"""How each shows.  What has deleted or lost a snapshot shows as the failure of the task that misses it."""
 
 
 @cache
@@ -93,7 +28,7 @@ def with_defect(defect: str) -> Result:
 
 
 def test_the_corpus_has_a_scenario_for_every_planted_defect() -> None:
-    assert sorted(path.stem for path in CORPUS.glob("*.json")) == sorted(DEFECTS) == sorted(DIFFERENCES)
+    assert sorted(path.stem for path in CORPUS.glob("*.json")) == sorted(DEFECTS) == sorted(SIMULATED)
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
@@ -103,7 +38,7 @@ def test_its_invariant_is_violated_with_the_defect_in_the_way_expected(defect: s
     assert result.scenario.expects == DEFECTS[defect].invariant
     assert result.history.defect_reached
     assert isinstance(verdict, Violated)
-    assert verdict.difference == DIFFERENCES[defect]
+    assert verdict.difference == SIMULATED[defect]
 
 
 @pytest.mark.parametrize("defect", DEFECTS)

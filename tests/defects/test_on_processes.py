@@ -22,7 +22,8 @@ from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.defects import DEFECTS
-from defects.on_processes import CORPUS, DIFFERENCES, IN_POSTGRESQL, NOT_YET, TESTED
+from defects.differences import NOT_ON_PROCESSES, ON_PROCESSES
+from defects.on_processes import CORPUS, IN_POSTGRESQL, TESTED
 
 RUNS = 3
 
@@ -40,11 +41,11 @@ def processes(toxiproxy_server: Path) -> Iterator[ProcessesSubject]:
 
 
 def test_there_is_a_scenario_for_every_planted_defect_but_those_that_are_named() -> None:
-    assert sorted(path.stem for path in CORPUS.glob("*.json")) == sorted(DIFFERENCES)
-    assert sorted((*DIFFERENCES, *NOT_YET)) == sorted(DEFECTS)
+    assert sorted(path.stem for path in CORPUS.glob("*.json")) == sorted(ON_PROCESSES)
+    assert sorted((*ON_PROCESSES, *NOT_ON_PROCESSES)) == sorted(DEFECTS)
 
 
-@pytest.mark.parametrize("defect", DIFFERENCES)
+@pytest.mark.parametrize("defect", ON_PROCESSES)
 def test_it_aims_at_points_and_not_at_times(defect: str) -> None:
     scenario = scenario_of(defect)
     assert (scenario.defect, scenario.expects) == (defect, DEFECTS[defect].invariant)
@@ -52,10 +53,10 @@ def test_it_aims_at_points_and_not_at_times(defect: str) -> None:
 
 
 def test_some_write_to_postgresql_and_some_to_files() -> None:
-    assert tuple(one for one in DIFFERENCES if store_of(scenario_of(one)) == DATABASE) == IN_POSTGRESQL
+    assert tuple(one for one in ON_PROCESSES if store_of(scenario_of(one)) == DATABASE) == IN_POSTGRESQL
 
 
-@pytest.mark.parametrize("defect", DIFFERENCES)
+@pytest.mark.parametrize("defect", ON_PROCESSES)
 def test_it_shows_in_the_simulator_as_well(defect: str) -> None:
     scenario, invariant = scenario_of(defect), DEFECTS[defect].invariant
     catch = Catch.of(run(SimulatedSubject(defect), scenario), invariant)
@@ -70,7 +71,7 @@ def test_its_invariant_is_violated_with_the_defect(processes: ProcessesSubject, 
     shown = (Catch.of(run(processes, scenario_of(defect)), invariant) for _ in range(RUNS))
     catch = next(filter(None, shown), None)
     assert catch is not None
-    assert catch.difference == DIFFERENCES[defect]
+    assert catch.difference == ON_PROCESSES[defect]
 
 
 @pytest.mark.parametrize("defect", TESTED)

@@ -9,7 +9,8 @@ from defect_rows import PAGE, as_shrunk, on_processes, planted_row, renewed, sta
 
 from cutproof.properties.verdict import INVARIANTS
 from cutproof.reference_impl.defects import DEFECTS
-from defects.on_processes import DIFFERENCES, IN_POSTGRESQL, NOT_YET, TESTED, TOO_LONG
+from defects.differences import NOT_ON_PROCESSES, ON_PROCESSES
+from defects.on_processes import IN_POSTGRESQL, TESTED, TOO_LONG
 
 TEXT = PAGE.read_text(encoding="utf-8")
 KINDS = ("*planted*: ", "*needs* ", "*not seen*: ", "*not expressible*: ")
@@ -58,8 +59,8 @@ def test_each_invariant_of_exactly_once_is_violated_by_some_defect() -> None:
 
 def test_every_planted_defect_has_its_rate_on_processes_or_is_named() -> None:
     rows = on_processes(TEXT)
-    assert sorted((*(defect for defect, _, _ in rows), *NOT_YET)) == sorted(DEFECTS)
-    assert {defect: difference for defect, _, difference in rows} == DIFFERENCES
+    assert sorted((*(defect for defect, _, _ in rows), *NOT_ON_PROCESSES)) == sorted(DEFECTS)
+    assert {defect: difference for defect, _, difference in rows} == ON_PROCESSES
 
 
 def test_how_many_shrunk_files_show_is_as_the_table_says_here_and_in_the_readme() -> None:
@@ -78,7 +79,9 @@ def test_those_that_show_on_processes_almost_always_are_run_as_tests() -> None:
 
 def test_the_page_names_those_that_are_not_run_and_those_in_a_database() -> None:
     flat = " ".join(TEXT.split())
-    assert f"runs all but {' and '.join(TOO_LONG)}." in flat
-    assert f"Not yet run there: {', '.join(NOT_YET[:-1])} and {NOT_YET[-1]}." in flat
-    assert f"{len(DIFFERENCES)} of the {len(DEFECTS)} planted defects also show" in flat
+    assert f"runs all but {', '.join(TOO_LONG[:-1])} and {TOO_LONG[-1]}." in flat
+    without = re.search(r"- Without a scenario there: (.*?) - ", flat)
+    assert without is not None
+    assert re.findall(r"\b[A-Z]\d\d\b", without.group(1)) == list(NOT_ON_PROCESSES)
+    assert f"{len(ON_PROCESSES)} of the {len(DEFECTS)} planted defects also show" in flat
     assert f"Rows go to PostgreSQL with {', '.join(IN_POSTGRESQL[:-1])} and {IN_POSTGRESQL[-1]}" in flat

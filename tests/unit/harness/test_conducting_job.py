@@ -16,10 +16,11 @@ from cutproof.harness.conducting.jobs import PAUSE_US, Jobs
 from cutproof.harness.conducting.rest import Rest
 from cutproof.harness.scenario import Cancel, Resume, Scenario
 from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
+from unit import snapshots
 
 # -- phases ----------------------------------------------------------------------------------------------------------
 
@@ -165,10 +166,7 @@ def test_the_first_job_begins_at_one(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def snapshot(checkpoint: int) -> CompletedSnapshot:
-    handles = {TaskId("map-0"): Handle(f"job-1/chk-{checkpoint}/map-0-1")}
-    return CompletedSnapshot(
-        checkpoint=CheckpointId(checkpoint), job=1, attempt=AttemptId(1), savepoint=True, ending="", handles=handles
-    )
+    return snapshots.snapshot(checkpoint, savepoint=True, handles={"map-0": f"job-1/chk-{checkpoint}/map-0-1"})
 
 
 def test_a_job_that_is_resumed_takes_its_snapshots_and_no_number_again(

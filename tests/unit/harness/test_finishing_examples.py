@@ -33,6 +33,7 @@ MODULES = {
     "three-2pc-chain": "finishing",
     "commit-at-finish": "at_finish",
     "discard-at-finish": "at_finish",
+    "drain-after-savepoint": "draining",
 }
 
 
@@ -59,6 +60,7 @@ def as_it_should_be(scenario: Scenario) -> History:
         ("three-2pc-chain", {0, 1, 3}),
         ("commit-at-finish", {0}),
         ("discard-at-finish", {0, 1}),
+        ("drain-after-savepoint", {0, 1}),
     ],
 )
 def test_beside_a_run_in_which_nothing_is_otherwise(
@@ -77,6 +79,7 @@ def test_beside_a_run_in_which_nothing_is_otherwise(
         ("three-2pc-chain", "commit-at-finish", {2}),
         ("commit-at-finish", "commit-at-finish", {2}),
         ("discard-at-finish", "discard-at-finish", {2}),
+        ("drain-after-savepoint", "drain-after-savepoint", {2}),
     ],
 )
 def test_on_a_run_that_finishes_otherwise(name: str, how: str, claims: set[int]) -> None:
@@ -119,6 +122,7 @@ def _commit_twice(history: History) -> None:
         ("three-2pc-chain", _commit_twice, {4}),
         ("two-ways-to-finish", _commit_twice, {3}),
         ("commit-at-finish", _commit_twice, {2}),
+        ("drain-after-savepoint", _commit_twice, {2}),
     ],
 )
 def test_on_a_history_that_was_altered(name: str, alter: Callable[[History], None], claims: set[int]) -> None:

@@ -20,7 +20,8 @@ from journals import (
 
 from cutproof.properties import history as h
 from cutproof.reference_impl.core import transactions as t
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.ids import CheckpointId
+from unit.snapshots import snapshot
 
 
 @pytest.fixture
@@ -259,9 +260,7 @@ def test_what_is_sealed_while_the_store_is_about_to_die_is_not_taken_back(script
 
 def completing(script: Script, checkpoint: int) -> None:
     script.later()
-    script.process("coordinator").checkpoint_completing(
-        CheckpointId(checkpoint), 1, AttemptId(1), {TaskId("a-0"): Handle("h")}, False
-    )
+    script.process("coordinator").checkpoint_completing(snapshot(checkpoint, handles={"a-0": "h"}))
 
 
 def completions(script: Script) -> list[int]:
@@ -295,7 +294,7 @@ def test_one_that_shows_nowhere_was_none(script: Script) -> None:
 
 def test_one_that_was_told_counts_once(script: Script) -> None:
     completing(script, 3)
-    script.process("coordinator").checkpoint_completed(CheckpointId(3), 1, AttemptId(1), {}, False)
+    script.process("coordinator").checkpoint_completed(snapshot(3))
     script.attempt(2, restores=3)
 
     assert completions(script) == [3]

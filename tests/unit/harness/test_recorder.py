@@ -10,6 +10,7 @@ from cutproof.harness.subjects.recorder import Recorder
 from cutproof.properties import history as h
 from cutproof.reference_impl.core import transactions as t
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from unit.snapshots import snapshot
 
 BY: dict[str, Any] = {"writer": TaskId("sink-0"), "attempt": AttemptId(2)}
 ROW = (1, 10, 100, 0)
@@ -216,7 +217,7 @@ def test_a_fault_that_nobody_has_felt_may_last_all_the_same(planned: tuple[Recor
 
 def test_stored_and_completed(watched: Watched) -> None:
     watched.recorder.snapshot_stored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}")
-    watched.recorder.checkpoint_completed(CheckpointId(3), 1, AttemptId(2), {TaskId("a-0"): Handle("h")}, True)
+    watched.recorder.checkpoint_completed(snapshot(3, attempt=2, savepoint=True, handles={"a-0": "h"}))
     assert watched.history.stored == [
         h.Stored(checkpoint=3, task="a-0", attempt=2, order=1, at_us=50, handle="h", state="{}")
     ]
@@ -292,7 +293,7 @@ def everything(watched: Watched) -> None:
     recorder.coordinator(False, None)
     recorder.coordinator(True, None)
     recorder.snapshot_stored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}")
-    recorder.checkpoint_completed(CheckpointId(3), 1, AttemptId(2), {}, False)
+    recorder.checkpoint_completed(snapshot(3, attempt=2))
     watched.transact(t.Begin(**BY, name="t"), t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
     recorder.fault_fired(0, "running", "a-0 is killed", 2)
     recorder.job_ended(1, "finished", None, "")

@@ -152,12 +152,12 @@ def test_a_violation_becomes_a_shrunk_counterexample_that_replays(tmp_path: Path
         verified = verify_campaign(campaign(30), subject=Lossy(), oracle=Agreeing(), folder=folder)
     assert verified.exit_code is ExitCode.VIOLATED
     first = verified.summary.counterexamples[0]
-    assert first.invariant == "exactly-once"
+    assert first.invariant in ("exactly-once", "no-data-loss"), "as the job promised"
     assert first.size.tasks + first.size.records + first.size.faults <= 12
     assert first.replay.startswith("cutproof replay ")
     scenario = read_scenario(tmp_path / "run" / first.scenario)
     again = replay(Lossy(), scenario)
-    assert isinstance(again.judgement.verdicts["exactly-once"], Violated)
+    assert isinstance(again.judgement.verdicts[first.invariant], Violated)
     assert again.story.sentence == first.story
     assert again.trace_sha256 == replay(Lossy(), scenario).trace_sha256
     assert not run(SimulatedSubject(), scenario).judgement.violated

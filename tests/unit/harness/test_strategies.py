@@ -84,7 +84,7 @@ def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:
     assert {engine.guarantee for engine in engines_} == {"exactly-once", "at-least-once", "at-most-once"}
     assert {engine.sink for engine in engines_} == {"transactional", "idempotent", "plain"}
     assert {engine.snapshot_store for engine in engines_} == {"files", "memory"}
-    assert {engine.concurrent_checkpoints for engine in engines_} == {1, 2, 3}
+    assert {engine.concurrent_checkpoints for engine in engines_} == {1, 2, 3, 8}
     assert {edge.partitioning for one in drawn for edge in one.topology.edges} == {"forward", "hash", "rebalance"}
 
 

@@ -13,6 +13,7 @@ import pytest
 from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.processes.files import DiskFiles
+from unit import snapshots
 
 STATE = TaskState(positions={0: 7})
 HANDLE = "job-1/chk-3/count-1-0"
@@ -20,9 +21,7 @@ JOB = JobRecord(job=1, attempt=3, next_checkpoint=5)
 
 
 def snapshot(checkpoint: int) -> CompletedSnapshot:
-    return CompletedSnapshot(
-        checkpoint=checkpoint, job=1, attempt=1, savepoint=False, ending="", handles={"count-1": HANDLE}
-    )
+    return snapshots.snapshot(checkpoint, handles={"count-1": HANDLE})
 
 
 def write(files: DiskFiles, handle: str) -> str:

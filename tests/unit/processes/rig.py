@@ -194,7 +194,11 @@ class Process:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as supervised:
             supervised.bind(str(folder / "s"))
             supervised.listen()
-            self.world = make({"folder": str(folder), "supervision": str(folder / "s")}, self._listener)
+            try:
+                self.world = make({"folder": str(folder), "supervision": str(folder / "s")}, self._listener)
+            except BaseException:
+                self._listener.close()
+                raise
             self.harness = Peer(supervised.accept()[0], SUPERVISION)
         self.ended_with: BaseException | None = None
         self._thread = threading.Thread(target=self._live, daemon=True)
@@ -307,7 +311,11 @@ class Node(Process):
             )
             return NodeWorld(configuration, listener)
 
-        super().__init__(folder, make)
+        try:
+            super().__init__(folder, make)
+        except BaseException:
+            self._close_others()
+            raise
         self.coordinator = self.greeted()
         if starts:
             self.start()
@@ -319,6 +327,9 @@ class Node(Process):
 
     def close(self) -> None:
         super().close()
+        self._close_others()
+
+    def _close_others(self) -> None:
         self._at_coordinator.close()
         self.downstream.close()
 

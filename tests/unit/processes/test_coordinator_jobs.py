@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.events import JobRecord
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Trigger
 from cutproof.reference_impl.processes import entries as e
@@ -24,6 +24,7 @@ from unit.processes.rig import (
     lives_without_harness,
     now,
 )
+from unit.snapshots import snapshot
 
 __all__ = ["lives_without_harness"]
 
@@ -112,10 +113,7 @@ def test_a_job_that_ends_is_told_to_harness_and_nodes(process: CoordinatorProces
 
 def test_one_that_takes_over_goes_on_from_what_is_durable(process: CoordinatorProcess) -> None:
     handles = {task: Handle(f"job-1/chk-4/{task}-2") for task in TASKS}
-    snapshot = CompletedSnapshot(
-        checkpoint=CheckpointId(4), job=1, attempt=AttemptId(2), savepoint=False, ending="", handles=handles
-    )
-    DiskFiles(process.folder / "store").store(snapshot)
+    DiskFiles(process.folder / "store").store(snapshot(4, attempt=2, handles=handles))
     DiskJobs(process.folder / "store").save(
         JobRecord(job=1, attempt=AttemptId(2), next_checkpoint=CheckpointId(6), had_snapshot=True)
     )

@@ -21,6 +21,7 @@ from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import BATCH, CorruptJournal, Journal, read_journal
 from cutproof.reference_impl.trace import Observer
+from unit.snapshots import snapshot
 
 TASK, ATTEMPT, CHECKPOINT, HANDLE = TaskId("a-0"), AttemptId(2), CheckpointId(3), Handle("job-1/chk-3/a-0")
 BY: dict[str, Any] = {"writer": TaskId("sink-0"), "attempt": ATTEMPT}
@@ -76,8 +77,8 @@ def everything(journal: Journal) -> None:
     journal.task_failed(TASK, ATTEMPT, "it was killed", 0)
     journal.coordinator(False, None)
     journal.snapshot_stored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}")
-    journal.checkpoint_completing(CHECKPOINT, 1, ATTEMPT, {TASK: HANDLE}, False)
-    journal.checkpoint_completed(CHECKPOINT, 1, ATTEMPT, {TASK: HANDLE}, True)
+    journal.checkpoint_completing(snapshot(3, attempt=2, handles={TASK: HANDLE}))
+    journal.checkpoint_completed(snapshot(3, attempt=2, savepoint=True, handles={TASK: HANDLE}))
     journal.deleted(None, [HANDLE])
     journal.command_issued(0, "savepoint", False)
     journal.command_returned(0, CHECKPOINT, "")

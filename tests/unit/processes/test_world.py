@@ -7,13 +7,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.events import CompletedSnapshot
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.messages import Deploy
 from cutproof.reference_impl.core.parts import Startup
+from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.transactions import AnyRequest, Append, Done, Outcome
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
@@ -24,6 +26,7 @@ from cutproof.reference_impl.processes.loop import monotonic_us
 from cutproof.reference_impl.processes.world import CRASHED, Journalled, NotedFiles, live
 from unit.processes.disks import end, forked
 from unit.processes.rig import TASKS, Node, lives_without_harness, now, until
+from unit.snapshots import snapshot
 
 __all__ = ["lives_without_harness"]
 
@@ -70,15 +73,13 @@ def test_a_checkpoint_is_written_down_before_its_record_is_there(
         store(files, snapshot)
 
     monkeypatch.setattr(DiskFiles, "store", watched)
-    snapshot = CompletedSnapshot(
-        checkpoint=CheckpointId(3), job=1, attempt=AttemptId(2), savepoint=False, ending="", handles={MAP: Handle("h")}
-    )
+    record = msgspec.structs.replace(snapshot(3, attempt=2, handles={MAP: "h"}), states={MAP: TaskState()})
     files = NotedFiles(tmp_path / "store", journal)
-    files.store(snapshot)
+    files.store(record)
     (noted,) = written
     assert isinstance(noted, e.CheckpointCompleting)
-    assert (noted.checkpoint, noted.handles) == (3, {MAP: "h"})
-    assert files.survey()[0] == (snapshot,)
+    assert noted.snapshot == snapshot(3, attempt=2, handles={MAP: "h"})
+    assert files.survey()[0] == (record,)
 
 
 def test_what_is_sent_leaves_after_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,3 +175,53 @@ def test_mark_of() -> None:
     one = run(1, 2, mark(4, reads=2))
     assert mark_of(one, 4) is one.marks[0]
     assert mark_of(one, 5) is None
+
+
+# -- a part that restarted alone -----------------------------------------------------------------------------------
+
+
+def partial() -> Lines:
+    """Attempt 2 restarts b-0 alone, attempt 3 everything; a-0 goes on in attempt 1 meanwhile."""
+    runs = [
+        run(1, 9, mark(1, reads=2), mark(2, reads=5), mark(3, reads=7), task="a-0"),
+        run(1, 6, mark(1, reads=3), task="b-0"),
+        run(2, 5, mark(2, reads=1), mark(3, reads=4), loaded=1, task="b-0"),
+        run(3, 1, loaded=3, task="a-0"),
+        run(3, 2, loaded=3, task="b-0"),
+    ]
+    told = history(runs, {1: 1, 2: 2, 3: 2}, {1: None, 2: 1, 3: 3})
+    for entry in told.stored:
+        if entry.task == "a-0":
+            entry.attempt = 1
+    assert isinstance(told.journal[1], AttemptStarted)
+    told.journal[1].tasks = ["b-0"]
+    return Lines(told)
+
+
+def test_a_task_that_goes_on_is_served_by_its_older_attempt() -> None:
+    lines = partial()
+    assert [lines.serving("a-0", attempt) for attempt in (1, 2, 3)] == [1, 1, 3]
+    assert [lines.serving("b-0", attempt) for attempt in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_a_checkpoint_is_taken_by_each_task_in_the_attempt_it_is_in() -> None:
+    lines = partial()
+    assert [entry.checkpoint for entry in lines.taken_by("a-0", 1)] == [1, 2, 3]
+    assert [entry.checkpoint for entry in lines.taken_by("b-0", 1)] == [1]
+    assert [entry.checkpoint for entry in lines.taken_by("b-0", 2)] == [2, 3]
+    assert lines.taken_by("a-0", 2) == []
+
+
+def test_the_line_of_a_task_that_goes_on_is_cut_only_where_it_restarts_itself() -> None:
+    lines = partial()
+    going_on, restarted = lines.end.segments["a-0"], lines.end.segments["b-0"]
+    assert [(one.run.attempt, one.cut, one.reads) for one in going_on] == [(1, 3, 7), (3, None, 1)]
+    assert [(one.run.attempt, one.cut, one.reads) for one in restarted] == [(1, 1, 3), (2, 3, 4), (3, None, 2)]
+    assert lines.end.checkpoints == (1, 2, 3)
+    assert going_on[0].read_epochs() == [1, 1, 2, 2, 2, 3, 3]
+
+
+def test_the_line_of_the_partial_attempt_itself_has_all_that_the_others_did() -> None:
+    line = partial().of_attempt(2)
+    assert [(one.run.attempt, one.cut) for one in line.segments["a-0"]] == [(1, None)]
+    assert line.checkpoints == (1, 2, 3)

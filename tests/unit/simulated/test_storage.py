@@ -16,6 +16,7 @@ from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.driver.ports import Files, Jobs
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.storage import JobStore, SnapshotFiles
+from unit import snapshots
 
 STATE = TaskState(positions={0: 7})
 LATER = TaskState(positions={0: 8})
@@ -34,9 +35,7 @@ def jobs(request: pytest.FixtureRequest, tmp_path: Path) -> Jobs:
 
 
 def snapshot(checkpoint: int) -> CompletedSnapshot:
-    return CompletedSnapshot(
-        checkpoint=checkpoint, job=1, attempt=1, savepoint=False, ending="", handles={"a-0": f"job-1/{checkpoint}"}
-    )
+    return snapshots.snapshot(checkpoint, handles={"a-0": f"job-1/{checkpoint}"})
 
 
 def record(job: int, version: int) -> JobRecord:

@@ -1,0 +1,118 @@
+"""What the post rejects: a drain that takes its savepoint first, and ends the input behind it (FIN-4, FIN-9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ...faults.plan import AtPoint
+from ...properties.history import Completed, History, StoredState, TaskRun
+from ...properties.workload import END_OF_TIME, Input, Node, Row, Tumbling, Workload
+from .. import topologies
+from ..scenario import Engine, Scenario, StopWithSavepoint
+from .claims import Claim, Example, numbered, require, runs_of, simulated
+from .finishing import POST, ended, finishing_by, violated
+
+_RECORDS = numbered(100, 5)
+_SIZE = 250
+_READ_LAST = 60
+_MODE = "drain-after-savepoint"
+
+
+def _windowed(name: str) -> Scenario:
+    """Records 10 apart in event time, counted in windows of 25; a drain when 60 are read, amid a window."""
+    times = tuple(10 * number for number in range(len(_RECORDS)))
+    workload = Workload(
+        name=name,
+        inputs=(Input(name="source", splits=(_RECORDS,), times=(times,)),),
+        nodes=(Node(name="window", operator=Tumbling(size=_SIZE), inputs=("source",)),),
+    )
+    return Scenario(
+        name=name,
+        workload=workload,
+        topology=topologies.lay_out(workload, {"source": 1, "window": 1, "sink": 1}),
+        engine=Engine(checkpoint_interval_us=7_000),
+        commands=(StopWithSavepoint(trigger=AtPoint(point="record-read", occurrence=_READ_LAST), drain=True),),
+    )
+
+
+def _first_the_savepoint(scenario: Scenario) -> History:
+    return simulated(finishing_by(scenario, _MODE))
+
+
+def _savepoint(history: History) -> Completed:
+    found = [completed for completed in history.completed if completed.savepoint]
+    require(len(found) == 1, f"{len(found)} savepoints completed")
+    return found[0]
+
+
+def _stored(history: History, task: str) -> StoredState:
+    handle = _savepoint(history).handles[task]
+    texts = [one.state for one in history.stored if one.handle == handle]
+    require(bool(texts), f"the savepoint holds nothing of {task}")
+    return msgspec.json.decode(texts[0], type=StoredState)
+
+
+def _run(history: History, operator: str) -> TaskRun:
+    (run,) = runs_of(history, operator, _savepoint(history).attempt)
+    return run
+
+
+def _at_the_cut(history: History) -> bool:
+    """Whether the window's watermark was at the end of time when it took its snapshot for the savepoint."""
+    run = _run(history, "window")
+    (mark,) = [mark for mark in run.marks if mark.checkpoint == _savepoint(history).checkpoint]
+    return any(time == END_OF_TIME for _, time in run.watermarks[: mark.watermarks])
+
+
+def _open(history: History) -> Counter[Row]:
+    """The windows that the savepoint holds, as the rows that they would be."""
+    return Counter((key, value, tags, start) for start, key, value, tags in _stored(history, "window-0").entries)
+
+
+def _never_committed(scenario: Scenario, history: History) -> str:
+    other = _first_the_savepoint(scenario)
+    require(_run(other, "window").end_of_data, "the window never saw the end of the data")
+    written = Counter(row for one in other.transactions for row in one.rows if one.status != "committed")
+    missing = _open(other)
+    require(written.total() > 0 and not written - missing, f"{written.total()} rows were written and not committed")
+    require(missing.total() > 0 and not missing & Counter(other.committed), "some of the last rows were committed")
+    found = violated(finishing_by(scenario, _MODE), other)
+    require("no-data-loss" in found, "no-data-loss is not violated")
+    told = f"the end of the data brought the last {missing.total()} rows out behind the savepoint"
+    return f"{told}; {written.total()} were written, and none was committed"
+
+
+def _not_in_the_savepoint(scenario: Scenario, history: History) -> str:
+    other = _first_the_savepoint(scenario)
+    require(not _at_the_cut(other), "the window had let everything go before its snapshot")
+    require(ended(other).status == "drained", f"the job is {ended(other).status}")
+    held = _open(other).total()
+    require(held > 0 and "drain" in violated(finishing_by(scenario, _MODE), other), "drain is not violated")
+    return f"the job is drained, and its savepoint still holds {held} open windows"
+
+
+def _in_the_savepoint(scenario: Scenario, history: History) -> str:
+    require(_at_the_cut(history), "the window took its snapshot before the end of the data")
+    require(not _open(history), f"the savepoint holds {_open(history).total()} open windows")
+    last = _open(_first_the_savepoint(scenario))
+    require(not last - Counter(history.committed), "not all of the last rows were committed")
+    require(not violated(scenario, history), f"violated: {', '.join(violated(scenario, history))}")
+    read = _stored(history, "source-0").positions
+    return f"behind {sum(read.values())} records the last {last.total()} rows are in the savepoint, and committed"
+
+
+DRAIN_AFTER_SAVEPOINT = Example(
+    about="rejected: a drain takes its savepoint and ends the input then, and the last rows are in no snapshot",
+    document=POST,
+    scenario=_windowed("drain-after-savepoint"),
+    claims=(
+        Claim(says="with --drain the operator logic like endInput() would still be executed during finishing and "
+              "generate new records, these records would not be committed", look=_never_committed),
+        Claim(says="the savepoint also does not include these records and thus it is inconsistent",
+              look=_not_in_the_savepoint),
+        Claim(says="first process all records, then they have the chance to wait for the same checkpoint / savepoint",
+              look=_in_the_savepoint),
+    ),
+)  # fmt: skip

@@ -1,0 +1,185 @@
+"""Every way to stop a job and to go on: what was planned, what came of it, and what hit it meanwhile.
+
+A stop is under way from its command to the end of the job, or to the answer
+that refuses it; a resume, until the job runs again; the end by itself, while
+all input has ended and no command stops the job (the phase `finishing`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from ..faults.plan import AtPoint
+from ..properties.history import AttemptRunning, CommandIssued, CommandReturned, FaultFired, History, JobEnded
+from ..reports.model import StopCounts
+from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
+
+NATURAL = "natural-end"
+STOPS: tuple[str, ...] = (NATURAL, "stop", "drain", "cancel", "resume")
+"""the end of all input, a stop with a savepoint without and with drain, a cancel, and a resume"""
+
+_ENDS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled"}
+"""how a job ends that obeys"""
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault that fired while a stop was under way."""
+
+    fault: str
+    phase: str
+    point: str = ""
+    """the protocol point that set it off; empty for a time or a phase"""
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One planned stop of a scenario, of a kind in `STOPS`."""
+
+    kind: str
+    finished: bool = False
+    begins_with: str = ""
+    """what a resume went on from: savepoint, checkpoint or nothing"""
+    hits: tuple[Hit, ...] = ()
+
+
+def stops_of(scenario: Scenario, history: History) -> tuple[Stop, ...]:
+    """The stops that a scenario plans, the end of its input last, as its history shows them."""
+    watch = _Watch(scenario, history)
+    for entry in history.journal:
+        match entry:
+            case CommandIssued():
+                watch.issued(entry)
+            case CommandReturned():
+                watch.returned(entry)
+            case FaultFired():
+                watch.fired(entry)
+            case AttemptRunning():
+                watch.running()
+            case JobEnded():
+                watch.ended(entry)
+            case _:
+                pass
+    return watch.stops()
+
+
+class _Watch:
+    """Reads a journal in order, and knows which stops are under way."""
+
+    def __init__(self, scenario: Scenario, history: History) -> None:
+        self._scenario = scenario
+        self._savepoints = {done.checkpoint for done in history.completed if done.savepoint}
+        self._kinds = {number: kind for number, command in enumerate(scenario.commands) if (kind := _kind(command))}
+        self._open: list[int] = []
+        """commands under way"""
+        self._finished: set[int | None] = set()
+        self._origins: dict[int, str] = {}
+        self._hits: dict[int | None, dict[int, Hit]] = {}
+        """by command (None: the end by itself) and number of the fault"""
+
+    def issued(self, entry: CommandIssued) -> None:
+        if entry.command in self._kinds:
+            self._open.append(entry.command)
+
+    def returned(self, entry: CommandReturned) -> None:
+        if entry.command not in self._kinds:
+            return
+        if entry.error:
+            self._close(entry.command)
+        elif self._kinds[entry.command] == "resume":
+            snapshot = entry.checkpoint
+            kind = "savepoint" if snapshot in self._savepoints else "checkpoint"
+            self._origins[entry.command] = kind if snapshot is not None else "nothing"
+
+    def fired(self, entry: FaultFired) -> None:
+        hit = Hit(fault=entry.kind, phase=entry.phase, point=self._point_of(entry.fault))
+        stopping = [number for number in self._open if self._kinds[number] != "resume"]
+        by_itself = [None] if entry.phase == "finishing" and not stopping else []
+        for number in (*self._open, *by_itself):
+            self._hits.setdefault(number, {}).setdefault(entry.fault, hit)
+
+    def running(self) -> None:
+        for number in [number for number in self._open if self._kinds[number] == "resume"]:
+            self._finished.add(number)
+            self._close(number)
+
+    def ended(self, entry: JobEnded) -> None:
+        if entry.status == "finished":
+            self._finished.add(None)
+        for number in list(self._open):
+            if _ENDS.get(self._kinds[number]) == entry.status:
+                self._finished.add(number)
+            self._close(number)
+
+    def stops(self) -> tuple[Stop, ...]:
+        planned: list[tuple[int | None, str]] = list(self._kinds.items())
+        if all(source.bounded for source in self._scenario.workload.inputs):
+            planned.append((None, NATURAL))
+        return tuple(
+            Stop(
+                kind=kind,
+                finished=number in self._finished,
+                begins_with=self._origins.get(number, "") if number is not None else "",
+                hits=tuple(self._hits.get(number, {}).values()),
+            )
+            for number, kind in planned
+        )
+
+    def _close(self, number: int) -> None:
+        if number in self._open:
+            self._open.remove(number)
+
+    def _point_of(self, fault: int) -> str:
+        faults = self._scenario.faults
+        trigger = faults[fault].trigger if fault < len(faults) else None
+        return trigger.point if isinstance(trigger, AtPoint) else ""
+
+
+def _kind(command: object) -> str:
+    match command:
+        case StopWithSavepoint(drain=drain):
+            return "drain" if drain else "stop"
+        case Cancel():
+            return "cancel"
+        case Resume():
+            return "resume"
+        case _:
+            return ""
+
+
+class StopTally:
+    """Counts stops over scenarios; adding in any order gives the same."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[tuple[str, str]]()
+        self._phases: dict[str, dict[str, Counter[str]]] = {}
+        self._points: dict[str, Counter[str]] = {}
+        self._origins: dict[str, Counter[str]] = {}
+
+    def add(self, stops: Iterable[Stop]) -> None:
+        for stop in stops:
+            self._counts[stop.kind, "planned"] += 1
+            self._counts[stop.kind, "finished"] += stop.finished
+            self._counts[stop.kind, "hit"] += bool(stop.hits)
+            if stop.begins_with:
+                self._origins.setdefault(stop.kind, Counter())[stop.begins_with] += 1
+            for hit in stop.hits:
+                self._phases.setdefault(stop.kind, {}).setdefault(hit.fault, Counter())[hit.phase] += 1
+                if hit.point:
+                    self._points.setdefault(stop.kind, Counter())[hit.point] += 1
+
+    def counts(self) -> dict[str, StopCounts]:
+        """By kind, those that were planned at all."""
+        return {kind: self._counts_of(kind) for kind in STOPS if self._counts[kind, "planned"]}
+
+    def _counts_of(self, kind: str) -> StopCounts:
+        phases = self._phases.get(kind, {})
+        return StopCounts(
+            planned=self._counts[kind, "planned"],
+            finished=self._counts[kind, "finished"],
+            hit=self._counts[kind, "hit"],
+            faults={fault: dict(sorted(counts.items())) for fault, counts in sorted(phases.items())},
+            points=dict(sorted(self._points.get(kind, Counter()).items())),
+            begins_with=dict(sorted(self._origins.get(kind, Counter()).items())),
+        )

@@ -1,0 +1,156 @@
+"""How a part of the dataflow restarts while the rest goes on: failover by region (FLIP-1).
+
+A region is what data channels join: no record goes from one to another, so that one can
+go back to the latest complete checkpoint alone.  Its tasks get a new number, and with it a
+fence of their own; the others keep theirs, what they hold and what they have open.  No
+checkpoint is taken meanwhile: it would lack a part.  What ends the job concerns all of
+it, and so does a failure amid that: `parts.Failover.lost_with` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .attempts import Attempts, deployment, refusal
+from .effects import Effect, Note, Return, SetTimer
+from .errors import expect
+from .events import TaskLost
+from .ids import TaskId
+from .messages import Cancel, Running
+from .stages import Deploying, Mending, Working
+from .topology import JobGraph
+
+
+def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:
+    """The tasks of each region, all in topological order."""
+    tasks = [task for task, _, _ in graph.tasks()]
+    region = {task: number for number, task in enumerate(tasks)}
+    for wire in graph.wires():
+        one, other = region[wire.sender], region[wire.receiver]
+        if one != other:
+            region = {task: min(one, other) if number in (one, other) else number for task, number in region.items()}
+    return [tuple(task for task in tasks if region[task] == number) for number in dict.fromkeys(region.values())]
+
+
+class Regional(Attempts):
+    """An attempt of which a part may be lost and come up again under a number of its own."""
+
+    @property
+    def may_mend(self) -> bool:
+        """A part may restart alone: the others work, and nothing is under way that all must agree on."""
+        return self.config.by_region and isinstance(self.stage, Working | Mending) and not self.is_ending
+
+    def region_of(self, task: TaskId) -> tuple[TaskId, ...]:
+        return next(region for region in regions(self.graph) if task in region)
+
+    # -- lost ----------------------------------------------------------------------
+
+    def _on_lost(self, event: TaskLost) -> list[Effect]:
+        if event.attempt != self.attempt_of(event.task) or not self.parts.failover.restarts_again(self):
+            return []
+        cause = f"{event.task}: {event.reason}"
+        lost = self.parts.failover.lost_with(self, event.task)
+        if isinstance(self.stage, Mending):
+            if event.task in self.stage.tasks and not self.stage.has_begun:
+                return []
+            lost = tuple(task for task in self.tasks if task in lost or task in self.stage.tasks)
+        return self._mend(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
+
+    def _fail_over(self, cause: str) -> list[Effect]:
+        """A restart of a part that has not begun is counted already: it becomes one of all."""
+        if isinstance(self.stage, Mending) and not self.stage.has_begun:
+            self._restarts -= 1
+        return super()._fail_over(cause)
+
+    def _mend(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
+        """Give up what is pending, for it lacks a part now, and start that part again after a delay."""
+        reason = f"{', '.join(lost)} restart: {cause}"
+        pending = list(self.checkpoints.pending.values())
+        effects = [
+            *(effect for one in pending for effect in self.checkpoints.abort(one, reason)),
+            *(self.checkpoints.tell(task, Cancel(attempt=self.attempt)) for task in lost),
+            *(Return(one.command, error=reason) for one in pending if one.command is not None),
+        ]
+        if isinstance(self.stage, Mending) and not self.stage.has_begun:
+            self.stage = msgspec.structs.replace(self.stage, tasks=lost)
+            return effects
+        self._restarts += 1
+        if self._restarts > self.config.restart_attempts:
+            return [*effects, *self._close("failed", self._used_up(cause))]
+        self.stage = Mending(lost, cause)
+        return [*effects, SetTimer("restart", self.config.restart_delay_us)]
+
+    # -- coming up again -------------------------------------------------------------
+
+    def _restart(self) -> list[Effect]:
+        if not isinstance(self.stage, Mending):
+            return super()._restart()
+        if self.stage.has_begun:
+            return []
+        self.stage = msgspec.structs.replace(self.stage, step="storing")
+        return [] if self.checkpoints.storing and self.parts.failover.awaits_store() else self._begin_mending()
+
+    def _resume_restart(self) -> list[Effect]:
+        stage = self.stage
+        if isinstance(stage, Mending) and stage.step == "storing" and not self.checkpoints.storing:
+            return self._begin_mending()
+        return super()._resume_restart()
+
+    def _begin_mending(self) -> list[Effect]:
+        """Number them anew; all that was known of them follows from the checkpoint that they go back to."""
+        stage = expect(self.stage, Mending)
+        restores = self.parts.failover.restored_by_part(self.checkpoints.newest())
+        if restores is not None and (reason := refusal(self.graph, restores)):
+            return self._close("failed", reason)
+        survivors = {task: self.attempt_of(task) for task in self.tasks if task not in stage.tasks}
+        self._renumber(survivors)
+        finished = self._finished_before(restores)
+        self._ended_inputs = _for_part(self._ended_inputs, stage.tasks, finished)
+        self.checkpoints.left = _for_part(self.checkpoints.left, stage.tasks, finished)
+        for task in stage.tasks:
+            self.checkpoints.gone.pop(task, None)
+            self._leaving.pop(task, None)
+        self.stage = msgspec.structs.replace(stage, step="saving", restores=restores)
+        attempt = self.attempt
+
+        def when_saved() -> list[Effect]:
+            now = self.stage
+            is_due = isinstance(now, Mending) and now.step == "saving" and attempt == self.attempt
+            return self._deploy_part() if is_due else []
+
+        return self._save(when_saved)
+
+    def _deploy_part(self) -> list[Effect]:
+        stage = expect(self.stage, Mending)
+        self.stage = msgspec.structs.replace(stage, step="deploying", waiting=stage.tasks)
+        restores, attempt = stage.restores, self.attempt
+        checkpoint = restores.checkpoint if restores else None
+        finished = self._finished_before(restores)
+        return [
+            Note("attempt-started", checkpoint, attempt, stage.cause),
+            Note("tasks-restarted", checkpoint, attempt, " ".join(stage.tasks)),
+            *deployment(stage.tasks, attempt, self.job, restores, finished, suspends=False),
+            SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
+        ]
+
+    def _not_up_in_time(self, attempt: int) -> list[Effect]:
+        """Some do not run: everything is given up, whether all were to come up or a part."""
+        stage = self.stage
+        if not isinstance(stage, Deploying | Mending) or not stage.waiting or attempt != self.attempt:
+            return []
+        return self._fail_over(f"{', '.join(stage.waiting)} did not come up in time")
+
+    def _on_running(self, message: Running) -> list[Effect]:
+        stage = self.stage
+        if not isinstance(stage, Mending):
+            return super()._on_running(message)
+        waiting = tuple(task for task in stage.waiting if task != message.task)
+        self.stage = msgspec.structs.replace(stage, waiting=waiting)
+        return self._up() if stage.waiting and not waiting else []
+
+
+def _for_part(known: Sequence[TaskId], part: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
+    """What is known of the others, and of the part that those have finished which its checkpoint says so of."""
+    return (*(task for task in known if task not in part), *(task for task in finished if task in part))

@@ -1,0 +1,147 @@
+"""The coverage as a reader sees it: a heat map an alignment mode, the ways to end, what is empty and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..faults.plan import KINDS
+from .model import Coverage, CoverageRow, StopCounts, Summary, Value
+from .words import plural
+
+MOST_EMPTY = 12
+"""empty cells that are named"""
+
+MODES: dict[str, str] = {
+    "aligned": "Barriers aligned (exactly-once)",
+    "unblocked": "Barriers not waited for (at-least-once)",
+    "none": "No barriers (at-most-once)",
+}
+
+WAYS: dict[str, str] = {
+    "natural-end": "end of all input",
+    "stop": "stop with savepoint",
+    "drain": "stop with savepoint and drain",
+    "cancel": "cancel",
+    "resume": "resume",
+}
+
+
+class CoverageCell(Value, kw_only=True):
+    """One point and kind of fault over all ways of ending."""
+
+    fired: int = 0
+    empty: tuple[str, ...] = ()
+    """the ways of ending in which it could have fired and did not"""
+    possible: bool = True
+    heat: float = 0.0
+    """0 … 1"""
+
+    @property
+    def text(self) -> str:
+        """What stands in the cell; it says all that its colour does."""
+        if not self.possible:
+            return "–"
+        return f"{self.fired:,}" + (f" ({len(self.empty)} empty)" if self.empty else "")
+
+
+class CoverageMap(Value, kw_only=True):
+    """One alignment mode."""
+
+    title: str
+    kinds: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[CoverageCell, ...]], ...]
+    """point, and a cell for each kind"""
+    endings: tuple[tuple[str, int, int, int], ...]
+    """(way of ending, possible cells, those hit, faults that fired)"""
+
+
+class StopLine(Value, kw_only=True):
+    """One way to end a job, or to go on."""
+
+    name: str
+    counts: StopCounts
+    by: str
+    """what hit it, by kind and phase, in words"""
+    at: str
+    """at which points, in words"""
+
+
+def coverage_maps(coverage: Coverage) -> tuple[CoverageMap, ...]:
+    """A map for each alignment mode that has possible cells, in the order of `MODES`."""
+    by_mode: dict[str, list[CoverageRow]] = {}
+    for row in coverage.rows:
+        by_mode.setdefault(row.alignment, []).append(row)
+    modes = [*(mode for mode in MODES if mode in by_mode), *sorted(set(by_mode) - set(MODES))]
+    return tuple(_map(MODES.get(mode, mode), by_mode[mode]) for mode in modes)
+
+
+def _map(title: str, rows: list[CoverageRow]) -> CoverageMap:
+    kinds = tuple(kind for kind in KINDS if any(kind in row.fired for row in rows))
+    points = tuple(dict.fromkeys(row.point for row in rows))
+    sums = {(point, kind): _sum(rows, point, kind) for point in points for kind in kinds}
+    most = max((cell.fired for cell in sums.values()), default=0)
+    lines = tuple((point, tuple(_warmed(sums[point, kind], most) for kind in kinds)) for point in points)
+    endings = dict.fromkeys(row.ending for row in rows)
+    return CoverageMap(title=title, kinds=kinds, lines=lines, endings=tuple(_ending(rows, name) for name in endings))
+
+
+def _sum(rows: list[CoverageRow], point: str, kind: str) -> CoverageCell:
+    found = [(row.ending, row.fired[kind]) for row in rows if row.point == point and kind in row.fired]
+    return CoverageCell(
+        fired=sum(number for _, number in found),
+        empty=tuple(ending for ending, number in found if not number),
+        possible=bool(found),
+    )
+
+
+def _warmed(cell: CoverageCell, most: int) -> CoverageCell:
+    return CoverageCell(
+        fired=cell.fired, empty=cell.empty, possible=cell.possible, heat=cell.fired / most if most else 0.0
+    )
+
+
+def _ending(rows: list[CoverageRow], ending: str) -> tuple[str, int, int, int]:
+    numbers = [number for row in rows if row.ending == ending for number in row.fired.values()]
+    return ending, len(numbers), sum(number > 0 for number in numbers), sum(numbers)
+
+
+def coverage_lead(coverage: Coverage) -> str:
+    """The coverage in one sentence; empty when there is none to speak of."""
+    if not coverage.possible:
+        return ""
+    hit = f"{coverage.hit:,} of {plural(coverage.possible, 'possible cell')}"
+    return f"{hit} of the coverage were hit, by {plural(coverage.fired, 'fault')}."
+
+
+def empty_cells(coverage: Coverage) -> tuple[str, ...]:
+    """Possible cells that nothing fired in: some by name, the others counted."""
+    found = list(_empty(coverage))
+    more = len(found) - MOST_EMPTY
+    return (*found[:MOST_EMPTY], *((f"and {more:,} more",) if more > 0 else ()))
+
+
+def _empty(coverage: Coverage) -> Iterator[str]:
+    for row in coverage.rows:
+        for kind, number in row.fired.items():
+            if not number:
+                yield f"{kind} at {row.point}, {row.ending}, {row.alignment}"
+
+
+def stop_lines(summary: Summary) -> tuple[StopLine, ...]:
+    """Every way to end a job that was planned, in the order of `WAYS`."""
+    known = [kind for kind in WAYS if kind in summary.stops]
+    return tuple(_stop_line(kind, summary.stops[kind]) for kind in (*known, *sorted(set(summary.stops) - set(WAYS))))
+
+
+def _stop_line(kind: str, counts: StopCounts) -> StopLine:
+    by = [
+        f"{fault} {sum(phases.values()):,} ({', '.join(f'{phase} {number:,}' for phase, number in phases.items())})"
+        for fault, phases in counts.faults.items()
+    ]
+    begins = ", ".join(f"{number:,} with {_BEGINS.get(what, what)}" for what, number in counts.begins_with.items())
+    name = WAYS.get(kind, kind) + (f" ({begins})" if begins else "")
+    at = ", ".join(f"{point} {number:,}" for point, number in counts.points.items())
+    return StopLine(name=name, counts=counts, by="; ".join(by), at=at)
+
+
+_BEGINS = {"savepoint": "a savepoint", "checkpoint": "a checkpoint", "nothing": "nothing to restore"}

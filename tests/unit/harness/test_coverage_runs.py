@@ -1,0 +1,97 @@
+"""What a whole verification makes of its coverage: shortfalls from the profile's size on, contradictions at once."""
+
+from __future__ import annotations
+
+import msgspec
+from scenarios import chain
+from subjects import Agreeing
+
+from cutproof.faults.plan import kind_of
+from cutproof.harness.campaign import Campaign, verify_campaign
+from cutproof.harness.coverage import CHECKPOINT_POINTS, possible_cells
+from cutproof.harness.exit_codes import ExitCode
+from cutproof.harness.pool import Here, Processes
+from cutproof.harness.profiles import PROFILES, Profile
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.search import Budget, Search
+from cutproof.harness.strategies import Drawing
+from cutproof.harness.subject import Capabilities
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.worker import Plan
+from cutproof.properties.history import FaultFired, History, JobEnded
+
+SMALL = Profile(name="small", scenarios=6, max_records=30, max_faults=3, shares={}, every_fault=False, every_cell=True)
+
+
+class Boastful:
+    """The reference engine in at-most-once, whose harness says of every planned fault that it fired."""
+
+    name = "boastful"
+    capabilities: Capabilities = msgspec.structs.replace(
+        SimulatedSubject().capabilities, guarantees=frozenset({"at-most-once"}), sinks=frozenset({"plain"})
+    )
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        history = SimulatedSubject().run(scenario, timeline=timeline)
+        fired = [
+            FaultFired(order=number, at_us=0, fault=number, kind=kind_of(fault), phase="running")
+            for number, fault in enumerate(scenario.faults)
+        ]
+        ended = JobEnded(order=len(fired), at_us=0, job=1, status="finished")
+        return msgspec.structs.replace(history, journal=[*fired, ended])
+
+
+def campaign_of(profile: Profile, scenarios: int, template: str = "cells") -> Campaign:
+    plan = Plan(seed=5, drawing=Drawing(max_records=30, templates=(template,)))
+    return Campaign(plan=plan, budget=Budget(scenarios=scenarios), profile=profile)
+
+
+def test_an_empty_cell_is_a_shortfall_from_the_size_of_the_profile_on() -> None:
+    subject = SimulatedSubject()
+    for scenarios, code in ((SMALL.scenarios - 1, ExitCode.HELD), (SMALL.scenarios, ExitCode.FELL_SHORT)):
+        done = verify_campaign(campaign_of(SMALL, scenarios), subject=subject, oracle=Agreeing())
+        assert done.exit_code is code
+        [told] = done.summary.shortfalls
+        coverage = done.summary.coverage
+        assert told.startswith(
+            f"{coverage.possible - coverage.hit:,} of {coverage.possible:,} possible cells never fired"
+        )
+        assert 0 < coverage.hit < coverage.possible == len(possible_cells(subject.capabilities))
+
+
+def test_where_the_workload_is_given_or_the_profile_is_another_nothing_is_short() -> None:
+    given = verify_campaign(campaign_of(SMALL, 2), subject=SimulatedSubject(), oracle=Agreeing())
+    workload = chain().workload
+    fixed = campaign_of(SMALL, 6)
+    plan = msgspec.structs.replace(fixed.plan, drawing=msgspec.structs.replace(fixed.plan.drawing, workload=workload))
+    done = verify_campaign(msgspec.structs.replace(fixed, plan=plan), subject=SimulatedSubject(), oracle=Agreeing())
+    assert given.summary.shortfalls
+    assert not done.summary.shortfalls
+    assert not any(PROFILES[name].every_cell for name in ("smoke", "default"))
+    assert PROFILES["nightly"].every_cell
+
+
+def test_what_was_called_impossible_and_fired_is_a_failure_of_the_harness() -> None:
+    campaign = campaign_of(PROFILES["smoke"], 30, template="general")
+    done = verify_campaign(campaign, subject=Boastful(), oracle=Agreeing())
+    told = [words for words in done.summary.failures if words.startswith("coverage: ")]
+    assert told
+    assert "is called impossible: at-most-once" in told[0]
+    assert "\n" not in told[0]
+    fired = {row.point for row in done.summary.coverage.rows if any(row.fired.values())}
+    assert fired & CHECKPOINT_POINTS, "shown all the same"
+    assert done.exit_code is ExitCode.HARNESS_FAILED
+
+
+def test_workers_count_the_same_cells_as_this_process() -> None:
+    plan = Plan(seed=5, drawing=Drawing(max_records=30, templates=("cells",)))
+    pool = Processes(plan, 2)
+    try:
+        there = Search(pool, Agreeing(), Budget(scenarios=24), chunk=4).run()
+    finally:
+        pool.close()
+    here = Search(Here(plan, SimulatedSubject()), Agreeing(), Budget(scenarios=24)).run()
+    capabilities = SimulatedSubject().capabilities
+    assert there.tally.coverage.coverage(capabilities) == here.tally.coverage.coverage(capabilities)
+    assert there.tally.summary().stops == here.tally.summary().stops
+    assert here.tally.coverage.coverage(capabilities).hit > 20

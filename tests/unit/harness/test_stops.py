@@ -1,0 +1,104 @@
+"""Every way to end a job and to go on: what was planned, what came of it, what hit it."""
+
+from __future__ import annotations
+
+import msgspec
+from scenarios import chain
+
+from cutproof.faults.plan import AnyFault, AtPoint, AtTime, FailWrite, InPhase, KillCoordinator, KillTask
+from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
+from cutproof.harness.stops import Hit, Stop, StopTally, stops_of
+from cutproof.harness.subjects.simulated import SimulatedSubject
+
+STOP = StopWithSavepoint(trigger=AtTime(at_us=3_000))
+DRAIN = StopWithSavepoint(trigger=AtTime(at_us=3_000), drain=True)
+AGAIN = Resume(trigger=AtTime(at_us=500))
+
+
+def scenario(*faults: AnyFault, commands: tuple[AnyCommand, ...] = (), endless: bool = False) -> Scenario:
+    calm = msgspec.structs.replace(
+        chain(40), faults=faults, commands=commands, deviations=(), engine=Engine(checkpoint_interval_us=800)
+    )
+    if not endless:
+        return calm
+    inputs = tuple(msgspec.structs.replace(source, bounded=False) for source in calm.workload.inputs)
+    return msgspec.structs.replace(calm, workload=msgspec.structs.replace(calm.workload, inputs=inputs))
+
+
+def seen(one: Scenario) -> dict[str, Stop]:
+    return {stop.kind: stop for stop in stops_of(one, SimulatedSubject().run(one))}
+
+
+def test_each_way_to_stop_is_planned_and_finished_under_its_own_name() -> None:
+    for kind, command in (("stop", STOP), ("drain", DRAIN), ("cancel", Cancel(trigger=AtTime(at_us=3_000)))):
+        found = seen(scenario(commands=(command,), endless=True))
+        assert found == {kind: Stop(kind=kind, finished=True)}
+    assert seen(scenario()) == {"natural-end": Stop(kind="natural-end", finished=True)}
+
+
+def test_a_savepoint_stops_nothing() -> None:
+    assert set(seen(scenario(commands=(Savepoint(trigger=AtTime(at_us=2_000)),)))) == {"natural-end"}
+
+
+def test_a_job_that_was_stopped_did_not_end_by_itself() -> None:
+    assert not seen(scenario(commands=(STOP,)))["natural-end"].finished
+
+
+def test_a_resume_says_what_it_went_on_from() -> None:
+    assert seen(scenario(commands=(STOP, AGAIN)))["resume"].begins_with == "savepoint"
+    late = Cancel(trigger=AtTime(at_us=4_000))
+    assert seen(scenario(commands=(late, AGAIN)))["resume"].begins_with == "checkpoint"
+    at_once = Cancel(trigger=AtTime(at_us=100))
+    resumed = seen(scenario(commands=(at_once, AGAIN)))["resume"]
+    assert (resumed.begins_with, resumed.finished) == ("nothing", True)
+
+
+def test_a_resume_that_never_came_is_not_finished() -> None:
+    assert seen(scenario(commands=(AGAIN,)))["resume"] == Stop(kind="resume")
+
+
+def test_what_fires_before_a_stop_does_not_hit_it_and_what_fires_amid_it_does() -> None:
+    before = KillTask(trigger=AtTime(at_us=1_500), task="count-0")
+    amid = FailWrite(trigger=AtPoint(point="savepoint-requested"), task="count-1")
+    stop = seen(scenario(before, amid, commands=(StopWithSavepoint(trigger=AtTime(at_us=9_000)),), endless=True))[
+        "stop"
+    ]
+    assert [(hit.fault, hit.point) for hit in stop.hits] == [("fail-write", "savepoint-requested")]
+    assert not stop.finished, "its savepoint was given up"
+
+
+def test_a_stop_whose_coordinator_dies_was_hit_and_refused() -> None:
+    kill = KillCoordinator(trigger=AtPoint(point="savepoint-requested"))
+    stop = seen(scenario(kill, commands=(STOP,), endless=True))["stop"]
+    assert [hit.fault for hit in stop.hits] == ["kill-coordinator"]
+    assert not stop.finished
+
+
+def test_a_kill_while_a_job_resumes_hits_the_resume() -> None:
+    kill = KillTask(trigger=AtPoint(point="state-loaded"), task="count-0")
+    found = seen(scenario(kill, commands=(STOP, AGAIN)))
+    assert found["resume"].hits == (Hit(fault="kill-task", phase="recovering", point="state-loaded"),)
+    assert not found["stop"].hits
+    assert found["resume"].finished, "with a later attempt"
+
+
+def test_a_fault_amid_the_last_checkpoint_hits_the_natural_end() -> None:
+    kill = KillTask(trigger=InPhase(phase="finishing"), task="sink-0")
+    end = seen(scenario(kill))["natural-end"]
+    assert [(hit.fault, hit.phase) for hit in end.hits] == [("kill-task", "finishing")]
+    assert end.finished
+
+
+def test_counts_add_up_by_kind_of_fault_phase_and_point() -> None:
+    tally = StopTally()
+    amid = Hit(fault="kill-task", phase="finishing", point="ack-sent")
+    timed = Hit(fault="fail-write", phase="committing")
+    tally.add([Stop(kind="stop", finished=True, hits=(amid, timed)), Stop(kind="stop")])
+    tally.add([Stop(kind="resume", finished=True, begins_with="savepoint"), Stop(kind="stop", hits=(amid,))])
+    counts = tally.counts()
+    assert list(counts) == ["stop", "resume"]
+    stop = counts["stop"]
+    assert (stop.planned, stop.finished, stop.hit) == (3, 1, 2)
+    assert stop.faults == {"fail-write": {"committing": 1}, "kill-task": {"finishing": 2}}
+    assert stop.points == {"ack-sent": 2}
+    assert counts["resume"].begins_with == {"savepoint": 1}

@@ -1,0 +1,99 @@
+"""The coverage and the ways to end a job, as a reader sees them."""
+
+from __future__ import annotations
+
+from cutproof.reports.coverage import MODES, WAYS, coverage_lead, coverage_maps, empty_cells, stop_lines
+from cutproof.reports.model import Coverage, CoverageRow, Impossible, ReportView, StopCounts, Summary
+from cutproof.reports.render import render_html
+from cutproof.reports.text import render_text
+
+COVERAGE = Coverage(
+    possible=5,
+    hit=3,
+    fired=1_010,
+    outside=7,
+    rows=[
+        CoverageRow(
+            alignment="aligned", ending="finished", point="ack-sent", fired={"kill-task": 1_000, "kill-node": 0}
+        ),
+        CoverageRow(alignment="aligned", ending="failed", point="ack-sent", fired={"kill-task": 4, "kill-node": 0}),
+        CoverageRow(alignment="aligned", ending="failed", point="record-read", fired={"kill-task": 6}),
+    ],
+    impossible=[Impossible(rule="no checkpoints", reason="there are <none>", cells=12)],
+)
+STOPS = {
+    "resume": StopCounts(planned=9, finished=8, begins_with={"checkpoint": 2, "savepoint": 6}),
+    "drain": StopCounts(
+        planned=30,
+        finished=20,
+        hit=11,
+        faults={"fail-write": {"finishing": 3}, "kill-task": {"committing": 2, "finishing": 6}},
+        points={"ack-sent": 5},
+    ),
+}
+SUMMARY = Summary(coverage=COVERAGE, stops=STOPS)
+
+
+def test_a_map_sums_over_the_ways_of_ending_and_says_which_are_empty() -> None:
+    [one] = coverage_maps(COVERAGE)
+    assert one.title == MODES["aligned"]
+    assert one.kinds == ("kill-task", "kill-node")
+    told = {point: [cell.text for cell in cells] for point, cells in one.lines}
+    assert told == {"ack-sent": ["1,004", "0 (2 empty)"], "record-read": ["6", "–"]}
+    assert one.endings == (("finished", 2, 1, 1_000), ("failed", 3, 2, 10))
+
+
+def test_the_hottest_cell_is_one_and_an_empty_one_nothing() -> None:
+    [one] = coverage_maps(COVERAGE)
+    heat = [cell.heat for _, cells in one.lines for cell in cells]
+    assert (max(heat), min(heat)) == (1.0, 0.0)
+
+
+def test_the_lead_counts_and_is_silent_without_coverage() -> None:
+    assert coverage_lead(COVERAGE) == "3 of 5 possible cells of the coverage were hit, by 1,010 faults."
+    assert not coverage_lead(Coverage())
+
+
+def test_empty_cells_are_named_up_to_a_dozen() -> None:
+    assert empty_cells(COVERAGE) == (
+        "kill-node at ack-sent, finished, aligned",
+        "kill-node at ack-sent, failed, aligned",
+    )
+    row = COVERAGE.rows[0]
+    many = Coverage(
+        rows=[CoverageRow(alignment=row.alignment, ending=row.ending, point=f"p{n}", fired={"x": 0}) for n in range(20)]
+    )
+    assert len(empty_cells(many)) == 13
+    assert empty_cells(many)[-1] == "and 8 more"
+
+
+def test_each_way_to_end_a_job_tells_what_hit_it() -> None:
+    drain, resume = stop_lines(SUMMARY)
+    assert (drain.name, resume.name) == (WAYS["drain"], "resume (2 with a checkpoint, 6 with a savepoint)")
+    assert drain.by == "fail-write 3 (finishing 3); kill-task 8 (committing 2, finishing 6)"
+    assert drain.at == "ack-sent 5"
+    assert not resume.by
+
+
+def test_the_page_shows_the_map_the_rules_and_the_ways_to_end() -> None:
+    page = render_html(ReportView(summary=SUMMARY))
+    assert "Coverage: point, fault, way of ending, alignment" in page
+    assert "12 cells, because there are &lt;none&gt;." in page
+    assert "0 (2 empty)" in page
+    assert 'title="empty: finished, failed"' in page
+    assert "stop with savepoint and drain" in page
+    assert "kill-node at ack-sent, failed, aligned" in page
+
+
+def test_the_page_of_a_run_without_coverage_does_not_speak_of_it() -> None:
+    page = render_html(ReportView(summary=Summary()))
+    assert "Coverage" not in page
+    assert "Every way to end" not in page
+
+
+def test_the_terminal_has_a_line_for_each_way_to_end() -> None:
+    text = render_text(SUMMARY)
+    lines = [line.split() for line in text.splitlines()]
+    assert ["stop", "with", "savepoint", "and", "drain", "30", "20", "11", "kill-task"] in lines
+    assert "3 of 5 possible cells of the coverage were hit" in text
+    assert max(map(len, text.splitlines())) <= 80
