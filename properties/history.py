@@ -144,8 +144,7 @@ class StoredState(msgspec.Struct, kw_only=True):
     `entries` are (side, key, a, b) by operator: count (0, key, n, 0), or (0, key, n, sum of tags) where it is signed,
     sum (0, key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0 left or 1 right, key,
     value, tag), a window that is open (its start, key, count or sum, sum of tags).  `transactions` are (name,
-    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are not listed here belong to the engine and
-    are not judged.
+    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are not listed here are the engine's own.
     """
 
     positions: dict[int, int] = {}
