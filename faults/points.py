@@ -64,6 +64,9 @@ PHASES: dict[str, str] = {
 CONTROL_MESSAGES: tuple[str, ...] = (
     "deploy",
     "running",
+    "ask",
+    "assign",
+    "assigned",
     "trigger",
     "ack",
     "decline",

@@ -6,6 +6,7 @@ For every completed checkpoint c, restored or not:
 - each record is read once on the line, and every operator on its way applies it
   in the epoch it was read in: on aligned edges, nothing sent after a barrier is
   applied before it, nor the other way round (which is causal closure);
+- a split that an enumerator gives out lies with it or with one reader (`assignments`);
 - per channel the sender's mark, the barrier's place in the network's log and the
   receiver's mark are the same number: three witnesses;
 - the state decoded from the store's bytes equals State(c), timers and watermarks included;
@@ -27,6 +28,7 @@ from collections import Counter
 
 import msgspec
 
+from .assignments import in_one_place, two_owners
 from .case import Case
 from .cut_contents import missing_snapshots, rows_by_epoch, stored_state, transactions
 from .cut_times import stored_times
@@ -43,10 +45,14 @@ def check(case: Case) -> Verdict:
     lines = {checkpoint: case.lines.of_checkpoint(checkpoint) for checkpoint in sorted(case.lines.completed)}
     distinct = {line.tip: line for line in lines.values()}
     reads = {tip: _reads(case, line) for tip, line in distinct.items()}
+    found = two_owners(case)
+    if found is not None:
+        return found
     exercised = 0
     for checkpoint, line in lines.items():
         found = (
             missing_snapshots(case, checkpoint)
+            or in_one_place(case, checkpoint)
             or _positions(case, reads[line.tip], checkpoint)
             or _channels(case, checkpoint)
             or stored_state(case, checkpoint)
@@ -79,7 +85,8 @@ class _Reads(msgspec.Struct, frozen=True, kw_only=True):
 def _reads(case: Case, line: Line) -> dict[int, _Reads]:
     found: dict[int, _Reads] = {}
     for source in case.workload.inputs:
-        for segment in line.of_operator(source.name):
+        # a split may have had other readers in other attempts
+        for segment in sorted(line.of_operator(source.name), key=lambda one: one.run.attempt):
             for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
                 if split not in found:
                     found[split] = _Reads(task=segment.run.task)

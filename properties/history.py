@@ -21,7 +21,9 @@ from typing import dataclass_transform
 
 import msgspec
 
-from .workload import BEGINNING, Row
+from .stored_state import Enumerated as Enumerated
+from .stored_state import StoredState as StoredState
+from .workload import Row
 
 FORMAT = "cutproof-history/1"
 
@@ -87,6 +89,9 @@ class TaskRun(Entry, kw_only=True):
     read_at: list[int] = []
     advanced_at: list[int] = []
     """when (µs) `reads` and `watermarks` were; only where splits can be idle"""
+    assigned: list[tuple[int, int, int]] = []
+    """(records read before it, split, position) of each split that the control plane brought it, of an
+    input whose splits are given as the job runs"""
     loaded: Loaded | None = None
     end_of_data: bool = False
     """a source of it was told, or an operator saw, that its input ended"""
@@ -136,32 +141,8 @@ class Completed(Entry, kw_only=True):
     savepoint: bool = False
     finished: list[str] = []
     """tasks that had finished before it: what is said of one in `handles`, if anything, is its last snapshot"""
-
-
-class StoredState(msgspec.Struct, kw_only=True):
-    """The neutral layout of a task's snapshot.
-
-    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), or (0, key, n, sum of tags) where it is signed,
-    sum (0, key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0 left or 1 right, key,
-    value, tag), a window that is open (its start, key, count or sum, sum of tags).  `transactions` are (name,
-    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are not listed here are the engine's own.
-    """
-
-    positions: dict[int, int] = {}
-    """split: next offset to read"""
-    entries: list[tuple[int, int | None, int | None, int]] = []
-    transactions: list[tuple[str, int]] = []
-    watermark: int = BEGINNING
-    """the task's event time; left out before there is any"""
-    times: list[int] = []
-    idle: list[int] = []
-    """the watermarks of its input channels, in their order; the idle ones among them, or of a source's splits"""
-    maxima: dict[int, int] = {}
-    """split: the greatest event time read of it"""
-    timers: list[tuple[int, int | None, int]] = []
-    """(event time, key, start of the window) of each timer that is pending"""
-    held: list[tuple[int | None, str, str]] = []
-    """(key, name, JSON) of what a user's function holds"""
+    enumerators: dict[str, Enumerated] = {}
+    """by input"""
 
 
 class Transaction(Entry, kw_only=True):
@@ -230,8 +211,7 @@ class AttemptRunning(JournalEntry, kw_only=True, tag="attempt-running"):
 
 
 class TaskFailed(JournalEntry, kw_only=True, tag="task-failed"):
-    """An attempt of a task ended badly; `fault` is the index of the injected fault
-    that explains it, None when nothing injected does."""
+    """An attempt of a task ended badly; `fault` is the index of the injected fault that explains it, if one does."""
 
     task: str
     attempt: int
@@ -278,12 +258,13 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     """`kind`: savepoint, stop-with-savepoint, cancel or resume; `checkpoint` is the snapshot that a
-    user who resumes names, None for the newest."""
+    user who resumes names, None for the newest; `parallelism` how many subtasks operators then have, where changed."""
 
     command: int
     kind: str
     drain: bool = False
     checkpoint: int | None = None
+    parallelism: dict[str, int] = {}
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):

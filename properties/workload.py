@@ -37,47 +37,21 @@ from .operators import Window as Window
 from .operators import is_changelog as is_changelog
 from .operators import is_ordered as is_ordered
 from .operators import is_signed as is_signed
+from .origins import COPY_BITS as COPY_BITS
+from .origins import OFFSET_BITS as OFFSET_BITS
+from .origins import PANE as PANE
+from .origins import copy_of as copy_of
+from .origins import is_pane as is_pane
+from .origins import offset_of as offset_of
+from .origins import origin_of as origin_of
+from .origins import split_of as split_of
 
 Row = tuple[int | None, int | None, int, int]
 InputRecord = tuple[int | None, int | None, int]
 """(key, value, tag) of one record; its offset is its index in its split."""
 
-COPY_BITS = 8
-OFFSET_BITS = 32
-
-
-def origin_of(split: int, offset: int, copy: int = 0) -> int:
-    """The lineage of a row as one integer: split, offset and flat-map copy.
-
-    A flat map sets the copy (0 … 255); every other operator hands its input's
-    origin on, and a join hands on that of the record which completed the pair.
-    """
-    return (split << OFFSET_BITS | offset) << COPY_BITS | copy
-
-
-PANE = 1 << 60
-"""The mark of a window's row: its origin is else that of its pane's greatest record, the copy left out.  So
-rows of one origin are of one key, which a replay asks for."""
-
 BEGINNING, END_OF_TIME = -(1 << 62), 1 << 62
 """The watermark of whoever has heard of none, and of whose input has ended."""
-
-
-def is_pane(origin: int) -> bool:
-    """Whether it stands for what a window had gathered, not for a record."""
-    return bool(origin & PANE)
-
-
-def split_of(origin: int) -> int:
-    return (origin & ~PANE) >> (OFFSET_BITS + COPY_BITS)
-
-
-def offset_of(origin: int) -> int:
-    return origin >> COPY_BITS & ((1 << OFFSET_BITS) - 1)
-
-
-def copy_of(origin: int) -> int:
-    return origin & ((1 << COPY_BITS) - 1)
 
 
 class Input(Value, kw_only=True):
@@ -100,6 +74,16 @@ class Input(Value, kw_only=True):
     """a split of which nothing is read for so long is idle, and not waited for; 0: never"""
     rewindable: bool = True
     """it can be read again from an earlier position; without, only at-most-once can be promised"""
+    assignment: str = "static"
+    """who reads which split: static (see `Topology`), or enumerated: an enumerator gives each split to one
+    subtask at a time, as they ask"""
+    discovered_us: tuple[int, ...] = ()
+    """beside `splits`, of an enumerated input: how long after an attempt began to run each is discovered;
+    0 for those of which it says nothing"""
+
+    @property
+    def is_enumerated(self) -> bool:
+        return self.assignment == "enumerated"
 
 
 class Node(Value, kw_only=True):
@@ -170,7 +154,7 @@ class Topology(Value, kw_only=True):
     """The workload laid out: parallelism by operator (inputs, nodes, "sink") and edges.
 
     Split i of an input is read by its source subtask i modulo the parallelism,
-    counting the input's own splits from 0.
+    counting the input's own splits from 0, unless the input is enumerated.
     """
 
     parallelism: dict[str, int]
@@ -240,7 +224,7 @@ def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:
 
 
 def _time_problems(workload: Workload) -> Iterator[str]:
-    """What is wrong with event times and windows.
+    """What is wrong with assignments, event times and windows.
 
     A window reads inputs with event time through stateless operators alone: what
     time a row of a join or of a running sum has would be anybody's guess.
@@ -248,6 +232,12 @@ def _time_problems(workload: Workload) -> Iterator[str]:
     for source in workload.inputs:
         if source.times and [len(times) for times in source.times] != [len(split) for split in source.splits]:
             yield f"the event times of {source.name} are not one for each record"
+        if source.assignment not in ("static", "enumerated"):
+            yield f"{source.name} has the unknown assignment {source.assignment!r}"
+        if source.is_enumerated and (source.times or not source.rewindable):
+            yield f"{source.name} is enumerated: it can have no event time, and must be rewindable"
+        if source.discovered_us and (not source.is_enumerated or min(source.discovered_us) < 0):
+            yield f"{source.name} discovers splits before an attempt begins, or without an enumerator"
         if source.delay < 0 or source.idle_after_us < 0:
             yield f"{source.name} has a delay or an idle time-out below 0"
     windows = [node for node in workload.nodes if _goes_by_time(node)]

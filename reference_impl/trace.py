@@ -8,7 +8,7 @@ append as they do, so that watching a record costs an append.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from .core.events import CompletedSnapshot
@@ -42,6 +42,9 @@ class TaskLog(Protocol):
 
     def advanced(self, time: int) -> None:
         """Its watermark has advanced."""
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        """A message of its enumerator has reached it: all the splits that it was given, by position."""
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None: ...
 
@@ -103,7 +106,9 @@ class Observer(Protocol):
 
     def looked(self, began: int, rows: int) -> None: ...
 
-    def command_issued(self, command: int, kind: str, drain: bool) -> None: ...
+    def command_issued(
+        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+    ) -> None: ...
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None: ...
 

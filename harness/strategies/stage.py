@@ -13,6 +13,7 @@ from ..scenario import AnyCommand, Deviation, Engine, Scenario
 from ..subject import Capabilities
 from .choices import Choices
 from .engines import Tuning, draw_engine, paced
+from .enumerated import enumerated
 from .workloads import Recipe, draw_topology, draw_workload, modest
 
 ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
@@ -39,6 +40,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         recipe = msgspec.structs.replace(Recipe(operators=operators), **wishes)
         recipe = msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
         return modest(recipe) if self.real_time else recipe
+
+    @property
+    def knows_enumerators(self) -> bool:
+        return self.capabilities is None or self.capabilities.enumerators
 
     @property
     def guarantees(self) -> frozenset[str]:
@@ -86,7 +91,10 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
     if not frame.real_time and "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")
-    return Stage(workload=workload, topology=topology, engine=engine, target=forecast(workload, topology, engine))
+    target = forecast(workload, topology, engine)
+    if frame.workload is None and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):
+        workload = enumerated(choices, workload, target)
+    return Stage(workload=workload, topology=topology, engine=engine, target=target)
 
 
 def has_regions(topology: Topology) -> bool:

@@ -4,7 +4,8 @@ Each is a builder from choices to one scenario.  S1 (a crash at every step of a
 checkpoint), S2 (two inputs, skew, overlapping checkpoints), S7 (two-phase commit
 against a troubled store), S11 (windows in event time, late records, idle
 splits), S12 (the coordinator's races), S14 (nothing goes wrong, but much is
-empty), a general mix of everything, the ends of `endings` (S8, S9), the narrow
+empty), a general mix of everything, the ends of `endings` (S8, S9), splits that
+`enumerators` give out (S10), jobs of several regions (`regional`), the narrow
 races of `races` and each possible cell of the coverage (`cells`).
 """
 
@@ -16,7 +17,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import cells, endings, extras, races, regional
+from . import cells, endings, enumerators, extras, races, regional, rescaling
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -221,7 +222,9 @@ TEMPLATES: dict[str, Template] = {
     "general": general,
     **regional.TEMPLATES,
     **endings.TEMPLATES,
+    **enumerators.TEMPLATES,
     **races.TEMPLATES,
+    **rescaling.TEMPLATES,
     **cells.TEMPLATES,
 }
 
@@ -231,13 +234,15 @@ SHARES: dict[str, int] = {
     "S7": 10,
     "S8": 7,
     "S9": 5,
+    "S10": 5,
     "S11": 5,
     "S12": 10,
     "S14": 5,
-    "general": 17,
+    "general": 14,
     "regional": 3,
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
-    "cells": 40,
+    **dict.fromkeys(rescaling.TEMPLATES, 3),
+    cells.CELLS: 10,
 }
-"""how often each is drawn, of 140"""
+"""how often each is drawn, beside the others"""

@@ -80,6 +80,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     unbounded_percent: int = 12
     mixed_percent: int = 0
     """how often the first of two inputs ends and the other does not"""
+    enumerated_percent: int = 12
+    """how often an enumerator gives the splits out, where it can"""
     apart: bool = False
     """inputs, or splits of one, end long before others"""
     parallelism: tuple[int, ...] = (1, 1, 2, 2, 3)

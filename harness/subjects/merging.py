@@ -120,6 +120,7 @@ class Replay:
             e.RecordApplied: lambda one: self._run(one).applies.append((one.channel, one.origin)),
             e.ApplyUndone: lambda one: self._run(one).applies.pop(),
             e.Marked: lambda one: self._run(one).marked(one.checkpoint, list(one.received), list(one.sent)),
+            e.SplitsAssigned: lambda one: self._run(one).assigned(one.splits),
             e.TimeAdvanced: lambda one: self._run(one).advanced(one.time),
             e.StateRestored: lambda one: self._run(one).restored(one.checkpoint, one.state),
             e.InputEnded: lambda one: self._run(one).input_ended(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...faults.plan import KINDS
 from ...properties import history as h
@@ -50,6 +50,12 @@ class RunLog:
         self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
         if self.dated:
             self._run.advanced_at.append(self._recorder.now())
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        run = self._run
+        known = {split for _, split, _ in run.assigned}
+        for split in sorted(splits.keys() - known):
+            run.assigned.append((len(run.reads), split, splits[split]))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         run = self._run
@@ -122,6 +128,7 @@ class Recorder:
             applies=[],
             marks=[],
             watermarks=[],
+            assigned=[],
         )
         self.history.runs.append(run)
         self.show("task-deployed", run, None)
@@ -179,10 +186,12 @@ class Recorder:
         if self.detailed:
             self.timed("coordinator-up" if up else "killed", "coordinator", 0)
 
-    def command_issued(self, command: int, kind: str, drain: bool) -> None:
-        self.history.journal.append(
-            h.CommandIssued(order=self.order(), at_us=self.now(), command=command, kind=kind, drain=drain)
-        )
+    def command_issued(
+        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+    ) -> None:
+        entry = h.CommandIssued(order=self.order(), at_us=self.now(), command=command, kind=kind, drain=drain)
+        entry.parallelism = dict(parallelism or {})
+        self.history.journal.append(entry)
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
         self.history.journal.append(
@@ -229,6 +238,13 @@ class Recorder:
                 handles={str(task): str(handle) for task, handle in snapshot.handles.items()},
                 savepoint=snapshot.savepoint,
                 finished=[str(task) for task in snapshot.finished],
+                enumerators={
+                    name: h.Enumerated(
+                        unassigned=dict(state.unassigned),
+                        assigned={split: str(task) for split, task in state.assigned.items()},
+                    )
+                    for name, state in snapshot.enumerators.items()
+                },
             )
         )
         if self.detailed:

@@ -16,7 +16,7 @@ from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
-from ..scenario import Engine, Scenario
+from ..scenario import Engine, Resume, Scenario
 from ..user_functions import user_operator
 
 
@@ -31,6 +31,8 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
             bounded=source.bounded,
             event_time=EventTime(delay=source.delay, idle_after_us=source.idle_after_us) if source.times else None,
             rewindable=source.rewindable,
+            enumerated=source.is_enumerated,
+            appears_us=source.discovered_us,
             role="source",
         )
         for source in workload.inputs
@@ -54,6 +56,18 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
         )
     )
     return JobGraph(tuple(specs), topology.key_groups)
+
+
+def job_graphs(scenario: Scenario, two_phase: Collection[str] = ()) -> tuple[JobGraph, ...]:
+    """The graphs of a scenario's jobs: the first, and one for each that is resumed.
+
+    Raises InvalidGraph where a resume asks for a layout that cannot be.
+    """
+    graphs = [job_graph(scenario.workload, scenario.topology, two_phase)]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            graphs.append(graphs[-1].laid_out(command.parallelism) if command.parallelism else graphs[-1])
+    return tuple(graphs)
 
 
 def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[EdgeSpec, ...]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, Pending
 from .config import Config
 from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
+from .enumerator import Enumerators
 from .errors import expect
 from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
+from .rescale import deployment_from, layout_of
 from .stages import Deploying, Listing, Mending, Restarting, Saving, Stage, Terminating, Working
 from .topology import JobGraph
 
@@ -48,6 +50,8 @@ class Attempts(ABC):
         """tasks that were told to finish, and the checkpoint on which all they did rests"""
         self._restarts = 0
         self._failed_checkpoints = 0
+        self._put_off: list[Pending] = []
+        """checkpoints that begin once all that enumerators gave has been taken"""
 
     @property
     def is_running(self) -> bool:
@@ -88,6 +92,8 @@ class Attempts(ABC):
         self._ended_inputs = self.checkpoints.left = self._finished_before(restores)
         self.checkpoints.gone = {}
         self._leaving = {}
+        self._put_off = []
+        self.checkpoints.enumerators = Enumerators(self.graph, self.config, self.parts, restores)
 
         def when_saved() -> list[Effect]:
             return self._deploy(restores, cause) if isinstance(self.stage, Saving) else []
@@ -103,18 +109,29 @@ class Attempts(ABC):
         """The tasks of the operators that the snapshot counts as finished as a whole."""
         if restores is None:
             return ()
-        gone = self.graph.whole(restores.finished)
+        gone = layout_of(self.graph, restores).whole(restores.finished)
         return tuple(task for task, spec, _ in self.graph.tasks() if spec.name in gone)
 
     def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
         self.stage = Deploying(restores, self.tasks)
         note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
-        orders = deployment(self.tasks, self.attempt, self.job, restores, self._finished_before(restores))
+        orders = self._orders(self.tasks, restores)
         return [note, *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+
+    def _orders(
+        self, tasks: Sequence[TaskId], restores: CompletedSnapshot | None, *, suspends: bool = True
+    ) -> list[Effect]:
+        """What brings tasks up, all or a part, each with what it is to begin with."""
+        finished = self._finished_before(restores)
+        before = layout_of(self.graph, restores) if restores is not None else self.graph
+        if restores is not None and before is not self.graph:
+            return deployment_from(before, tasks, self.attempt, restores, finished)
+        return deployment(tasks, self.attempt, self.job, restores, finished, suspends=suspends)
 
     def _on_running(self, message: Running) -> list[Effect]:
         if not isinstance(self.stage, Deploying):
             return []
+        self.checkpoints.enumerators.take_back(message.task, message.returned)
         waiting = tuple(task for task in self.stage.waiting if task != message.task)
         restores = self.stage.restores
         self.stage = Deploying(restores, waiting)
@@ -167,6 +184,27 @@ class Attempts(ABC):
             return self._start_attempt(self.stage.cause)
         return []
 
+    # -- splits that are dealt out (OPS-3) -------------------------------------------
+
+    def _begin(self, pending: Pending) -> list[Effect]:
+        """A checkpoint's id is durable: trigger it, at once where no enumerator has to settle first."""
+        if not self.checkpoints.enumerators:
+            return self.checkpoints.trigger(pending)
+        self._put_off.append(pending)
+        return []
+
+    def _deal(self) -> list[Effect]:
+        """Give splits to those who asked, and begin what waited for that."""
+        if not self.is_running:
+            return []
+        book = self.checkpoints
+        effects = book.enumerators.deal(self.attempt, book.pending.values())
+        while self._put_off and book.enumerators.is_settled:
+            pending = self._put_off.pop(0)
+            if book.pending.get(pending.checkpoint) is pending:
+                effects.extend(book.trigger(pending))
+        return effects
+
     # -- the job's record ------------------------------------------------------------
 
     def _save(self, then: Callable[[], list[Effect]], closing: str = "", reason: str = "") -> list[Effect]:
@@ -205,6 +243,7 @@ class Attempts(ABC):
 
 def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
     """Why a job cannot start from a snapshot; "" when it can (FIN-2; seed 000)."""
+    graph = layout_of(graph, restores)
     gone = graph.whole(restores.finished)
     for name in gone:
         before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in gone]

@@ -19,6 +19,7 @@ import msgspec
 
 from .config import Config
 from .effects import Discard, Effect, Note, SetTimer, Store, Tell
+from .enumerator import Cut, Enumerators
 from .errors import expect
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
@@ -47,6 +48,8 @@ class Pending(msgspec.Struct, kw_only=True):
     """told to start it"""
     record: CompletedSnapshot | None = None
     """what makes it complete, once it is being stored"""
+    enumerators: Cut = {}
+    """their state when it was triggered, before any reader was told of it"""
 
     @property
     def is_acknowledged(self) -> bool:
@@ -78,6 +81,8 @@ class Checkpoints:
         """of finished tasks: what snapshots refer to that the tasks took no part in"""
         self.retained: list[CompletedSnapshot] = []
         self.unsettled: dict[Handle, None] = {}
+        self.enumerators = Enumerators(graph, config, parts, None)
+        """of the attempt that runs"""
 
     # -- begin ---------------------------------------------------------------------
 
@@ -110,6 +115,7 @@ class Checkpoints:
 
     def trigger(self, pending: Pending) -> list[Effect]:
         checkpoint, attempt = pending.checkpoint, pending.attempt
+        pending.enumerators = self.enumerators.snapshot()
         effects: list[Effect] = [Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint)]
         if self.parts.triggering.times_out():
             effects.append(SetTimer(f"timeout {checkpoint}", self.config.checkpoint_timeout_us))
@@ -212,6 +218,8 @@ class Checkpoints:
             handles=handles,
             states=states,
             finished=pending.finished,
+            parallelism=self._graph.parallelism,
+            enumerators=self.parts.enumerating.recorded(pending.enumerators, self.enumerators.snapshot),
         )
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:

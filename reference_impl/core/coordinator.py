@@ -14,15 +14,7 @@ import msgspec
 from .checkpoints import Pending
 from .closing import Closing, close_step
 from .config import Config
-from .effects import (
-    Effect,
-    EndJob,
-    ListSnapshots,
-    Return,
-    SetTimer,
-    Sweep,
-    Tell,
-)
+from .effects import Effect, EndJob, ListSnapshots, Return, SetTimer, Sweep, Tell
 from .errors import Handlers, expect
 from .events import (
     Answered,
@@ -39,7 +31,19 @@ from .events import (
     TimerFired,
 )
 from .ids import AttemptId, CheckpointId, TaskId
-from .messages import Ack, Cancel, Complete, Decline, Finished, InputEnded, Running, Terminate, ToCoordinator
+from .messages import (
+    Ack,
+    Ask,
+    Assigned,
+    Cancel,
+    Complete,
+    Decline,
+    Finished,
+    InputEnded,
+    Running,
+    Terminate,
+    ToCoordinator,
+)
 from .parts import Parts
 from .regions import Regional
 from .stages import STATUS, Ended, Listing, Mending, Restarting, Terminating
@@ -93,7 +97,7 @@ class Coordinator(Regional):
     def step(self, event: Event) -> list[Effect]:
         """What is to be done about an event, in this order."""
         effects: list[Effect] = self._handlers[type(event)](event)
-        return effects
+        return [*effects, *self._deal()] if self.checkpoints.enumerators else effects
 
     # -- taking over ---------------------------------------------------------------
 
@@ -154,7 +158,7 @@ class Coordinator(Regional):
 
         def when_saved() -> list[Effect]:
             alive = self.checkpoints.pending.get(pending.checkpoint) is pending
-            return self.checkpoints.trigger(pending) if alive and attempt == self.attempt else []
+            return self._begin(pending) if alive and attempt == self.attempt else []
 
         return self._save(when_saved)
 
@@ -234,6 +238,8 @@ class Coordinator(Regional):
             return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
         if isinstance(message, InputEnded):
             return self._on_input_ended(message.task)
+        if isinstance(message, Ask | Assigned):
+            self.checkpoints.enumerators.hear(message)
         return self._on_finished(message) if isinstance(message, Finished) else []
 
     def _on_ack(self, message: Ack) -> list[Effect]:
@@ -246,6 +252,7 @@ class Coordinator(Regional):
         return effects
 
     def _on_input_ended(self, task: TaskId) -> list[Effect]:
+        self.checkpoints.enumerators.end(task)
         if task in self._ended_inputs:
             return []
         self._ended_inputs = (*self._ended_inputs, task)
@@ -389,6 +396,8 @@ class Coordinator(Regional):
             return self._tell_terminate()
         elif name == "leave":
             return self._remind_leave()
+        elif name in ("discover", "assign"):
+            return self.checkpoints.enumerators.on_timer(event, self.attempt)
         elif name == "list" and isinstance(self.stage, Listing):
             return [ListSnapshots()]
         elif name == "close" and isinstance(self.stage, Closing):

@@ -157,6 +157,10 @@ class Rest(Effect):
     """A source has nothing to read: do not poll it again."""
 
 
+class PollAgain(Effect):
+    """A source that rested may have something to read again."""
+
+
 class Tell(Effect):
     """Send a control message to a task's attempt."""
 

@@ -67,11 +67,25 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
     attempt: AttemptId
 
 
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one subtask of an operator as it was laid out before: under `handle`, or here as `state`.
+
+    `gates` gives the operator's input by channel, as that subtask had them; `finished`: it had finished.
+    """
+
+    handle: Handle | None = None
+    state: TaskState | None = None
+    gates: tuple[int, ...] = ()
+    finished: bool = False
+
+
 class Deploy(Control, kw_only=True, tag="deploy"):
     """Come up; restore `handle` or, with snapshots in the coordinator's memory, `state`.
 
     `suspended` sources read nothing: the job is only there to finish its commits.
     `finished`: its operator had finished as a whole; it has nothing to do but say so.
+    `pieces`: the snapshot is of another layout of the job; these are what all old subtasks
+    of the task's operator left, and the task takes its share of them (OPS-2).
     """
 
     checkpoint: CheckpointId | None = None
@@ -79,6 +93,7 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     state: TaskState | None = None
     suspended: bool = False
     finished: bool = False
+    pieces: tuple[Piece, ...] = ()
 
 
 class Trigger(Control, kw_only=True, tag="trigger"):
@@ -116,9 +131,41 @@ class Terminate(Control, kw_only=True, tag="terminate"):
 
 
 class Running(Control, kw_only=True, tag="running"):
-    """A task is restored and running."""
+    """A task is restored and running.
+
+    `returned` are the splits, each with its position, that a reader had in the snapshot and
+    hands back to its enumerator (OPS-3).
+    """
 
     task: TaskId
+    returned: dict[int, int] = {}
+
+
+class Ask(Control, kw_only=True, tag="ask"):
+    """A reader has nothing more to read and asks its enumerator for splits, for the `number`-th time (OPS-3)."""
+
+    task: TaskId
+    number: int
+
+
+class Assign(Control, kw_only=True, tag="assign"):
+    """To a reader: all the splits that were given to it in this attempt, each with the position given.
+
+    It answers the reader's question number `answers`, if only by having it wait; without
+    `more` no other split will come.  `serial` counts what changed.
+    """
+
+    serial: int
+    splits: dict[int, int]
+    answers: int
+    more: bool
+
+
+class Assigned(Control, kw_only=True, tag="assigned"):
+    """A reader has taken what an assignment brought it."""
+
+    task: TaskId
+    serial: int
 
 
 class Ack(Control, kw_only=True, tag="ack"):
@@ -155,8 +202,8 @@ class Finished(Control, kw_only=True, tag="finished"):
     task: TaskId
 
 
-ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate
-ToCoordinator = Running | Ack | Decline | InputEnded | Finished
+ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate | Assign
+ToCoordinator = Running | Ack | Decline | InputEnded | Finished | Ask | Assigned
 AnyControl = ToTask | ToCoordinator
 
 

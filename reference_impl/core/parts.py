@@ -8,7 +8,7 @@ overridden, so that the core carries no switch for any defect.  A variant sets
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .alignment import Alignment
@@ -16,6 +16,7 @@ from .effects import Effect, Open
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
+from .rescale import Redistribution
 from .state import Sealed
 from .timers import Timer, Timers
 from .transactions import Commit, Denied, Done, Fence, Outcome, Row
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .attempts import Attempts
     from .checkpoints import Checkpoints, Pending
     from .coordinator import Coordinator
+    from .enumerator import Cut
     from .regions import Regional
     from .sink import TransactionalSink
     from .source import SourceTask
@@ -61,6 +63,30 @@ class StartPosition(Part):
 
     def position(self, split: int, restored: int, length: int) -> int:
         return restored
+
+
+class Enumerating(Part):
+    """How splits are dealt out while a job runs, and given again after a failure (OPS-3)."""
+
+    def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
+        """Whether a reader is given nothing now: from the enumerator's cut of a checkpoint to the reader's own."""
+        return any(reader in one.started and reader not in one.acknowledged for one in pending)
+
+    def awaits_taking(self) -> bool:
+        """Whether a checkpoint begins only when all that was given has been taken: else nobody would hold it."""
+        return True
+
+    def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
+        """What a checkpoint's record says of the enumerators: their state before any reader was told of it."""
+        return at_trigger
+
+    def kept(self, restored: Mapping[int, int]) -> dict[int, int]:
+        """Of a restored reader's splits, those that it reads on without being given them again: none."""
+        return {}
+
+    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
+        """What restored readers hand back is to be given again, each split from the position it had."""
+        return dict(returned)
 
 
 class Trimming(Part):
@@ -356,11 +382,12 @@ class Cleanup(Part):
 class Parts:
     """One run's decisions; every field is the correct one unless it is replaced."""
 
-    def __init__(self, **replaced: Part | Alignment) -> None:
+    def __init__(self, **replaced: Part | Alignment | Redistribution) -> None:
         self.alignment = Alignment()
         self.startup = Startup()
         self.source_cut = SourceCut()
         self.start_position = StartPosition()
+        self.enumerating = Enumerating()
         self.trimming = Trimming()
         self.held_output = HeldOutput()
         self.watermarks = Watermarks()
@@ -378,6 +405,7 @@ class Parts:
         self.failover = Failover()
         self.restore_choice = RestoreChoice()
         self.cleanup = Cleanup()
+        self.redistribution = Redistribution()
         for name, part in replaced.items():
             if not hasattr(self, name):
                 raise AttributeError(f"no decision is called {name!r}")

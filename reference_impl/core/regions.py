@@ -10,25 +10,31 @@ it, and so does a failure amid that: `parts.Failover.lost_with` says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
-from .attempts import Attempts, deployment, refusal
+from .attempts import Attempts, refusal
 from .effects import Effect, Note, Return, SetTimer
 from .errors import expect
 from .events import TaskLost
-from .ids import TaskId
+from .ids import TaskId, task_id
 from .messages import Cancel, Running
 from .stages import Deploying, Mending, Working
 from .topology import JobGraph
 
 
 def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:
-    """The tasks of each region, all in topological order."""
+    """The tasks of each region, all in topological order.  Readers of one enumerator are in one: a split
+    that one of them gives back may go to another."""
     tasks = [task for task, _, _ in graph.tasks()]
     region = {task: number for number, task in enumerate(tasks)}
-    for wire in graph.wires():
-        one, other = region[wire.sender], region[wire.receiver]
+    joined = [(wire.sender, wire.receiver) for wire in graph.wires()]
+    for spec in graph.operators:
+        if spec.enumerated:
+            joined += pairwise(task_id(spec.name, subtask) for subtask in range(spec.parallelism))
+    for left, right in joined:
+        one, other = region[left], region[right]
         if one != other:
             region = {task: min(one, other) if number in (one, other) else number for task, number in region.items()}
     return [tuple(task for task in tasks if region[task] == number) for number in dict.fromkeys(region.values())]
@@ -127,11 +133,10 @@ class Regional(Attempts):
         self.stage = msgspec.structs.replace(stage, step="deploying", waiting=stage.tasks)
         restores, attempt = stage.restores, self.attempt
         checkpoint = restores.checkpoint if restores else None
-        finished = self._finished_before(restores)
         return [
             Note("attempt-started", checkpoint, attempt, stage.cause),
             Note("tasks-restarted", checkpoint, attempt, " ".join(stage.tasks)),
-            *deployment(stage.tasks, attempt, self.job, restores, finished, suspends=False),
+            *self._orders(stage.tasks, restores, suspends=False),
             SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
         ]
 

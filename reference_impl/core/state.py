@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from .errors import CorruptSnapshot
-from .ids import CheckpointId
+from .ids import CheckpointId, TaskId
 
 Entry = tuple[int, int | None, int | None, int]
 """(side, key, a, b): one entry of keyed state.  count (0, key, n, 0), sum (0, key,
@@ -62,6 +62,14 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """how many transactions a sink has begun"""
     ended: bool = False
     """all its input had ended and was processed"""
+
+
+class EnumeratorState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An enumerator's part of a snapshot (OPS-3): next offsets of the splits that nobody has,
+    and who has the others.  A split that is in neither had not been discovered."""
+
+    unassigned: dict[int, int] = {}
+    assigned: dict[int, TaskId] = {}
 
 
 class Snapshot:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -46,6 +47,10 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """a source's records have one"""
     rewindable: bool = True
     """a source can read again from an earlier position"""
+    enumerated: bool = False
+    """a source's splits are given to its subtasks by an enumerator, as they ask (OPS-3)"""
+    appears_us: tuple[int, ...] = ()
+    """how long after an attempt began to run each of those splits is discovered; 0 where it says nothing"""
     role: str = "operator"
     """source, operator, two-phase (it commits what it passes on) or sink"""
 
@@ -81,6 +86,27 @@ class JobGraph:
                 if edge.partitioning == "forward" and self._by_name[edge.sender].parallelism != spec.parallelism:
                     raise InvalidGraph(f"the forward edge {edge.sender} → {spec.name} joins unequal parallelisms")
         self._wires = tuple(self.wires())
+
+    @cached_property
+    def parallelism(self) -> dict[str, int]:
+        return {spec.name: spec.parallelism for spec in self.operators}
+
+    def laid_out(self, parallelism: Mapping[str, int]) -> JobGraph:
+        """The same job at another parallelism of some operators.
+
+        Raises InvalidGraph for an operator that there is not, for a parallelism below 1 or
+        above the number of key groups, and where a forward edge would join unequal ones.
+        """
+        for name, number in parallelism.items():
+            if name not in self._by_name:
+                raise InvalidGraph(f"{name!r} is no operator of the job")
+            if not 1 <= number <= self.key_groups:
+                raise InvalidGraph(f"{name} cannot have a parallelism of {number}; 1 to {self.key_groups} it can be")
+        specs = [
+            msgspec.structs.replace(spec, parallelism=parallelism.get(spec.name, spec.parallelism))
+            for spec in self.operators
+        ]
+        return JobGraph(tuple(specs), self.key_groups)
 
     def spec(self, name: str) -> OperatorSpec:
         return self._by_name[name]

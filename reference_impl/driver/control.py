@@ -8,7 +8,7 @@ import msgspec
 
 from ..core.events import Received
 from ..core.ids import TaskId
-from ..core.messages import Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
+from ..core.messages import Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
 
 if TYPE_CHECKING:
     from .coordination import CoordinatorRunner
@@ -54,6 +54,8 @@ def reach_task(world: World, task: TaskId, message: ToTask) -> None:
     point = "completion-notified" if isinstance(message, Complete) else ""
     if point and not world.point(point, task, "before", runner):
         return
+    if isinstance(message, Assign):
+        runner.log.assigned(message.splits)
     if world.detailed:
         world.show_control(task, message, to_task=True)
     runner.deliver(Received(message))

@@ -22,6 +22,7 @@ from ..core.effects import (
     Mail,
     Open,
     Persist,
+    PollAgain,
     Report,
     Rest,
     Restored,
@@ -95,9 +96,10 @@ class TaskRunner:
             Unblock: self._unblock,
             Open: self._open,
             Rest: self._rest,
+            PollAgain: self._poll_again,
             Mail: self._post,
             Restored: self._restored,
-            SavePosition: self._save_position,
+            SavePosition: lambda effect: world.stores.save_position(self, effect),
             Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
             SetTimer: Timers(world.loop, self.deliver).set,
             Report: self._report,
@@ -120,7 +122,7 @@ class TaskRunner:
     def has_work(self) -> bool:
         """It may still do something without hearing of anything."""
         waiting = self._outbox or self._mail or self._inbox or any(channel.queue for channel in self.inputs)
-        return bool(waiting) or self.polling
+        return bool(waiting) or self.polling or self.task.awaits_splits
 
     # -- being scheduled -------------------------------------------------------------
 
@@ -313,6 +315,10 @@ class TaskRunner:
     def _rest(self, effect: Rest) -> None:
         self.polling = False
 
+    def _poll_again(self, effect: PollAgain) -> None:
+        self.polling = True
+        self.schedule(max(self.world.loop.now, self._busy_until))
+
     def _block(self, effect: Block) -> None:
         self.blocked[effect.channel] = True
 
@@ -332,13 +338,6 @@ class TaskRunner:
             return
         self.log.restored(effect.checkpoint, text(effect.state))
         self.world.point("state-loaded", self.name, "after", self)
-
-    def _save_position(self, effect: SavePosition) -> None:
-        if self.world.stores.jobs.save_position(effect.split, effect.position, self.attempt):
-            self.perform(effect.then)
-        else:
-            self.log.reads.pop()
-            self.world.task_failed(self, "a newer attempt reads its split", None)
 
     def _report(self, effect: Report) -> None:
         kind = kind_of(effect.message)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..core.effects import Persist, Ship
+from ..core.effects import Persist, SavePosition, Ship
 from ..core.errors import CorruptSnapshot, EngineError
 from ..core.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
 from ..core.ids import Handle
@@ -161,6 +161,13 @@ class Stores:
             runner.deliver(SnapshotLoaded(self.files.read(handle)))
         except CorruptSnapshot as error:
             runner.deliver(LoadFailed(str(error)))
+
+    def save_position(self, runner: TaskRunner, effect: SavePosition) -> None:
+        if self.jobs.save_position(effect.split, effect.position, runner.attempt):
+            runner.perform(effect.then)
+        else:
+            runner.log.reads.pop()
+            self.world.task_failed(runner, "a newer attempt reads its split", None)
 
     def load_positions(self, runner: TaskRunner) -> None:
         assert isinstance(runner.task, SourceTask)

@@ -74,6 +74,13 @@ class TimeAdvanced(Entry):
     time: int
 
 
+class SplitsAssigned(Entry):
+    """All the splits that its enumerator has given to it, by position, as the message says that reached it."""
+
+    run: int
+    splits: dict[int, int]
+
+
 class StateRestored(Entry):
     run: int
     checkpoint: CheckpointId
@@ -167,6 +174,7 @@ class CommandIssued(Entry):
     command: int
     kind: str
     drain: bool
+    parallelism: dict[str, int] = {}
 
 
 class CommandReturned(Entry):
@@ -303,6 +311,7 @@ AnyEntry = (
     | ApplyUndone
     | Marked
     | TimeAdvanced
+    | SplitsAssigned
     | StateRestored
     | InputEnded
     | RunEnded

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -89,6 +89,9 @@ class RunJournal:
 
     def advanced(self, time: int) -> None:
         self._journal.add(e.TimeAdvanced(self._tick(), self._run, time))
+
+    def assigned(self, splits: Mapping[int, int]) -> None:
+        self._journal.add(e.SplitsAssigned(self._tick(), self._run, dict(splits)))
 
     def restored(self, checkpoint: CheckpointId, state: str) -> None:
         self._journal.add(e.StateRestored(self._tick(), self._run, checkpoint, state))
@@ -204,8 +207,10 @@ class Journal:
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
         self.add(e.SnapshotsDeleted(self.order(), checkpoint, tuple(handles)))
 
-    def command_issued(self, command: int, kind: str, drain: bool) -> None:
-        self.add(e.CommandIssued(self.order(), command, kind, drain))
+    def command_issued(
+        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+    ) -> None:
+        self.add(e.CommandIssued(self.order(), command, kind, drain, dict(parallelism or {})))
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
         self.add(e.CommandReturned(self.order(), command, checkpoint, error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from conductor import Conductor, addressed, answer, deployed, discarded, handle, notes, of, stored, timers
 
@@ -84,6 +85,13 @@ def test_two_inputs_that_meet_are_one_region_with_what_they_meet_in() -> None:
     assert regions(JobGraph((east, west, sink), 16)) == [
         ("east-0", "west-0", "sink-0"),
         ("east-1", "west-1", "sink-1"),
+    ]
+
+
+def test_readers_of_one_enumerator_are_one_region() -> None:
+    source, sink = graph().operators
+    assert regions(JobGraph((msgspec.structs.replace(source, enumerated=True), sink), 16)) == [
+        ("source-0", "source-1", "sink-0", "sink-1")
     ]
 
 

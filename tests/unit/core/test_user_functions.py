@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -11,9 +12,11 @@ import pytest
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.events import Arrived, Received
 from cutproof.reference_impl.core.ids import CheckpointId
-from cutproof.reference_impl.core.messages import Deploy, Record, Watermark
+from cutproof.reference_impl.core.messages import Deploy, Piece, Record, Watermark
 from cutproof.reference_impl.core.parts import Firing
+from cutproof.reference_impl.core.rescale import Redistribution, Share, redistributed
 from cutproof.reference_impl.core.state import TaskState, decode, encode
+from cutproof.reference_impl.core.topology import key_group, owner
 from cutproof.reference_impl.core.user_functions import (
     Context,
     Declared,
@@ -164,6 +167,22 @@ def test_a_state_that_is_not_declared_or_not_so_is_refused_by_name(function: typ
     take(worker, at(1, 5))
     with pytest.raises(Refused, match=words):
         operator(function).resume(state_of(worker))
+
+
+def test_another_parallelism_deals_out_what_is_held_by_key() -> None:
+    first = operator(Waits)
+    for number, key in enumerate((None, 1, 2, 3, 4, 5, 6, 7)):
+        take(first, at(key, number, value=number + 1))
+    piece = Piece(parallelism=1, subtask=0, gates=(0,))
+    rows = []
+    for subtask in range(2):
+        share = Share(subtask=subtask, parallelism=2, key_groups=16, gates=(0,))
+        second = operator(Waits)
+        second.resume(redistributed([(piece, state_of(first))], share, Redistribution()))
+        part = advance(second, END)
+        assert {owner(key_group(row.key, 16), 16, 2) for row in part} == {subtask}
+        rows += part
+    assert Counter(rows) == Counter(advance(first, END))
 
 
 def test_a_task_whose_function_changed_fails_with_the_reason() -> None:

@@ -1,0 +1,44 @@
+"""What a completed checkpoint holds, in the neutral layout: of each task, and of the enumerators of inputs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .workload import BEGINNING
+
+
+class StoredState(msgspec.Struct, kw_only=True):
+    """The neutral layout of a task's snapshot.
+
+    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), or (0,
+    key, n, sum of tags) where it is signed, sum (0, key, sum, sum of tags),
+    greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0 left or 1
+    right, key, value, tag), a window that is open (its start, key, count or
+    sum, sum of tags).  `transactions` are (name,
+    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
+    not listed here belong to the engine and are not judged.
+    """
+
+    positions: dict[int, int] = {}
+    """split: next offset to read"""
+    entries: list[tuple[int, int | None, int | None, int]] = []
+    transactions: list[tuple[str, int]] = []
+    watermark: int = BEGINNING
+    """the task's event time; left out before there is any"""
+    times: list[int] = []
+    idle: list[int] = []
+    """the watermarks of its input channels, in their order; the idle ones among them, or of a source's splits"""
+    maxima: dict[int, int] = {}
+    """split: the greatest event time read of it"""
+    timers: list[tuple[int, int | None, int]] = []
+    """(event time, key, start of the window) of each timer that is pending"""
+    held: list[tuple[int | None, str, str]] = []
+    """(key, name, JSON) of what a user's function holds"""
+
+
+class Enumerated(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a completed checkpoint says of an enumerated input: the next offset of each split that
+    nobody had, and the task that had each of the others."""
+
+    unassigned: dict[int, int] = {}
+    assigned: dict[int, str] = {}

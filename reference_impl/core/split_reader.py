@@ -1,0 +1,91 @@
+"""A source that asks for its splits: an enumerator gives them, one reader at a time has each (OPS-3).
+
+A reader asks when it has read all that it has, and again until it is answered.
+What it had in the snapshot that it restores it hands back first: its enumerator
+gives each split anew, with the position, to whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .config import Config
+from .effects import Effect, Fail, PollAgain, Report, SetTimer
+from .events import TimerFired
+from .messages import Ask, Assign, Assigned, Running
+from .parts import Parts
+from .source import SourceTask, SplitLog
+from .task import TaskSpec
+
+
+class SplitReader(SourceTask):
+    """Reads the splits that it was given in turn; any of `logs` may be among them."""
+
+    def __init__(
+        self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog], bounded: bool = True
+    ) -> None:
+        super().__init__(spec, config, parts, (), bounded)
+        self._known = {log.split: log for log in logs}
+        self._returned: dict[int, int] = {}
+        self._given: dict[int, int] = {}
+        self._asked = 0
+        self._answered = 0
+        self._told_last = False
+        self._messages[Assign] = self._on_assign
+
+    @property
+    def awaits_splits(self) -> bool:
+        return not self._told_last
+
+    # -- coming up -----------------------------------------------------------------
+
+    def _take_positions(self, positions: Mapping[int, int]) -> None:
+        self.positions = dict(positions)
+
+    def opened(self) -> list[Effect]:
+        self._returned = self.positions
+        self.positions = {}
+        self._hold(self.parts.enumerating.kept(self._returned))
+        return super().opened()
+
+    def came_up(self) -> Running:
+        return Running(attempt=self.spec.attempt, task=self.spec.task, returned=self._returned)
+
+    # -- splits --------------------------------------------------------------------
+
+    def end_of_splits(self) -> list[Effect]:
+        """All that it has is read: ask for more, unless no more will come."""
+        if self._told_last:
+            return super().end_of_splits()
+        if self._asked > self._answered:
+            return []
+        self._asked += 1
+        return self._ask()
+
+    def _ask(self) -> list[Effect]:
+        question = Ask(attempt=self.spec.attempt, task=self.spec.task, number=self._asked)
+        return [Report(question), SetTimer("ask", self.config.retry_us)]
+
+    def on_timer(self, event: TimerFired) -> list[Effect]:
+        if event.name != "ask":
+            return super().on_timer(event)
+        unanswered = self._asked > self._answered and not self.input_ended and not self.finished
+        return self._ask() if unanswered else []
+
+    def _on_assign(self, message: Assign) -> list[Effect]:
+        """Take what is new of it; an older one that comes late, or again, brings nothing."""
+        given = {split: position for split, position in message.splits.items() if split not in self._given}
+        for split, position in given.items():
+            if position < self._known[split].begins:
+                return [Fail(self._discarded(self._known[split], position))]
+        self._given.update(given)
+        self._hold({split: position for split, position in given.items() if split not in self.positions})
+        self._answered = max(self._answered, message.answers)
+        news = bool(given) or not (message.more or self._told_last)
+        self._told_last = self._told_last or not message.more
+        taken = Report(Assigned(attempt=self.spec.attempt, task=self.spec.task, serial=message.serial))
+        return [taken, PollAgain()] if news else [taken]
+
+    def _hold(self, splits: Mapping[int, int]) -> None:
+        self.positions.update(splits)
+        self._logs = tuple(self._known[split] for split in self.positions)
