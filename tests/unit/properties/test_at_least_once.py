@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, recovered, run
 from lies import runs_of, told
 from shapes import drawn
@@ -11,12 +12,10 @@ from toy import Toy
 from cutproof.properties.at_least_once import check, replayed_records
 from cutproof.properties.case import Case
 from cutproof.properties.history import History
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.verdict import Holds, Unknown, Violated
 from cutproof.properties.workload import Sum
 
-
-def judged(toy: Toy, history: History | None = None) -> Verdict:
-    return check(Case(toy.workload, toy.topology, history or toy.history()))
+judged = Asked(check).judged
 
 
 def finished(guarantee: str = "at-least-once") -> Toy:

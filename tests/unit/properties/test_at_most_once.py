@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asked import Asked
 from histories import correct_runs, counting, recovered, run
 from lies import runs_of, told
 from shapes import drawn
@@ -10,11 +11,9 @@ from toy import Toy
 from cutproof.properties.at_most_once import check
 from cutproof.properties.case import Case
 from cutproof.properties.history import History
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.verdict import Holds, Unknown, Violated
 
-
-def judged(toy: Toy, history: History | None = None) -> Verdict:
-    return check(Case(toy.workload, toy.topology, history or toy.history()))
+judged = Asked(check).judged
 
 
 def finished() -> Toy:

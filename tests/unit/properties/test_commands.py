@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from asked import Asked
 from histories import counting, recovered
 from toy import Toy
 
-from cutproof.properties.case import Case
 from cutproof.properties.history import (
     CommandIssued,
     CommandReturned,
@@ -17,11 +17,9 @@ from cutproof.properties.history import (
     JobEnded,
 )
 from cutproof.properties.progress import check
-from cutproof.properties.verdict import Holds, Unknown, Violated
+from cutproof.properties.verdict import Holds, Violated
 
-
-def judged(toy: Toy) -> Holds | Violated | Unknown:
-    return check(Case(toy.workload, toy.topology, toy.history()))
+judged = Asked(check).judged
 
 
 def accused(toy: Toy) -> tuple[str, str]:

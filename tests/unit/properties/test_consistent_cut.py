@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, joining, recovered, run
 from lies import completed, edit, runs_of, stored, told
 from shapes import drawn
@@ -11,17 +12,10 @@ from toy import Toy
 from cutproof.properties.case import Case
 from cutproof.properties.consistent_cut import check
 from cutproof.properties.history import History, StoredState
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.verdict import Holds, Unknown, Violated
 
-
-def judged(toy: Toy, history: History | None = None) -> Verdict:
-    return check(Case(toy.workload, toy.topology, history or toy.history()))
-
-
-def difference(toy: Toy, history: History) -> str:
-    verdict = judged(toy, history)
-    assert isinstance(verdict, Violated), verdict
-    return verdict.difference
+ASKED = Asked(check)
+judged, difference = ASKED.judged, ASKED.difference
 
 
 @pytest.fixture

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from asked import Asked
 from histories import counting, recovered
 from toy import Toy
 
 from cutproof.harness.subjects.recorder import Recorder
-from cutproof.properties.case import Case
 from cutproof.properties.history import TaskFailed
 from cutproof.properties.progress import check
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.verdict import Holds, Unknown
 
 PAUSE, STALL = 1, 2
 
 
-def judged(toy: Toy) -> Verdict:
-    return check(Case(toy.workload, toy.topology, toy.history()))
-
-
-def difference(toy: Toy) -> str:
-    verdict = judged(toy)
-    assert isinstance(verdict, Violated)
-    return verdict.difference
-
-
-def reason(toy: Toy) -> str:
-    verdict = judged(toy)
-    assert isinstance(verdict, Unknown)
-    return verdict.reason
+ASKED = Asked(check)
+judged, difference, reason = ASKED.judged, ASKED.difference, ASKED.reason
 
 
 def goes_through(toy: Toy, *happens: tuple[str, int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, joining, recovered, run
 from lies import told, with_rows
 from shapes import drawn
@@ -11,11 +12,9 @@ from toy import Toy
 from cutproof.properties.case import Case
 from cutproof.properties.exactly_once import check
 from cutproof.properties.history import FaultFired, History, JobEnded, Written
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.verdict import Holds, Unknown, Violated
 
-
-def judged(toy: Toy, history: History | None = None) -> Verdict:
-    return check(Case(toy.workload, toy.topology, history or toy.history()))
+judged = Asked(check).judged
 
 
 def finished(**options: str) -> Toy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, recovered
 from toy import Toy
 
@@ -11,9 +12,7 @@ from cutproof.properties.history import AttemptStarted, CoordinatorDown, FaultFi
 from cutproof.properties.no_leaks import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
-
-def judged(toy: Toy, history: History | None = None) -> Holds | Violated | Unknown:
-    return check(Case(toy.workload, toy.topology, history or toy.history()))
+judged = Asked(check).judged
 
 
 def accused(toy: Toy, history: History | None = None) -> Violated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, recovered
 from toy import Toy
 
@@ -12,9 +13,7 @@ from cutproof.properties.order import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 from cutproof.properties.workload import SINK
 
-
-def judged(toy: Toy) -> Holds | Violated | Unknown:
-    return check(Case(toy.workload, toy.topology, toy.history()))
+judged = Asked(check).judged
 
 
 def run_of(history: History, operator: str, at_least: int) -> TaskRun:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, recovered
 from toy import Toy
 
@@ -19,21 +20,8 @@ from cutproof.properties.history import (
 from cutproof.properties.progress import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
-
-def judged(toy: Toy) -> Holds | Violated | Unknown:
-    return check(Case(toy.workload, toy.topology, toy.history()))
-
-
-def difference(toy: Toy) -> str:
-    verdict = judged(toy)
-    assert isinstance(verdict, Violated)
-    return verdict.difference
-
-
-def reason(toy: Toy) -> str:
-    verdict = judged(toy)
-    assert isinstance(verdict, Unknown)
-    return verdict.reason
+ASKED = Asked(check)
+judged, difference, reason = ASKED.judged, ASKED.difference, ASKED.reason
 
 
 def finished() -> Toy:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, recovered
 from toy import Toy
 
@@ -22,9 +23,8 @@ from cutproof.properties.history import (
 from cutproof.properties.restored_state import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
-
-def judged(toy: Toy) -> Holds | Violated | Unknown:
-    return check(Case(toy.workload, toy.topology, toy.history()))
+ASKED = Asked(check)
+judged, difference = ASKED.judged, ASKED.difference
 
 
 def loaded(history: History, operator: str) -> tuple[TaskRun, Loaded]:
@@ -41,12 +41,6 @@ def edit(held: Loaded, change: Callable[[StoredState], None]) -> None:
     state = msgspec.json.decode(held.state, type=StoredState)
     change(state)
     held.state = msgspec.json.encode(state).decode()
-
-
-def difference(toy: Toy) -> str:
-    verdict = judged(toy)
-    assert isinstance(verdict, Violated)
-    return verdict.difference
 
 
 def test_no_correct_run_is_accused() -> None:

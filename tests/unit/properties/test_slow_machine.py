@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from asked import Asked
 from histories import recovered
 from toy import Toy
 
-from cutproof.properties.case import Case
 from cutproof.properties.history import TaskFailed
 from cutproof.properties.progress import check
-from cutproof.properties.verdict import Unknown, Verdict, Violated
+from cutproof.properties.verdict import Unknown
 
-
-def judged(toy: Toy) -> Verdict:
-    return check(Case(toy.workload, toy.topology, toy.history()))
-
-
-def difference(toy: Toy) -> str:
-    verdict = judged(toy)
-    assert isinstance(verdict, Violated)
-    return verdict.difference
+ASKED = Asked(check)
+judged, difference = ASKED.judged, ASKED.difference
 
 
 def silent(reason: str = "no heartbeat", *, starved: bool = True) -> Toy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from asked import Asked
 from histories import correct_runs, counting, joining, recovered
 from toy import Toy
 
@@ -23,15 +24,8 @@ from cutproof.properties.verdict import Holds, Unknown, Violated
 from cutproof.properties.visibility import check
 from cutproof.properties.workload import SINK, Edge, Input, Topology, Workload, origin_of
 
-
-def judged(toy: Toy) -> Holds | Violated | Unknown:
-    return check(Case(toy.workload, toy.topology, toy.history()))
-
-
-def difference(toy: Toy) -> str:
-    verdict = judged(toy)
-    assert isinstance(verdict, Violated)
-    return verdict.difference
+ASKED = Asked(check)
+judged, difference = ASKED.judged, ASKED.difference
 
 
 def with_rows(toy: Toy, status: str) -> Transaction:
