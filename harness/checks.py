@@ -15,8 +15,9 @@ import msgspec
 from ..faults import plan
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
+from ..properties.layouts import rescaled, widest
 from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
-from .layout import Layout, layout_of
+from .layout import Layout, layout_of, topologies_of
 from .scenario import Deviation, Engine, Resume, Scenario, kind_of
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
@@ -45,7 +46,11 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
         if found:
             yield from found
             return
-    layout = layout_of(scenario.workload, scenario.topology)
+    found = list(_resumes(scenario))
+    if found:
+        yield from found
+        return
+    layout = layout_of(scenario.workload, widest(topologies_of(scenario)))
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
         yield from (f"{where}: {problem}" for problem in _fault(fault, layout, scenario.engine))
@@ -56,6 +61,25 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
             yield f"{where}: a resume is set off by a time, which counts from the end of the job"
     for index, deviation in enumerate(scenario.deviations):
         yield from (f"deviation {index}: {problem}" for problem in _deviation(deviation, layout))
+
+
+def _resumes(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with the layouts of the jobs that are resumed."""
+    topology, groups = scenario.topology, scenario.topology.key_groups
+    for index, command in enumerate(scenario.commands):
+        if not isinstance(command, Resume) or not command.parallelism:
+            continue
+        where = f"command {index} (resume)"
+        for name, number in command.parallelism.items():
+            if name not in topology.parallelism:
+                yield f"{where}: there is no operator {name!r}"
+                return
+            if not 1 <= number <= min(groups, PARALLELISM_LIMIT):
+                least = f"1 to {min(groups, PARALLELISM_LIMIT)}, and no more than its key groups, {groups}, it can be"
+                yield f"{where}: {name} cannot have a parallelism of {number}; {least}"
+                return
+        topology = rescaled(topology, command.parallelism)
+        yield from (f"{where}: {problem}" for problem in problems(scenario.workload, topology))
 
 
 def _numbers(scenario: Scenario) -> Iterator[str]:

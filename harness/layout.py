@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
+from ..properties.layouts import rescaled
 from ..properties.workload import SINK, Topology, Workload
+from .scenario import Resume, Scenario
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,15 @@ def layout_of(workload: Workload, topology: Topology) -> Layout:
         sinks=by_operator[SINK],
         channels=tuple(channels),
     )
+
+
+def topologies_of(scenario: Scenario) -> tuple[Topology, ...]:
+    """How the jobs of a scenario are laid out, one after the other: each resume begins another."""
+    found = [scenario.topology]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            found.append(rescaled(found[-1], command.parallelism))
+    return tuple(found)
 
 
 def reads_by_source(workload: Workload, topology: Topology) -> dict[str, int]:

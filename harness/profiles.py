@@ -48,6 +48,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     shares: dict[str, int]
     every_fault: bool = True
     """each kind of fault that the subject knows has to fire"""
+    cells: int = 1
+    """so many times its usual share the template is drawn that aims at the cells of the coverage"""
     every_cell: bool = False
     """each possible cell of the coverage has to be hit (`coverage`)"""
 
@@ -55,7 +57,15 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(name="smoke", scenarios=200, max_records=60, max_faults=3, shares=SHARES, every_fault=False),
     "default": Profile(name="default", scenarios=2_000, max_records=160, max_faults=4, shares=SHARES),
-    "nightly": Profile(name="nightly", scenarios=50_000, max_records=240, max_faults=6, shares=SHARES, every_cell=True),
+    "nightly": Profile(
+        name="nightly",
+        scenarios=50_000,
+        max_records=240,
+        max_faults=6,
+        shares=SHARES,
+        cells=8,
+        every_cell=True,
+    ),
 }
 
 REAL_TIME_SHARES: dict[str, int] = {

@@ -46,6 +46,8 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     troubled = engine.sink == "transactional" and any(isinstance(fault, FailCommit) for fault in scenario.faults)
     # some checkpoint begins while records are read
     amid = course.span_us > engine.checkpoint_interval_us + 2 * engine.control_latency_us and not _is_poisoned(scenario)
+    if _gives_up(scenario) and min(strikes, default=0) <= course.first_completion_us:
+        return frozenset()  # it may fail with nothing to go on from
     could = {
         "exactly-once": bool(strikes) or troubled,
         "no-data-loss": bool(strikes) or troubled or bool(scenario.commands) or _is_endless(scenario),
@@ -90,7 +92,12 @@ def _may_fail(scenario: Scenario) -> bool:
     forgetful = scenario.engine.snapshot_store == "memory" and any(
         kind_of(fault) in ("kill-coordinator", "kill-node", "lose-unsynced") for fault in scenario.faults
     )
-    return _is_poisoned(scenario) or forgetful
+    return _is_poisoned(scenario) or forgetful or _gives_up(scenario)
+
+
+def _gives_up(scenario: Scenario) -> bool:
+    """More can go wrong than the job may restart."""
+    return sum(_restores(fault) for fault in scenario.faults) > scenario.engine.restart_attempts
 
 
 def _is_poisoned(scenario: Scenario) -> bool:

@@ -292,10 +292,17 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
             rest[-1] = rename(rest[-1])
         return replace(deviation, what=" ".join((what, *rest)))
 
+    def on_command(command: AnyCommand) -> AnyCommand:
+        if isinstance(command, Resume):
+            there = scenario.topology.parallelism
+            kept = {name: number for name, number in command.parallelism.items() if name in there}
+            return replace(command, parallelism=kept)
+        return replace(command, trigger=on_trigger(command.trigger))
+
     return replace(
         scenario,
         faults=tuple(on_fault(fault) for fault in scenario.faults),
-        commands=tuple(replace(command, trigger=on_trigger(command.trigger)) for command in scenario.commands),
+        commands=tuple(on_command(command) for command in scenario.commands),
         deviations=tuple(on_deviation(deviation) for deviation in scenario.deviations),
     )
 

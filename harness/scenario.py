@@ -85,6 +85,9 @@ class Resume(Command, kw_only=True, tag="resume"):
     """Start the job again once it has ended, from its newest complete snapshot, savepoint
     or not.  The trigger counts from the job's end when it is a time."""
 
+    parallelism: dict[str, int] = {}
+    """how many subtasks an operator has from now on, by its name; the others have as many as before"""
+
 
 AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume
 

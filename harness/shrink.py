@@ -22,7 +22,7 @@ from . import reductions
 from .checks import problems_of
 from .layout import layout_of
 from .reductions import replace
-from .scenario import Engine, Scenario
+from .scenario import Engine, Resume, Scenario
 
 StillFails = Callable[[Scenario], bool]
 """Whether a scenario fails in the same way: same invariant, same kind of difference, exercised."""
@@ -183,6 +183,19 @@ def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
     for name, number in current.items():
         for smaller in sorted({1, number - 1} - {0, number}):
             yield reductions.with_parallelism(scenario, {**current, name: smaller})
+    for index, command in enumerate(scenario.commands):
+        if isinstance(command, Resume) and command.parallelism:
+            for told in _less_anew(command.parallelism):
+                yield reductions.with_command(scenario, index, replace(command, parallelism=told))
+
+
+def _less_anew(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Less of another layout: none, of one operator less, each narrower."""
+    yield {}
+    for name, number in parallelism.items():
+        yield {other: wide for other, wide in parallelism.items() if other != name}
+        if number > 1:
+            yield {**parallelism, name: number - 1}
 
 
 def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:

@@ -22,6 +22,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     sinks: frozenset[str] = frozenset({"transactional"})
     deviations: bool = False
+    rescales: bool = False
+    """a job is resumed at another parallelism"""
     enumerators: bool = False
     """an input's splits can be given to its subtasks as they ask"""
     real_time: bool = False

@@ -21,6 +21,8 @@ from .progress import Progress
 from .search import Budget
 from .store import RunFolder
 from .strategies import Drawing
+from .strategies.cells import CELLS
+from .strategies.templates import SHARES
 from .subject import Subject, closing
 from .subject_names import name_of, subject_called
 from .worker import Plan
@@ -138,7 +140,11 @@ def plan_of(request: Request) -> Plan:
     return Plan(
         subject=request.subject,
         defect=request.defect,
-        drawing=Drawing(max_records=profile.max_records, max_faults=request.max_faults or profile.max_faults),
+        drawing=Drawing(
+            max_records=profile.max_records,
+            max_faults=request.max_faults or profile.max_faults,
+            templates=(*SHARES, *[CELLS] * (profile.cells - 1)),
+        ),
         loaded=request.workload,
         seed=request.seed,
         keep_histories=request.keep_histories,

@@ -107,6 +107,9 @@ def command_in_words(command: AnyCommand) -> str:
             return f"the job is stopped with a savepoint{' and drained' if drain else ''}"
         case Cancel():
             return "the job is cancelled"
+        case Resume(parallelism=parallelism) if parallelism:
+            anew = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
+            return f"the job is started again, laid out anew: {anew}"
         case Resume():
             return "the job is started again"
 

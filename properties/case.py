@@ -24,6 +24,7 @@ from .history import (
     TaskRun,
     Transaction,
 )
+from .layouts import layouts, widest
 from .line import INFINITE, Line, Lines
 from .replay import is_determined
 from .workload import END_OF_TIME, Row, Topology, Workload, window_of
@@ -53,8 +54,31 @@ class Case:
 
     def __init__(self, workload: Workload, topology: Topology, history: History) -> None:
         self.workload = workload
-        self.topology = topology
+        self.submitted = topology
+        """how the first job was laid out"""
         self.history = history
+
+    @cached_property
+    def layouts(self) -> dict[int, Topology]:
+        """How each job was laid out."""
+        jobs = {start.job for start in self.lines.starts.values()} | {run.job for run in self.history.runs}
+        return layouts(self.submitted, jobs, self.commands)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The widest layout that there was: whatever it says of the order of records is true of all jobs."""
+        return widest((self.submitted, *self.layouts.values()))
+
+    def layout_of(self, run: TaskRun) -> Topology:
+        """How the job of a run was laid out."""
+        return self.layouts[run.job]
+
+    def rescaled(self, attempt: int, checkpoint: int) -> bool:
+        """Whether an attempt's job was laid out otherwise than the one that took a checkpoint."""
+        start, completed = self.lines.starts.get(attempt), self.lines.completed.get(checkpoint)
+        if start is None or completed is None or start.job == completed.job:
+            return False
+        return self.layouts[start.job] != self.layouts.get(completed.job, self.submitted)
 
     @cached_property
     def lines(self) -> Lines:
@@ -119,6 +143,7 @@ class Case:
             self.classes,
             by_applies=self.history.guarantee != "exactly-once",
             drained=self.drained,
+            layouts=self.layouts,
         )
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from .case import Case
 from .compare import transaction_in_words, violated_rows
-from .history import Transaction
+from .history import TaskRun, Transaction
 from .line import INFINITE, Line
 from .replay import is_determined
 from .semantics import Entry
@@ -23,7 +23,8 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
     keeping = {source.name for source in case.workload.inputs} | {SINK}
     keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
-    going_on = {run.operator for run in case.history.runs if run.task not in completed.finished}
+    job = [run for run in case.history.runs if run.job == completed.job]
+    going_on = {run.operator for run in job if run.task not in completed.finished}
     for run in case.history.runs:
         gone = run.operator not in going_on
         serving = case.lines.serving(run.task, completed.attempt)
@@ -93,18 +94,17 @@ def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
-    attempt = case.lines.completed[checkpoint].attempt
     for segment in line.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
-        mark = case.lines.mark(run.task, case.lines.serving(run.task, attempt), checkpoint)
+        marked = _settled_until(case, run, checkpoint)
         written = 0
         for one in case.transactions_of(run.task, run.attempt):
             inside = bisect_right(one.applied, within)
             written += inside
             if one.name in listed and inside < len(one.rows):
                 return _wrong_transaction(checkpoint, one, one.rows[inside:], "holds rows from after the barrier")
-            committed = one.committed is not None and (mark is None or one.committed <= mark.order)
+            committed = one.committed is not None and (marked is None or one.committed <= marked)
             if inside and one.name not in listed and not committed:
                 return _wrong_transaction(
                     checkpoint, one, one.rows[:inside], "is neither in the checkpoint nor committed before it"
@@ -112,6 +112,18 @@ def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
         if written < within:
             return _unwritten(checkpoint, run.task, within, written)
     return None
+
+
+def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
+    """The order until which what a sink's run wrote was committed, or else is in a checkpoint: that of its task's
+    mark, or of the last mark of any sink, where the job was laid out anew since and others have it in charge."""
+    completed = case.lines.completed[checkpoint]
+    tasks = [run.task]
+    if case.layouts[run.job] != case.layouts[completed.job]:
+        tasks = [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] == SINK]
+    lines, attempt = case.lines, completed.attempt
+    marks = [lines.mark(task, lines.serving(task, attempt), checkpoint) for task in tasks]
+    return max((mark.order for mark in marks if mark is not None), default=None)
 
 
 def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], told: str) -> Violated:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from .case import Case
 from .history import JobEnded, TaskRun
+from .layouts import splits_of_task
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
 from .workload import END_OF_TIME, Input, Node, Window, window_of
@@ -68,7 +69,7 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     positions = dict(case.lines.positions(restored)) if restored in case.lines.completed and restored else {}
     for split, offset in run.reads:
         positions[split] = offset + 1
-    mine = case.workload.splits_of(source.name)[run.subtask :: case.topology.parallelism[source.name]]
+    mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
     if source.is_enumerated:
         mine = tuple(split for _, split, _ in run.assigned)
     lengths = {split: len(records) for split, _, records in case.workload.splits()}

@@ -9,7 +9,7 @@ from .case import Case
 from .history import History, Read, Transaction
 from .lies import Lie, middle
 from .time_lies import asked_to_drain, is_amid
-from .workload import END_OF_TIME, window_of
+from .workload import END_OF_TIME, Row, Window, window_of
 
 ENDED = ("finished", "drained", "stopped")
 
@@ -152,21 +152,22 @@ def end_time_early(case: Case) -> Lie | None:
 
 
 def show_open_window(case: Case) -> Lie | None:
-    """A window that was open when its job stopped shows as it was then."""
-    window, ended = window_of(case.workload), case.ended
-    if window is None or window.name != case.workload.output or ended is None or ended.status != "stopped":
-        return None
-    if ended.checkpoint is None or ended.checkpoint not in case.lines.completed:
+    """A window that was open when a job stopped shows as it was then."""
+    window = window_of(case.workload)
+    stops = [ended.checkpoint for ended in case.commands.ends if ended.status == "stopped"]
+    if window is None or not case.rows_are_known:
         return None
     owed = case.expected.rows_up_to(case.closing.epoch)
-    shown = Counter(case.history.committed)
-    rows = []
-    for task, state in case.states(ended.checkpoint).items():
-        twice = Counter((key, start) for _, key, start in state.timers)
-        for start, key, value, tags in state.entries if task.rpartition("-")[0] == window.name else ():
-            row = (key, value, tags, start)
-            if twice[key, start] == 1 + bool(getattr(window.operator, "lateness", 0)) and shown[row] >= owed[row]:
-                rows.append(row)
+    rows: list[Row] = []
+    for checkpoint in stops:
+        states = case.states(checkpoint) if checkpoint in case.lines.completed and checkpoint is not None else {}
+        for task, state in states.items():
+            timers = Counter((key, start) for _, key, start in state.timers)
+            for start, key, value, tags in state.entries if task.rpartition("-")[0] == window.name else ():
+                row = (key, value, tags, start)
+                waits = timers[key, start] == 1 + bool(isinstance(window.operator, Window) and window.operator.lateness)
+                if waits and case.committed[row] >= owed[row]:
+                    rows.append(row)
     chosen = middle(rows)
     if chosen is None:
         return None

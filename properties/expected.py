@@ -13,7 +13,7 @@ them the description of the workload and nothing else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .classes import FOLLOWING
 from .event_time import Clock, splits_before
@@ -46,7 +46,9 @@ class Expected:
         *,
         by_applies: bool,
         drained: frozenset[int] = frozenset(),
+        layouts: Mapping[int, Topology] | None = None,
     ) -> None:
+        self._layouts = layouts
         self._workload = workload
         self._topology = topology
         self._lines = lines
@@ -68,7 +70,7 @@ class Expected:
     def replay(self) -> Replay:
         """What was applied, worked through again."""
         if self._replay is None:
-            self._replay = Replay(self._workload, self._topology, self._lines)
+            self._replay = Replay(self._workload, self._topology, self._lines, self._layouts)
         return self._replay
 
     def rows(self) -> dict[int, list[Row]]:

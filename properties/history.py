@@ -211,8 +211,7 @@ class AttemptRunning(JournalEntry, kw_only=True, tag="attempt-running"):
 
 
 class TaskFailed(JournalEntry, kw_only=True, tag="task-failed"):
-    """An attempt of a task ended badly; `fault` is the index of the injected fault
-    that explains it, None when nothing injected does."""
+    """An attempt of a task ended badly; `fault` is the index of the injected fault that explains it, if one does."""
 
     task: str
     attempt: int
@@ -259,12 +258,13 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     """`kind`: savepoint, stop-with-savepoint, cancel or resume; `checkpoint` is the snapshot that a
-    user who resumes names, None for the newest."""
+    user who resumes names, None for the newest; `parallelism` how many subtasks operators then have, where changed."""
 
     command: int
     kind: str
     drain: bool = False
     checkpoint: int | None = None
+    parallelism: dict[str, int] = {}
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):

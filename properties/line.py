@@ -204,9 +204,37 @@ class Lines:
         if checkpoint not in self._stored:
             completed = self.completed[checkpoint]
             found = {task: self.handles.get(handle) for task, handle in completed.handles.items()}
-            found |= {task: self._last_stored(task, completed) for task in completed.finished if task not in found}
+            found |= self._last_of_finished(completed)
             self._stored[checkpoint] = {task: entry for task, entry in found.items() if entry is not None}
         return self._stored[checkpoint]
+
+    def _last_of_finished(self, completed: Completed) -> dict[str, Stored | None]:
+        """Of the tasks that had finished and that a checkpoint says no more of: their last snapshots.
+
+        An operator that its job found finished as a whole has those of the snapshot which
+        the job began with: the job may have been laid out anew.
+        """
+        tasks = [task for task in completed.finished if task not in completed.handles]
+        began = self._began_with(completed) if tasks else None
+        gone: set[str] = set()
+        if began is not None:
+            going_on = {_operator(task) for task in self.completed[began].handles}
+            gone = {_operator(task) for task in tasks} - going_on
+        found = {task: self._last_stored(task, completed) for task in tasks if _operator(task) not in gone}
+        inherited = self.stored(began).items() if began is not None else ()
+        return found | {task: entry for task, entry in inherited if _operator(task) in gone}
+
+    def _began_with(self, completed: Completed) -> int | None:
+        """The snapshot of another job that the job of a checkpoint began with."""
+        attempt: int | None = completed.attempt
+        while attempt is not None and attempt in self.starts:
+            restored = self.starts[attempt].restores
+            if restored is None or restored not in self.completed:
+                return None
+            if self.completed[restored].job != completed.job:
+                return restored
+            attempt = self.completed[restored].attempt
+        return None
 
     def _last_stored(self, task: str, completed: Completed) -> Stored | None:
         """The newest snapshot of a task that lies on the line of a checkpoint which counts it as finished."""
@@ -223,7 +251,8 @@ class Lines:
 
     def finished(self, task: str, checkpoint: int) -> bool:
         """Whether a completed checkpoint counts a task as finished."""
-        return task in self.completed[checkpoint].finished
+        completed = self.completed[checkpoint]
+        return task in completed.finished or (task in self.stored(checkpoint) and task not in completed.handles)
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task; those that no JSON can be
@@ -353,6 +382,10 @@ def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
 def _newest(stored: Sequence[Stored]) -> Stored:
     """The one that the task took last: they may become durable out of turn."""
     return max(stored, key=lambda entry: entry.checkpoint)
+
+
+def _operator(task: str) -> str:
+    return task.rpartition("-")[0]
 
 
 _ALL = (INFINITE,)

@@ -159,32 +159,35 @@ def _offsets_increase(case: Case) -> Violated | None:
     for operator, way in _ways(case).items():
         if not way.fifo:
             continue
-        for task, segments in case.line.segments.items():
-            if segments and segments[0].run.operator == operator:
-                found = _increasing(case, task, segments, keys, 1 if way.single else 0)
-                if found is not None:
-                    return found
+        last: dict[tuple[int, int | None], int] = {}
+        segments = sorted(case.line.of_operator(operator), key=lambda segment: segment.run.attempt)
+        for segment in segments:
+            found = _increasing(case, segment, keys, 1 if way.single else 0, last)
+            if found is not None:
+                return found
     return None
 
 
 def _increasing(
-    case: Case, task: str, segments: tuple[Segment, ...], keys: dict[int, list[int | None]], step: int
+    case: Case,
+    segment: Segment,
+    keys: dict[int, list[int | None]],
+    step: int,
+    last: dict[tuple[int, int | None], int],
 ) -> Violated | None:
-    """Whether the offsets of each split and key grow by at least `step` along a task's line."""
-    last: dict[tuple[int, int | None], int] = {}
-    for segment in segments:
-        for _, origin in segment.run.applies[: segment.applies]:
-            split, offset = split_of(origin), offset_of(origin)
-            of = keys.get(split, [])
-            lane = (split, of[offset] if offset < len(of) else None)
-            if offset < last.get(lane, -1) + step:
-                return Violated(
-                    difference="offsets do not increase",
-                    message=f"{task} took {record_in_words(case.workload, origin)} after record {last[lane]} "
-                    f"of the same split and key {lane[1]}",
-                    records=(record_in_words(case.workload, origin),),
-                    tasks=(task,),
-                    events=journal_until(case.history, segment.run.ended),
-                )
-            last[lane] = offset
+    """Whether the offsets of each split and key grow by at least `step`, beyond what all subtasks took before."""
+    for _, origin in segment.run.applies[: segment.applies]:
+        split, offset = split_of(origin), offset_of(origin)
+        of = keys.get(split, [])
+        lane = (split, of[offset] if offset < len(of) else None)
+        if offset < last.get(lane, -1) + step:
+            return Violated(
+                difference="offsets do not increase",
+                message=f"{segment.run.task} took {record_in_words(case.workload, origin)} after record {last[lane]} "
+                f"of the same split and key {lane[1]}",
+                records=(record_in_words(case.workload, origin),),
+                tasks=(segment.run.task,),
+                events=journal_until(case.history, segment.run.ended),
+            )
+        last[lane] = offset
     return None

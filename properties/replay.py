@@ -19,12 +19,13 @@ here but the order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from .classes import deals_out
 from .history import TaskRun
+from .layouts import owner_of_key
 from .line import Line, Lines
 from .semantics import Entry, Machine, machine
 from .windows import Emitted, Timer, WindowMachine
@@ -90,9 +91,13 @@ class RunReplay(msgspec.Struct, kw_only=True):
 class Replay:
     """The runs of a history, each replayed once, when it is asked for."""
 
-    def __init__(self, workload: Workload, topology: Topology, lines: Lines) -> None:
+    def __init__(
+        self, workload: Workload, topology: Topology, lines: Lines, layouts: Mapping[int, Topology] | None = None
+    ) -> None:
+        """`topology` is the widest; `layouts` says how each job was laid out, where that changed."""
         self.strange: list[Strange] = []
         self._topology = topology
+        self._layouts = layouts or {}
         self._lines = lines
         self._records = {split: records for split, _, records in workload.splits()}
         self._times = workload.times()
@@ -132,12 +137,18 @@ class Replay:
 
     def timers(self, node: str, checkpoint: int) -> Iterator[Timer]:
         """The timers that all subtasks of a window have pending at a completed checkpoint."""
+        for kept in self._kept(node, checkpoint):
+            yield from kept.timers()
+
+    def _kept(self, node: str, checkpoint: int) -> Iterator[WindowMachine]:
+        """What each subtask of a window held at a completed checkpoint."""
         for task, stored in self._lines.stored(checkpoint).items():
             run = self._lines.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
                 kept = self.run(task, stored.attempt).kept
                 at = next(reversed(kept), checkpoint) if self._lines.finished(task, checkpoint) else checkpoint
-                yield from kept[at].timers() if at in kept else ()
+                if at in kept:
+                    yield kept[at]
 
     def entries(self, node: str, checkpoint: int) -> Iterator[Entry]:
         """The state of all subtasks of a node at a completed checkpoint."""
@@ -181,9 +192,7 @@ class Replay:
 
     def _take_at(self, run: TaskRun, replayed: RunReplay, operator: Window) -> None:
         """A window's run: its records, its marks and the advances of its watermark in program order."""
-        before = self._lines.parent(run.task, run.attempt)
-        kept = self.run(run.task, before[0]).kept.get(before[1]) if before else None
-        worker = kept.keep() if kept is not None else WindowMachine(operator)
+        worker = self._restored_windows(run, operator)
         senders = [_Sender(self, run, name) for name in run.inputs]
         marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
         advances = 0
@@ -215,8 +224,30 @@ class Replay:
         times = self._times.get(split_of(origin), ())
         return times[offset_of(origin)] if offset_of(origin) < len(times) else 0
 
+    def _restored_windows(self, run: TaskRun, operator: Window) -> WindowMachine:
+        before = self._lines.parent(run.task, run.attempt)
+        if before and self._is_laid_out_anew(run, before[1]):
+            parts = list(self._kept(run.operator, before[1]))
+            worker = WindowMachine(operator)
+            worker.time = min((part.time for part in parts), default=worker.time)
+            worker.panes = [pane for part in parts for pane in part.keep().panes if self._is_of(run, pane.key)]
+            return worker
+        kept = self.run(run.task, before[0]).kept.get(before[1]) if before else None
+        return kept.keep() if kept is not None else WindowMachine(operator)
+
+    def _is_laid_out_anew(self, run: TaskRun, checkpoint: int) -> bool:
+        """Whether a run's job is laid out otherwise than the one that took the snapshot which it began with."""
+        taken = self._lines.completed[checkpoint].job
+        return taken != run.job and self._layouts.get(run.job) != self._layouts.get(taken)
+
+    def _is_of(self, run: TaskRun, key: int | None) -> bool:
+        return owner_of_key(key, self._layouts[run.job], run.operator) == run.subtask
+
     def _restored_entries(self, run: TaskRun) -> list[Entry]:
         before = self._lines.parent(run.task, run.attempt)
+        if before and self._is_laid_out_anew(run, before[1]):
+            every = self.entries(run.operator, before[1])
+            return [entry for entry in every if self._is_of(run, entry[1])]
         return self.run(run.task, before[0]).states.get(before[1], []) if before else []
 
     def sender(self, run: TaskRun, channel: str) -> tuple[RunReplay, int, bool]:

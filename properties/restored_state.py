@@ -5,9 +5,12 @@ was complete when the attempt started.  A resumed job begins with the snapshot
 that the command's answer names, which is the newest complete one unless its user
 named another; its later attempts begin with its own newest.  What a task holds
 afterwards equals what the store has under the handle that the coordinator's
-record names: positions, keyed entries as a multiset, sealed transactions.  A
-source then reads on from the restored positions, and an enumerator gives splits
-from there.  And what is retained could be restored: all its files are in the store.
+record names: positions, keyed entries as a multiset, sealed transactions.  Where
+the job was laid out anew it is the task's share: its operator's keys at their
+owners only, each split's position at its reader, each sealed transaction at one
+sink (see `redealt`).  A source then reads on from the restored positions, and an
+enumerator gives splits from there.  And what is retained could be restored: all
+its files are in the store.
 
 The snapshot is the store's word, the loaded state the task's own, the reads its
 program order.  Exercised by each task that loaded something that was not empty.
@@ -22,6 +25,7 @@ from .assignments import given_elsewhere
 from .case import Case
 from .history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
 from .line import decode_state
+from .redealt import share
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until
 
@@ -107,7 +111,7 @@ def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) 
     who = f"{run.task} of attempt {run.attempt}"
     if run.loaded is None or not _loads(run):
         worked = bool(run.reads or run.applies or run.marks)
-        had_finished = allowed is not None and run.task in allowed.finished and run.task not in allowed.handles
+        had_finished = allowed is not None and _had_finished(case, run, allowed)
         if had_finished and worked:
             message = f"{who} had finished before {names}, and worked again"
             return _violated(case, run.started, "finished task worked", message, run)
@@ -125,12 +129,22 @@ def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) 
     return None
 
 
+def _had_finished(case: Case, run: TaskRun, allowed: Completed) -> bool:
+    """Whether a task is to do nothing: it, or where the job was laid out anew its whole operator, had finished."""
+    if not case.rescaled(run.attempt, allowed.checkpoint):
+        return run.task in allowed.finished and run.task not in allowed.handles
+    return run.operator not in {task.rpartition("-")[0] for task in allowed.handles}
+
+
 def _content(case: Case, run: TaskRun) -> Violated | None:
     """Whether a task holds what the store has, and reads on from there."""
     if run.loaded is None or not _loads(run):
         return None
     checkpoint = run.loaded.checkpoint
-    kept = case.states(checkpoint).get(run.task, StoredState())
+    if case.rescaled(run.attempt, checkpoint):
+        kept = share(case, run, checkpoint)
+    else:
+        kept = case.states(checkpoint).get(run.task, StoredState())
     held = decode_state(run.loaded.state)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"

@@ -18,8 +18,10 @@ from collections.abc import Iterator
 
 from .case import Case
 from .event_time import Clock
-from .history import StoredState, TaskRun
+from .history import TaskRun
 from .idleness import idle_too_soon
+from .layouts import splits_of_task
+from .redealt import before
 from .verdict import Violated
 from .words import journal_until
 from .workload import BEGINNING, END_OF_TIME, Input
@@ -43,18 +45,12 @@ def mistimed(case: Case) -> Violated | None:
     return None
 
 
-def _before(case: Case, run: TaskRun) -> StoredState:
-    """What the run began with."""
-    parent = case.lines.parent(run.task, run.attempt)
-    return case.states(parent[1]).get(run.task, StoredState()) if parent else StoredState()
-
-
 def _of_source(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
     """Each advance against the splits' watermarks after the reads before it."""
     clock = Clock(case.workload)
-    mine = case.workload.splits_of(source.name)[run.subtask :: case.topology.parallelism[source.name]]
-    positions = {split: _before(case, run).positions.get(split, 0) for split in mine}
-    last = _before(case, run).watermark
+    mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
+    positions = {split: before(case, run).positions.get(split, 0) for split in mine}
+    last = before(case, run).watermark
     advances = list(run.watermarks)
     for count in range(len(run.reads) + 1):
         if count:
@@ -76,7 +72,7 @@ def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
     inputs = [_Heard(case, run, index) for index in range(len(run.inputs))]
     if not inputs:
         return
-    time = _before(case, run).watermark
+    time = before(case, run).watermark
     advances = list(run.watermarks)
     taken = [0] * len(inputs)
     for count in range(len(run.applies) + 1):
@@ -106,11 +102,11 @@ class _Heard:
     def __init__(self, case: Case, run: TaskRun, index: int) -> None:
         log = case.channels.get((run.inputs[index], run.attempt))
         self._marks = [(time, before) for time, before in (log.watermarks if log else ()) if time is not None]
-        times = _before(case, run).times
+        times = before(case, run).times
         self._start = times[index] if index < len(times) else BEGINNING
         self._known = log is not None
         self._idle = [before for time, before in (log.watermarks if log else ()) if time is None]
-        self._idle += [0] if index in _before(case, run).idle else []
+        self._idle += [0] if index in before(case, run).idle else []
 
     def before(self, received: int) -> int:
         """What was heard before the last of so many records."""

@@ -59,6 +59,11 @@ class Facts:
         return list(self._live)
 
     @property
+    def job_number(self) -> int:
+        """Of the job that the coordinator last spoke of; 0 before it has."""
+        return self._job.job if self._job is not None else 0
+
+    @property
     def under_way(self) -> bool:
         """Some checkpoint is."""
         return self._job is not None and self._job.under_way

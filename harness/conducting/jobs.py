@@ -77,7 +77,7 @@ class Jobs:
             return
         number = self._scenario.commands.index(command)
         journal = self._scene.journal
-        journal.command_issued(number, "resume", False)
+        journal.command_issued(number, "resume", False, command.parallelism)
         self.submit(initial, recall=self._memory)
         journal.command_returned(number, CheckpointId(newest) if newest is not None else None, "")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from ...faults.plan import ChannelFault, KillDatabase, KillNode, KillProxy, KillTask, PauseNode, PauseTask, TearWrite
 from ...reference_impl.core.ids import TaskId
 from ...reference_impl.core.topology import JobGraph
+from ...reference_impl.driver.machines import numbered
 from ...reference_impl.driver.settings import Settings
 from ...reference_impl.processes.configuration import (
     JOURNAL,
@@ -42,20 +43,28 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """name: sender and receiver"""
     homes: dict[TaskId, str]
     """task: its process"""
+    jobs: tuple[tuple[TaskId, ...], ...] = ()
+    """the tasks of each job of the run, one after the other"""
 
     @staticmethod
-    def of(graph: JobGraph, nodes: int, *, together: bool = False) -> Placement:
-        tasks = list(graph.tasks())
+    def of(graphs: Sequence[JobGraph], nodes: int, *, together: bool = False) -> Placement:
+        """Where the tasks of all jobs of a run live; a process waits for the job that has its tasks."""
+        numbers = numbered(graphs)
+        of_role = {task: spec.role for graph in graphs for task, spec, _ in graph.tasks()}
+        wires = [wire for graph in graphs for wire in graph.wires()]
         return Placement(
-            tasks=tuple(task for task, _, _ in tasks),
-            operators=frozenset(task for task, spec, _ in tasks if spec.role == "operator"),
-            sinks=tuple(task for task, spec, _ in tasks if spec.role == "sink"),
+            tasks=tuple(numbers),
+            operators=frozenset(task for task, role in of_role.items() if role == "operator"),
+            sinks=tuple(task for task in numbers if of_role[task] == "sink"),
             nodes=nodes,
-            channels={f"{wire.sender}>{wire.receiver}": (wire.sender, wire.receiver) for wire in graph.wires()},
-            homes={
-                task: f"node-{number % nodes}" if together else str(task) for number, (task, _, _) in enumerate(tasks)
-            },
+            channels={f"{wire.sender}>{wire.receiver}": (wire.sender, wire.receiver) for wire in wires},
+            homes={task: f"node-{number % nodes}" if together else str(task) for task, number in numbers.items()},
+            jobs=tuple(tuple(task for task, _, _ in graph.tasks()) for graph in graphs),
         )
+
+    def of_job(self, number: int) -> tuple[TaskId, ...]:
+        """The tasks of one of the run's jobs."""
+        return self.jobs[max(1, min(number, len(self.jobs))) - 1]
 
     def on_node(self, node: int) -> tuple[TaskId, ...]:
         """As the simulated world places them, so that a scenario means the same tasks."""

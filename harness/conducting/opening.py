@@ -59,7 +59,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
         made.config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
     except EngineError as error:
         raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
-    placement = Placement.of(made.graph, scenario.engine.nodes, together=lives_together(scenario))
+    placement = Placement.of((made.graph, *made.later), scenario.engine.nodes, together=lives_together(scenario))
     run = services.next_run()
     folder = services.launcher.folder() / run
     _make_folders(folder)

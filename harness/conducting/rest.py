@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...reference_impl.core.ids import TaskId
 from ...reference_impl.processes.frames import Ask, Count, Freeze
 from ...reference_impl.processes.loop import monotonic_us
 from .layout import COORDINATOR
@@ -44,10 +45,15 @@ class Rest:
             self._asked = False
             self._freeze(True)
 
+    @property
+    def _tasks(self) -> tuple[TaskId, ...]:
+        """Those of the job that there is now."""
+        return self._scene.placement.of_job(self._scene.facts.job_number)
+
     def _covers_all(self) -> bool:
         """Every task stands where its snapshot was taken, and nothing is between them."""
         counts = self._counts
-        if len(counts) < len(self._scene.placement.tasks) or len({count.attempt for count in counts.values()}) > 1:
+        if not counts.keys() >= set(self._tasks) or len({count.attempt for count in counts.values()}) > 1:
             return False
         if not all(count.is_idle and count.at_mark == count.now for count in counts.values()):
             return False
@@ -67,7 +73,7 @@ class Rest:
         if not self._frozen:
             return False
         facts = self._scene.facts
-        whole = facts.coordinator_lives and all(facts.attempt_of(task) for task in self._scene.placement.tasks)
+        whole = facts.coordinator_lives and all(facts.attempt_of(task) for task in self._tasks)
         if not whole or self._is_busy or facts.phase in ("recovering", "deploying"):
             self._freeze(False)
             return False

@@ -24,6 +24,7 @@ from .choices import Choices, built
 from .engines import Tuning, draw_engine
 from .fitting import fit
 from .real_time import Lead, draw_scenario, eased, lead_of, leads_of
+from .rescaling import laid_out_anew
 from .stage import Frame
 from .templates import SHARES, TEMPLATES
 from .workloads import Recipe, draw_topology, draw_workload
@@ -91,6 +92,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
     max_records: int = 120
     max_faults: int = 4
     templates: tuple[str, ...] = tuple(SHARES)
+    """each drawn as often as its share says; one that stands here twice, twice as often"""
     workload: Workload | None = None
     topology: Topology | None = None
     capabilities: Capabilities | None = None
@@ -150,6 +152,7 @@ def _scenarios(frame: Frame, templates: tuple[str, ...], *, seeded: bool) -> Sea
             scenario = eased(choices, draw_scenario(choices, frame, table))
         else:
             scenario = choices.pick(table)(choices, frame)
+        scenario = laid_out_anew(choices, scenario)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

@@ -19,6 +19,14 @@ WAITING = frozenset(
 )
 """kinds that wait for something still to come"""
 
+_MILD = frozenset({"delay-channel", "stall-channel", "late-message", "repeat-message", "fail-commit"})
+BESIDE_A_COMMAND: dict[str, frozenset[str]] = {
+    "stopped": _MILD,
+    "drained": _MILD,
+    "cancelled": frozenset({"kill-task", "kill-node", "pause-task", "cut-channel"}),
+}
+"""by way of ending, the kinds that can hit the command which ends the job, and do not undo it"""
+
 
 def aimed_at(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> AnyFault:
     kind = pair[1]
@@ -45,6 +53,8 @@ def _soon(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> int:
         return choices.between(1, max(1, many - 2))
     if point in RECOVERY:  # all are up: a task that has yet to come can suffer nothing
         return many
+    if point == "savepoint-requested" and kind in BESIDE_A_COMMAND.get(aim.ending, ()) and choices.percent(60):
+        return 2  # what ends the job: the first is a savepoint
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested") or kind in WAITING:
         return 1
     return choices.between(1, 2)

@@ -25,6 +25,8 @@ from .engines import Tuning
 from .stage import Frame, Stage, stage_of
 from .workloads import draw_workload
 
+CELLS = "cells"
+
 
 def every_cell(choices: Choices, frame: Frame) -> Scenario:
     """One cell that is drawn from all that are possible, and others beside it that need no more than it."""
@@ -34,7 +36,7 @@ def every_cell(choices: Choices, frame: Frame) -> Scenario:
     company = _company(choices, stage.target, aim, end_us)
     aimed = tuple(aimed_at(choices, stage.target, aim, pair) for pair in aim.pairs)
     commands = _commands(choices, stage.target, aim, end_us)
-    return stage.scenario("cells", faults=(*aimed, *company)[: max(1, frame.max_faults)], commands=commands)
+    return stage.scenario(CELLS, faults=(*aimed, *company)[: max(1, frame.max_faults)], commands=commands)
 
 
 def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
@@ -130,4 +132,4 @@ def _restart_before(choices: Choices, aim: Aim, tasks: tuple[str, ...]) -> AnyFa
     return plan.KillTask(trigger=seasoned, task=choices.pick(tasks))
 
 
-TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"cells": every_cell}
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {CELLS: every_cell}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ...faults.plan import kind_of
-from ..scenario import Scenario
+from ..scenario import AnyCommand, Resume, Scenario
 from ..scenario import kind_of as command_kind
 from ..subject import Capabilities
 from .enumerated import statically_assigned
@@ -28,6 +28,15 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         workload=workload,
         engine=engine,
         faults=tuple(fault for fault in scenario.faults if kind_of(fault) in capabilities.faults),
-        commands=tuple(command for command in scenario.commands if command_kind(command) in capabilities.commands),
+        commands=tuple(
+            command if capabilities.rescales else _as_wide(command)
+            for command in scenario.commands
+            if command_kind(command) in capabilities.commands
+        ),
         deviations=scenario.deviations if capabilities.deviations else (),
     )
+
+
+def _as_wide(command: AnyCommand) -> AnyCommand:
+    """The command without another parallelism."""
+    return msgspec.structs.replace(command, parallelism={}) if isinstance(command, Resume) else command

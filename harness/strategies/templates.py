@@ -17,7 +17,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import cells, endings, enumerators, extras, races, regional
+from . import cells, endings, enumerators, extras, races, regional, rescaling
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -224,6 +224,7 @@ TEMPLATES: dict[str, Template] = {
     **endings.TEMPLATES,
     **enumerators.TEMPLATES,
     **races.TEMPLATES,
+    **rescaling.TEMPLATES,
     **cells.TEMPLATES,
 }
 
@@ -237,10 +238,11 @@ SHARES: dict[str, int] = {
     "S11": 5,
     "S12": 10,
     "S14": 5,
-    "general": 17,
+    "general": 14,
     "regional": 3,
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
-    "cells": 40,
+    **dict.fromkeys(rescaling.TEMPLATES, 3),
+    cells.CELLS: 10,
 }
 """how often each is drawn, beside the others"""

@@ -44,8 +44,10 @@ def make_job(described: bytes) -> Job:
     workload = scenario.workload
     if scenario.engine.two_phase:
         raise Refused("operators that commit what they pass on run in the simulator alone")
+    graph, *later = translation.job_graphs(scenario)
     return Job(
-        graph=translation.job_graph(workload, scenario.topology),
+        graph=graph,
+        later=tuple(later),
         config=real_config(scenario, told.scale),
         parts=parts_for(told.defect),
         logs=translation.logs(workload),

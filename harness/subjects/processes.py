@@ -54,6 +54,7 @@ class ProcessesSubject:
             faults=frozenset(KINDS) - not_ours,
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
+            rescales=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             deviations=False,

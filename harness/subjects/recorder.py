@@ -186,10 +186,12 @@ class Recorder:
         if self.detailed:
             self.timed("coordinator-up" if up else "killed", "coordinator", 0)
 
-    def command_issued(self, command: int, kind: str, drain: bool) -> None:
-        self.history.journal.append(
-            h.CommandIssued(order=self.order(), at_us=self.now(), command=command, kind=kind, drain=drain)
-        )
+    def command_issued(
+        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+    ) -> None:
+        entry = h.CommandIssued(order=self.order(), at_us=self.now(), command=command, kind=kind, drain=drain)
+        entry.parallelism = dict(parallelism or {})
+        self.history.journal.append(entry)
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
         self.history.journal.append(

@@ -18,7 +18,7 @@ from ...reference_impl.simulated.world import World
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
 from ..subject import Capabilities, SubjectFailed
 from .recorder import Recorder
-from .translation import config, identity, job_graph, lateness_us, logs, settings
+from .translation import config, identity, job_graphs, lateness_us, logs, settings
 
 OPERATORS = (
     "map",
@@ -52,6 +52,7 @@ class SimulatedSubject:
             faults=frozenset(COMMON_KINDS),
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
+            rescales=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             deviations=True,
@@ -99,7 +100,7 @@ class Run:
         recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
-            job_graph(scenario.workload, scenario.topology, engine.two_phase),
+            job_graphs(scenario, engine.two_phase),
             told,
             settings(scenario),
             logs(scenario.workload),
@@ -158,7 +159,7 @@ class Run:
             snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
             if snapshot is None and status == "failed":
                 return
-            world.observer.command_issued(number, "resume", False)
+            world.observer.command_issued(number, "resume", False, command.parallelism)
             world.submit(retained)
             world.observer.command_returned(number, snapshot.checkpoint if snapshot else None, "")
 

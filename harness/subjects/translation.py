@@ -16,7 +16,7 @@ from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
-from ..scenario import Engine, Scenario
+from ..scenario import Engine, Resume, Scenario
 
 
 def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str] = ()) -> JobGraph:
@@ -55,6 +55,18 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
         )
     )
     return JobGraph(tuple(specs), topology.key_groups)
+
+
+def job_graphs(scenario: Scenario, two_phase: Collection[str] = ()) -> tuple[JobGraph, ...]:
+    """The graphs of a scenario's jobs: the first, and one for each that is resumed.
+
+    Raises InvalidGraph where a resume asks for a layout that cannot be.
+    """
+    graphs = [job_graph(scenario.workload, scenario.topology, two_phase)]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            graphs.append(graphs[-1].laid_out(command.parallelism) if command.parallelism else graphs[-1])
+    return tuple(graphs)
 
 
 def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[EdgeSpec, ...]:

@@ -104,7 +104,8 @@ def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEn
 def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
     """Whether each subtask's mark is known: a broken engine completes checkpoints without."""
     taken = case.states(number)
-    return all(f"{node}-{subtask}" in taken for subtask in range(case.topology.parallelism[node]))
+    wide = case.layouts[case.lines.completed[number].job].parallelism[node]
+    return all(f"{node}-{subtask}" in taken for subtask in range(wide))
 
 
 def _cuts(case: Case, *, whole: bool = False) -> tuple[Cut, ...]:

@@ -18,6 +18,7 @@ from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
+from .rescale import deployment_from, layout_of
 from .stages import Deploying, Listing, Mending, Restarting, Saving, Stage, Terminating, Working
 from .topology import JobGraph
 
@@ -108,14 +109,24 @@ class Attempts(ABC):
         """The tasks of the operators that the snapshot counts as finished as a whole."""
         if restores is None:
             return ()
-        gone = self.graph.whole(restores.finished)
+        gone = layout_of(self.graph, restores).whole(restores.finished)
         return tuple(task for task, spec, _ in self.graph.tasks() if spec.name in gone)
 
     def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
         self.stage = Deploying(restores, self.tasks)
         note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
-        orders = deployment(self.tasks, self.attempt, self.job, restores, self._finished_before(restores))
+        orders = self._orders(self.tasks, restores)
         return [note, *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+
+    def _orders(
+        self, tasks: Sequence[TaskId], restores: CompletedSnapshot | None, *, suspends: bool = True
+    ) -> list[Effect]:
+        """What brings tasks up, all or a part, each with what it is to begin with."""
+        finished = self._finished_before(restores)
+        before = layout_of(self.graph, restores) if restores is not None else self.graph
+        if restores is not None and before is not self.graph:
+            return deployment_from(before, tasks, self.attempt, restores, finished)
+        return deployment(tasks, self.attempt, self.job, restores, finished, suspends=suspends)
 
     def _on_running(self, message: Running) -> list[Effect]:
         if not isinstance(self.stage, Deploying):
@@ -232,6 +243,7 @@ class Attempts(ABC):
 
 def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
     """Why a job cannot start from a snapshot; "" when it can (FIN-2; seed 000)."""
+    graph = layout_of(graph, restores)
     gone = graph.whole(restores.finished)
     for name in gone:
         before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in gone]

@@ -218,6 +218,7 @@ class Checkpoints:
             handles=handles,
             states=states,
             finished=pending.finished,
+            parallelism=self._graph.parallelism,
             enumerators=self.parts.enumerating.recorded(pending.enumerators, self.enumerators.snapshot),
         )
 

@@ -145,6 +145,8 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     handles: dict[TaskId, Handle]
     states: dict[TaskId, TaskState] = {}
     finished: tuple[TaskId, ...] = ()
+    parallelism: dict[str, int] = {}
+    """of each operator, as the job was laid out that took it; empty where it was never said"""
     enumerators: dict[str, EnumeratorState] = {}
     """by source, of those whose splits are dealt out as the job runs (OPS-3)"""
 

@@ -67,11 +67,25 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
     attempt: AttemptId
 
 
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one subtask of an operator as it was laid out before: under `handle`, or here as `state`.
+
+    `gates` gives the operator's input by channel, as that subtask had them; `finished`: it had finished.
+    """
+
+    handle: Handle | None = None
+    state: TaskState | None = None
+    gates: tuple[int, ...] = ()
+    finished: bool = False
+
+
 class Deploy(Control, kw_only=True, tag="deploy"):
     """Come up; restore `handle` or, with snapshots in the coordinator's memory, `state`.
 
     `suspended` sources read nothing: the job is only there to finish its commits.
     `finished`: its operator had finished as a whole; it has nothing to do but say so.
+    `pieces`: the snapshot is of another layout of the job; these are what all old subtasks
+    of the task's operator left, and the task takes its share of them (OPS-2).
     """
 
     checkpoint: CheckpointId | None = None
@@ -79,6 +93,7 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     state: TaskState | None = None
     suspended: bool = False
     finished: bool = False
+    pieces: tuple[Piece, ...] = ()
 
 
 class Trigger(Control, kw_only=True, tag="trigger"):

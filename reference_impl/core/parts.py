@@ -16,6 +16,7 @@ from .effects import Effect, Open
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
+from .rescale import Redistribution
 from .state import Sealed
 from .timers import Timer, Timers
 from .transactions import Commit, Denied, Done, Fence, Outcome, Row
@@ -381,7 +382,7 @@ class Cleanup(Part):
 class Parts:
     """One run's decisions; every field is the correct one unless it is replaced."""
 
-    def __init__(self, **replaced: Part | Alignment) -> None:
+    def __init__(self, **replaced: Part | Alignment | Redistribution) -> None:
         self.alignment = Alignment()
         self.startup = Startup()
         self.source_cut = SourceCut()
@@ -404,6 +405,7 @@ class Parts:
         self.failover = Failover()
         self.restore_choice = RestoreChoice()
         self.cleanup = Cleanup()
+        self.redistribution = Redistribution()
         for name, part in replaced.items():
             if not hasattr(self, name):
                 raise AttributeError(f"no decision is called {name!r}")

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import msgspec
 
-from .attempts import Attempts, deployment, refusal
+from .attempts import Attempts, refusal
 from .effects import Effect, Note, Return, SetTimer
 from .errors import expect
 from .events import TaskLost
@@ -133,11 +133,10 @@ class Regional(Attempts):
         self.stage = msgspec.structs.replace(stage, step="deploying", waiting=stage.tasks)
         restores, attempt = stage.restores, self.attempt
         checkpoint = restores.checkpoint if restores else None
-        finished = self._finished_before(restores)
         return [
             Note("attempt-started", checkpoint, attempt, stage.cause),
             Note("tasks-restarted", checkpoint, attempt, " ".join(stage.tasks)),
-            *deployment(stage.tasks, attempt, self.job, restores, finished, suspends=False),
+            *self._orders(stage.tasks, restores, suspends=False),
             SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
         ]
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from .config import Config
 from .effects import Effect, Fail, SetTimer, Transact
-from .errors import require
+from .errors import expect
 from .events import Answered, TimerFired
-from .ids import CheckpointId
+from .ids import CheckpointId, TaskId
 from .input_task import InputTask
 from .messages import Complete, Record, Terminate
 from .parts import Parts
@@ -39,6 +39,7 @@ from .transactions import (
     Row,
     Upsert,
     Write,
+    writer_in,
 )
 
 
@@ -158,6 +159,8 @@ class TransactionalSink(SinkTask):
         self._serial = 0
         self._last_sealed = NO_CHECKPOINT
         self._recovering = False
+        self._unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
+        """what the store has of the writers that it answers for"""
 
     # -- rows ----------------------------------------------------------------------
 
@@ -219,7 +222,7 @@ class TransactionalSink(SinkTask):
         asked = [request.name for request in self._asked.values() if isinstance(request, Commit)]
         spec, committing = self.spec, self.parts.committing
         return [
-            self.ask(committing.request(spec.task, spec.attempt, transaction.name))
+            self.ask(committing.request(self._writer(transaction.name), spec.attempt, transaction.name))
             for transaction in sealed
             if transaction.name not in asked
         ]
@@ -231,8 +234,9 @@ class TransactionalSink(SinkTask):
 
     def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if isinstance(request, Fence):
-            require(isinstance(outcome, Done), "a fence was answered by something else")
-            return self._recover(outcome) if isinstance(outcome, Done) else []
+            self._unfinished = (*self._unfinished, *expect(outcome, Done).unfinished)
+            waits = any(isinstance(asked, Fence) for asked in self._asked.values())
+            return [] if waits else self._recover()
         if isinstance(request, Commit):
             self.sealed = [transaction for transaction in self.sealed if transaction.name != request.name]
         effects = super().on_done(number, request, outcome)
@@ -254,8 +258,8 @@ class TransactionalSink(SinkTask):
         return effects
 
     def _drop(self, names: Sequence[str]) -> list[Effect]:
-        spec = self.spec
-        return [self.tell(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name)) for name in names]
+        attempt = self.spec.attempt
+        return [self.tell(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]
 
     def _settle(self) -> list[Effect]:
         """The end without a final checkpoint: what no complete one has committed by now (FIN-9)."""
@@ -271,15 +275,22 @@ class TransactionalSink(SinkTask):
         self.sealed = self.parts.sink_recovery.taken_over(state.transactions)
         self._serial = state.serial
 
-    def _recover(self, outcome: Done) -> list[Effect]:
+    def _writer(self, name: str) -> TaskId:
+        """Who began a transaction: itself, or one that the job has no more and that it answers for (OPS-2)."""
+        return writer_in(name) or self.spec.task
+
+    def opened(self) -> list[Effect]:
+        """Shut out older attempts of all writers that it answers for."""
+        others = dict.fromkeys(self._writer(transaction.name) for transaction in self.sealed)
+        fence, attempt = self.parts.sink_recovery.fence, self.spec.attempt
+        return [*super().opened(), *(self.ask(fence(one, attempt)) for one in others if one != self.spec.task)]
+
+    def _recover(self) -> list[Effect]:
         """Commit what the restored snapshot holds, abort what else is unfinished; then open."""
         self._recovering = True
-        recovery, spec = self.parts.sink_recovery, self.spec
+        recovery = self.parts.sink_recovery
         commits = self.commit(recovery.to_commit(self.sealed))
-        aborts: list[Effect] = [
-            self.tell(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name))
-            for name in recovery.to_abort(self.sealed, outcome.unfinished)
-        ]
+        aborts = self._drop(recovery.to_abort(self.sealed, self._unfinished))
         if commits:
             return [*commits, *aborts]
         self._recovering = False

@@ -156,7 +156,9 @@ class SourceTask(Task):
         if self._event_time is None:
             return effects
         if self._logs and self._unread():
-            return [*effects, *self._watch()]
+            # Those downstream may have been laid out anew: they begin with the least that was known before.
+            anew = self._advance() if self.deployed and self._restoring.pieces else []
+            return [*effects, *self._watch(), *anew]
         # Nothing is to be read, of a bounded input for good; of an unbounded one it would be waited for without end.
         return [*effects, *self._advance()]
 

@@ -8,7 +8,7 @@ data and its own end are two things (FIN-3): between them lies that checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -41,12 +41,14 @@ from .messages import (
     EndOfPartition,
     Finished,
     InputEnded,
+    Piece,
     Record,
     Running,
     Terminate,
     Trigger,
 )
 from .parts import Parts
+from .rescale import Gathering, Share
 from .state import Snapshot, TaskState
 from .topology import key_group, owner
 
@@ -70,6 +72,9 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[int, ...] = ()
     outputs: tuple[Output, ...] = ()
     key_groups: int = 16
+    subtask: int = 0
+    parallelism: int = 1
+    splits: tuple[int, ...] = ()
 
 
 class Task:
@@ -83,6 +88,8 @@ class Task:
         self.running = False
         self.finished = False
         self.input_ended = False
+        self._gathering: Gathering | None = None
+        """what is read of the states of another layout, while it is"""
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
         self._routes = [self._router(number, output) for number, output in enumerate(spec.outputs)]
@@ -135,12 +142,37 @@ class Task:
             return self.parts.finishing.on_deploy(self)
         self._restoring = message
         effects = self.parts.startup.on_deploy()
+        if message.pieces:
+            return [*effects, *self._gather(message.pieces)]
         if message.handle is not None:
             return [*effects, Load(message.handle)]
         return [*effects, *self.restore(message.state)]
 
+    def _gather(self, pieces: Sequence[Piece]) -> list[Effect]:
+        """Read one after the other what the subtasks of another layout left, then take one's share."""
+        spec, part = self.spec, self.parts.redistribution
+        share = Share(
+            subtask=spec.subtask,
+            parallelism=spec.parallelism,
+            key_groups=spec.key_groups,
+            splits=spec.splits,
+            gates=spec.gates,
+        )
+        self._gathering = Gathering(part.read(pieces, share), share)
+        return self._go_on_gathering(self._gathering)
+
+    def _go_on_gathering(self, gathering: Gathering) -> list[Effect]:
+        handle = gathering.next_handle()
+        if handle is not None:
+            return [Load(handle)]
+        self._gathering = None
+        return self.restore(gathering.state(self.parts.redistribution))
+
     def _on_loaded(self, event: SnapshotLoaded) -> list[Effect]:
-        return self.restore(event.state)
+        if self._gathering is None:
+            return self.restore(event.state)
+        self._gathering.take(event.state)
+        return self._go_on_gathering(self._gathering)
 
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
         checkpoint = self._restoring.checkpoint

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -85,6 +86,27 @@ class JobGraph:
                 if edge.partitioning == "forward" and self._by_name[edge.sender].parallelism != spec.parallelism:
                     raise InvalidGraph(f"the forward edge {edge.sender} → {spec.name} joins unequal parallelisms")
         self._wires = tuple(self.wires())
+
+    @cached_property
+    def parallelism(self) -> dict[str, int]:
+        return {spec.name: spec.parallelism for spec in self.operators}
+
+    def laid_out(self, parallelism: Mapping[str, int]) -> JobGraph:
+        """The same job at another parallelism of some operators.
+
+        Raises InvalidGraph for an operator that there is not, for a parallelism below 1 or
+        above the number of key groups, and where a forward edge would join unequal ones.
+        """
+        for name, number in parallelism.items():
+            if name not in self._by_name:
+                raise InvalidGraph(f"{name!r} is no operator of the job")
+            if not 1 <= number <= self.key_groups:
+                raise InvalidGraph(f"{name} cannot have a parallelism of {number}; 1 to {self.key_groups} it can be")
+        specs = [
+            msgspec.structs.replace(spec, parallelism=parallelism.get(spec.name, spec.parallelism))
+            for spec in self.operators
+        ]
+        return JobGraph(tuple(specs), self.key_groups)
 
     def spec(self, name: str) -> OperatorSpec:
         return self._by_name[name]

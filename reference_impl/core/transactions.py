@@ -101,3 +101,15 @@ class NoAnswer(Outcome, kw_only=True):
     """An error or silence: it may or may not have been done; ask again."""
 
     reason: str
+
+
+def writer_in(name: str) -> TaskId:
+    """The task that began a transaction, as its name says it (see `parts.Naming`); "" where it does not."""
+    parts = name.split("/")
+    return TaskId(parts[1]) if len(parts) == 3 else TaskId("")
+
+
+def number_of(task: TaskId) -> int:
+    """A task's number among those of its operator; 0 of none."""
+    number = task.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0

@@ -28,7 +28,7 @@ class InputTimes:
     @property
     def is_known(self) -> bool:
         """Whether anything was heard of event time at all."""
-        return bool(self.idle) or any(time > BEGINNING for time in self.times)
+        return bool(self.idle) or self.time > BEGINNING or any(time > BEGINNING for time in self.times)
 
     @property
     def is_idle(self) -> bool:

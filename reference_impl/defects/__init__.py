@@ -9,10 +9,34 @@ upstream report and what the variant does are told.
 from __future__ import annotations
 
 from ..core.parts import Parts
-from . import alignment, coordination, enumeration, event_time, finishing, recovery, regions, sinks, sources, state
+from . import (
+    alignment,
+    coordination,
+    enumeration,
+    event_time,
+    finishing,
+    recovery,
+    regions,
+    rescaling,
+    sinks,
+    sources,
+    state,
+)
 from .registry import Defect
 
-GROUPS = (alignment, coordination, recovery, state, sinks, sources, enumeration, finishing, event_time, regions)
+GROUPS = (
+    alignment,
+    coordination,
+    recovery,
+    state,
+    sinks,
+    sources,
+    enumeration,
+    finishing,
+    event_time,
+    regions,
+    rescaling,
+)
 
 DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}
 """Every planted defect by its id."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from ..core.alignment import Alignment
 from ..core.parts import Part
+from ..core.rescale import Redistribution
 
 
 class Defect(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,4 +20,4 @@ class Defect(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     invariant: str
     """what it must violate"""
-    replacements: Callable[[], dict[str, Part | Alignment]]
+    replacements: Callable[[], Mapping[str, Part | Alignment | Redistribution]]

@@ -20,25 +20,35 @@ from ..core.two_phase import TwoPhaseTask
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What is run: the graph, its settings and decisions, the splits that its sources
-    read, and how an idempotent sink's rows replace each other ("" for a plain sink)."""
+    read, and how an idempotent sink's rows replace each other ("" for a plain sink).
+
+    `later` are the graphs of the jobs that are resumed after it, laid out anew or not."""
 
     graph: JobGraph
     config: Config
     parts: Parts
     logs: Sequence[SplitLog]
     identity: str = ""
+    later: tuple[JobGraph, ...] = ()
+
+    def graph_of(self, number: int) -> JobGraph:
+        """The graph of the first job (1), or of one that was resumed."""
+        graphs = (self.graph, *self.later)
+        return graphs[min(number, len(graphs)) - 1]
 
 
 class Machines:
     """Makes the machine of any attempt of any task of a job."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, number: int = 1) -> None:
+        """`number`: of the job, which may have been laid out anew when it was resumed."""
         self._job = job
+        self.graph = job.graph_of(number)
         self._logs = {log.split: log for log in job.logs}
-        self._specs = {task: (spec, subtask) for task, spec, subtask in job.graph.tasks()}
+        self._specs = {task: (spec, subtask) for task, spec, subtask in self.graph.tasks()}
         self._into: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}
         self._out: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}
-        for wire in job.graph.wires():
+        for wire in self.graph.wires():
             self._into[wire.receiver].append(wire)
             self._out[wire.sender].append(wire)
 
@@ -65,14 +75,17 @@ class Machines:
             attempt=attempt,
             gates=tuple(wire.gate for wire in self._into[task]),
             outputs=(Output(partitioning=out[0].partitioning, channels=tuple(range(len(out)))),) if out else (),
-            key_groups=self._job.graph.key_groups,
+            key_groups=self.graph.key_groups,
+            subtask=subtask,
+            parallelism=spec.parallelism,
+            splits=self.graph.splits_of(spec, subtask),
         )
         return self._of_role(spec, subtask, described, begins)
 
     def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:
         config, parts = self._job.config, self._job.parts
         if spec.role == "source":
-            splits = spec.splits if spec.enumerated else self._job.graph.splits_of(spec, subtask)
+            splits = spec.splits if spec.enumerated else described.splits
             logs = [msgspec.structs.replace(self._logs[split], begins=begins(split)) for split in splits]
             if spec.enumerated:
                 return SplitReader(described, config, parts, logs, spec.bounded)
@@ -84,3 +97,9 @@ class Machines:
         if config.sink == "transactional":
             return TransactionalSink(described, config, parts)
         return DirectSink(described, config, parts, self._job.identity)
+
+
+def numbered(graphs: Sequence[JobGraph]) -> dict[TaskId, int]:
+    """The tasks of all jobs of a run, each once: those of the first in its order, then what later ones add."""
+    tasks = dict.fromkeys(task for graph in graphs for task, _, _ in graph.tasks())
+    return {task: number for number, task in enumerate(tasks)}

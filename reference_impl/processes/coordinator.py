@@ -249,7 +249,7 @@ class CoordinatorWorld(ProcessWorld):
         self.job_number = job
         machine = Coordinator(
             job,
-            self.job.graph,
+            self.job.graph_of(job),
             self.config,
             self.parts,
             first_attempt=attempt,

@@ -174,6 +174,7 @@ class CommandIssued(Entry):
     command: int
     kind: str
     drain: bool
+    parallelism: dict[str, int] = {}
 
 
 class CommandReturned(Entry):

@@ -207,8 +207,10 @@ class Journal:
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
         self.add(e.SnapshotsDeleted(self.order(), checkpoint, tuple(handles)))
 
-    def command_issued(self, command: int, kind: str, drain: bool) -> None:
-        self.add(e.CommandIssued(self.order(), command, kind, drain))
+    def command_issued(
+        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+    ) -> None:
+        self.add(e.CommandIssued(self.order(), command, kind, drain, dict(parallelism or {})))
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
         self.add(e.CommandReturned(self.order(), command, checkpoint, error))

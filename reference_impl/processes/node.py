@@ -117,7 +117,7 @@ class NodeWorld(ProcessWorld):
     def __init__(self, configuration: NodeConfiguration, listener: socket.socket) -> None:
         super().__init__(configuration)
         self.node = configuration
-        self._machines = Machines(self.job)
+        self._of_jobs: dict[int, Machines] = {}
         self._seats: dict[tuple[TaskId, AttemptId], Seat] = {}
         self._latest: dict[TaskId, Seat] = {}
         self._poisons: dict[TaskId, list[Poison]] = {}
@@ -132,6 +132,13 @@ class NodeWorld(ProcessWorld):
     @property
     def control(self) -> Coordination:
         return self._coordination
+
+    @property
+    def _machines(self) -> Machines:
+        """Of the job that the coordinator speaks of: a later one may be laid out anew."""
+        if self.job_number not in self._of_jobs:
+            self._of_jobs[self.job_number] = Machines(self.job, max(1, self.job_number))
+        return self._of_jobs[self.job_number]
 
     def attempt_of(self, task: TaskId) -> AttemptId:
         seat = self._latest.get(task)

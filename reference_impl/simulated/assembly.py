@@ -18,8 +18,14 @@ class Assembly:
 
     def __init__(self, world: World, job: Job) -> None:
         self._world = world
+        self._job = job
         self._machines = Machines(job)
         self._channels: dict[tuple[str, AttemptId], DataChannel] = {}
+
+    def lay_out(self, number: int) -> None:
+        """What is made from now on is of the job of this number."""
+        if self._job.graph_of(number) is not self._machines.graph:
+            self._machines = Machines(self._job, number)
 
     def runner(self, task: TaskId, attempt: AttemptId, job: int) -> TaskRunner:
         """One attempt of a task, wired, its machine not yet told anything."""

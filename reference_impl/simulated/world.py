@@ -22,7 +22,7 @@ from ..core.topology import JobGraph
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions
-from ..driver.machines import Job
+from ..driver.machines import Job, numbered
 from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
@@ -43,11 +43,12 @@ FIRST: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = (AttemptI
 
 
 class World:
-    """One run.  `logs` are the rewindable splits; `identity` is how upserts replace rows."""
+    """One run.  `graphs` are those of its jobs, one after the other (the last of any more); `logs` the
+    rewindable splits; `identity` is how upserts replace rows."""
 
     def __init__(
         self,
-        graph: JobGraph,
+        graphs: Sequence[JobGraph],
         config: Config,
         settings: Settings,
         logs: Sequence[SplitLog],
@@ -57,7 +58,7 @@ class World:
         parts: Parts,
         identity: str = "",
     ) -> None:
-        self.graph = graph
+        self.graph = graphs[0]
         self.config = config
         self.settings = settings
         self.observer = observer
@@ -68,7 +69,9 @@ class World:
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
-        self.external = TransactionStore([task for task, spec, _ in graph.tasks() if spec.role == "two-phase"])
+        self.external = TransactionStore(
+            [task for graph in graphs for task, spec, _ in graph.tasks() if spec.role == "two-phase"]
+        )
         arms = Arms()
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
@@ -86,11 +89,14 @@ class World:
         """nothing more will happen by itself: no checkpoint is triggered any more"""
         self._at_trigger: dict[int, tuple[int, int]] = {}
         """what had happened when each checkpoint was triggered"""
-        self._endless = not all(spec.bounded for spec in graph.operators)
-        self._assembly = Assembly(self, Job(graph=graph, config=config, parts=parts, logs=logs, identity=identity))
+        self._endless = not all(spec.bounded for spec in self.graph.operators)
+        self._job = Job(
+            graph=self.graph, config=config, parts=parts, logs=logs, identity=identity, later=tuple(graphs[1:])
+        )
+        self._assembly = Assembly(self, self._job)
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
         self._latest: dict[TaskId, TaskRunner] = {}
-        self._nodes = {task: number % settings.nodes for number, (task, _, _) in enumerate(graph.tasks())}
+        self._nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
         self._director: Director | None = None
         self._watched: frozenset[str] = frozenset()
         self._phase = ""
@@ -116,6 +122,7 @@ class World:
         previous = self.jobs.load(self.job)
         self.job += 1
         self.job_over = False
+        self._lay_out(self._job.graph_of(self.job))
         self._submission = (
             AttemptId(previous.attempt + 2) if previous else AttemptId(1),
             CheckpointId(previous.next_checkpoint + 8) if previous else CheckpointId(1),
@@ -123,6 +130,13 @@ class World:
         )
         self.coordinator = CoordinatorRunner(self, self._coordinator())
         self.coordinator.feed(CoordinatorStarted(None))
+
+    def _lay_out(self, graph: JobGraph) -> None:
+        """The job begins; a task that it has no more is nobody's concern."""
+        self.graph = graph
+        self._assembly.lay_out(self.job)
+        there = {task for task, _, _ in graph.tasks()}
+        self._latest = {task: runner for task, runner in self._latest.items() if task in there}
 
     def _coordinator(self) -> Coordinator:
         """A coordinator that knows how the job was submitted, and nothing more."""

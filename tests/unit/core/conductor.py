@@ -61,6 +61,7 @@ def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> Complet
         "savepoint": False,
         "ending": "",
         "handles": dict(zip(TASKS, handles(checkpoint, attempt), strict=True)),
+        "parallelism": GRAPH.parallelism,
     }
     return CompletedSnapshot(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**told, **more})
 

@@ -140,7 +140,7 @@ def laid_out(
     (folder / "journal").mkdir()
     described = process_job.describe(scenario, None, SCALE)
     graph = process_job.make_job(described).graph
-    placement = Placement.of(graph, scenario.engine.nodes, together=lives_together(scenario))
+    placement = Placement.of((graph,), scenario.engine.nodes, together=lives_together(scenario))
     told = Told(
         folder=folder,
         job=described,

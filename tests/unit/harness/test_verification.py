@@ -11,6 +11,8 @@ from cutproof.harness.exit_codes import ExitCode, UsageError
 from cutproof.harness.oracle import Examined
 from cutproof.harness.profiles import PROFILES
 from cutproof.harness.scenario import Scenario
+from cutproof.harness.strategies.cells import CELLS
+from cutproof.harness.strategies.templates import SHARES
 from cutproof.harness.subject_names import name_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.verification import (
@@ -53,6 +55,8 @@ def test_the_profile_decides_what_is_not_asked_for() -> None:
     profile = PROFILES["nightly"]
     assert campaign.budget.scenarios == profile.scenarios
     assert campaign.plan.drawing.max_records == profile.max_records
+    assert campaign.plan.drawing.templates.count(CELLS) == profile.cells > 1
+    assert set(campaign.plan.drawing.templates) == set(SHARES)
     assert campaign.plan.seed == 3
 
 

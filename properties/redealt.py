@@ -1,0 +1,85 @@
+"""What a task has to begin with: its own part of a snapshot, or its share where the job was laid out anew.
+
+Of the states of all old subtasks of its operator a new one takes the keys that
+it owns, the splits that it reads and the sealed transactions whose writer's
+number falls on it.  Watermarks of channels cannot be mapped one to one: of an
+input each begins with the least that its old channels had, the task itself with
+the least of its operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .case import Case
+from .history import StoredState, TaskRun
+from .layouts import owner_of_key, splits_of_task
+from .workload import BEGINNING
+
+
+def before(case: Case, run: TaskRun) -> StoredState:
+    """What a run began with, as the store has it."""
+    checkpoint = case.lines.restored(run.task, run.attempt)
+    if checkpoint is not None and case.rescaled(run.attempt, checkpoint):
+        return share(case, run, checkpoint)
+    parent = case.lines.parent(run.task, run.attempt)
+    return case.states(parent[1]).get(run.task, StoredState()) if parent else StoredState()
+
+
+def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
+    """A task's share of a snapshot that was taken of another layout of its job."""
+    topology = case.layout_of(run)
+    wide, subtask = topology.parallelism[run.operator], run.subtask
+    old = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == run.operator}
+    states = list(old.values())
+
+    def is_mine(key: int | None) -> bool:
+        return owner_of_key(key, topology, run.operator) == subtask
+
+    sources = {source.name for source in case.workload.inputs}
+    splits = splits_of_task(case.workload, topology, run.operator, subtask) if run.operator in sources else ()
+    writers = {
+        one.name: int(one.task.rpartition("-")[2]) for one in (*case.history.transactions, *case.history.passing)
+    }
+    watermark = min((state.watermark for state in states), default=BEGINNING)
+    times = list(_least_times(case, run, checkpoint, old))
+    return StoredState(
+        positions=_of(splits, *(state.positions for state in states)),
+        entries=[entry for state in states for entry in state.entries if is_mine(entry[1])],
+        transactions=[
+            (name, sealed)
+            for state in states
+            for name, sealed in state.transactions
+            if writers.get(name, subtask) % wide == subtask
+        ],
+        watermark=watermark,
+        times=times if any(state.times for state in states) and max([watermark, *times]) > BEGINNING else [],
+        idle=[split for state in states for split in state.idle if split in splits],
+        maxima=_of(splits, *(state.maxima for state in states)),
+        timers=[timer for state in states for timer in state.timers if is_mine(timer[1])],
+    )
+
+
+def _of(splits: tuple[int, ...], *maps: Mapping[int, int]) -> dict[int, int]:
+    """What maps by split say of some."""
+    every = {split: number for one in maps for split, number in one.items()}
+    return {split: every[split] for split in splits if split in every}
+
+
+def _least_times(case: Case, run: TaskRun, checkpoint: int, old: Mapping[str, StoredState]) -> Iterator[int]:
+    """For each input channel of a run, the least that the old ones from the same operator had."""
+    least: dict[str, int] = {}
+    stored = case.lines.stored(checkpoint)
+    for task, state in old.items():
+        wrote = case.lines.runs.get((task, stored[task].attempt))
+        for index, channel in enumerate(wrote.inputs if wrote is not None else ()):
+            time = state.times[index] if index < len(state.times) else BEGINNING
+            sender = _sender(channel)
+            least[sender] = min(time, least.get(sender, time))
+    for channel in run.inputs:
+        yield least.get(_sender(channel), BEGINNING)
+
+
+def _sender(channel: str) -> str:
+    """The operator that sends into a channel."""
+    return channel.partition(">")[0].rpartition("-")[0]

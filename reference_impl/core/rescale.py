@@ -1,0 +1,188 @@
+"""Resume at another parallelism: what each new subtask takes of the state of all that there were (OPS-2).
+
+A snapshot says at which parallelism it was taken.  Where that is not the job's
+own, each subtask reads the states of all old subtasks of its operator, the
+finished ones included (FIN-1), and takes its share: keyed state, windows and
+timers by key group, positions by split, sealed transactions by the writer that
+began them.  So each piece of it has exactly one new owner.
+
+Channels cannot be mapped one to one.  Of the watermarks that an input's
+channels had, each channel of it begins with the least, so does a task of those
+of its operator; a source tells its splits' watermark anew when it opens, hence
+nothing lags behind for long.  A channel that was idle is so again when its
+sender says it again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from .effects import Effect, Tell
+from .events import CompletedSnapshot
+from .ids import AttemptId, Handle, TaskId
+from .messages import Deploy, Piece
+from .state import BEGINNING, Entry, Sealed, TaskState
+from .timers import Timer
+from .topology import JobGraph, key_group, owner
+from .transactions import number_of, writer_in
+
+Item = TypeVar("Item")
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose share is taken: the subtask, and how many there are now."""
+
+    subtask: int
+    parallelism: int
+    key_groups: int
+    splits: tuple[int, ...] = ()
+    """those that it reads, of a source"""
+    gates: tuple[int, ...] = ()
+    """the operator's input by channel"""
+
+
+class Redistribution:
+    """How the state of old subtasks is dealt to the new ones; a part like those in `parts`."""
+
+    reached = False
+    """a variant's wrong code ran"""
+
+    def read(self, pieces: Sequence[Piece], share: Share) -> list[Piece]:
+        """Which of the old subtasks' states a new one reads: all of them."""
+        return list(pieces)
+
+    def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
+        """Of what is kept by key, given by key group: that of the groups it owns."""
+        groups = range(share.key_groups)
+        owned = [group for group in groups if owner(group, share.key_groups, share.parallelism) == share.subtask]
+        return [entry for group in owned for entry in entries.get(group, ())]
+
+    def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
+        """Of the positions of all splits: those of the splits that it reads."""
+        return {split: positions[split] for split in share.splits if split in positions}
+
+    def transactions(self, sealed: Sequence[Sequence[Sealed]], share: Share) -> list[Sealed]:
+        """Of the sealed transactions, given by old subtask: those whose writer's number falls on it.
+
+        By the writer, not by who holds it: a writer that comes back finds its own, and nobody
+        else may think that they were left behind.
+        """
+        every = [transaction for held in sealed for transaction in held]
+        return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
+
+
+class Gathering:
+    """The states of an operator's old subtasks, as one of its new ones reads them, in their order."""
+
+    def __init__(self, pieces: Sequence[Piece], share: Share) -> None:
+        self._left = list(pieces)
+        self._share = share
+        self._states: list[tuple[Piece, TaskState]] = []
+
+    def next_handle(self) -> Handle | None:
+        """What is to be read next; None when all is there."""
+        while self._left and self._left[0].state is not None:
+            self.take(self._left[0].state)
+        return self._left[0].handle if self._left else None
+
+    def take(self, state: TaskState) -> None:
+        """The next one is here."""
+        self._states.append((self._left.pop(0), state))
+
+    def state(self, redistribution: Redistribution) -> TaskState:
+        """The share of it all."""
+        return redistributed(self._states, self._share, redistribution)
+
+
+def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redistribution: Redistribution) -> TaskState:
+    """The state that a subtask begins with, of those of its operator's old ones."""
+    old = [state for _, state in states]
+    groups: dict[int, list[tuple[Entry, tuple[int, int] | None]]] = {}
+    for kept in _panes(old):
+        groups.setdefault(key_group(kept[0][1], share.key_groups), []).append(kept)
+    timers: dict[int, list[Timer]] = {}
+    for timer in (timer for state in old for timer in state.timers):
+        timers.setdefault(key_group(timer[1], share.key_groups), []).append(timer)
+    mine = redistribution.entries(groups, share)
+    maxima = _merged(state.maxima for state in old)
+    return TaskState(
+        positions=redistribution.positions(_merged(state.positions for state in old), share),
+        entries=[entry for entry, _ in mine],
+        panes=[pane for _, pane in mine if pane is not None],
+        timers=redistribution.entries(timers, share),
+        transactions=redistribution.transactions([state.transactions for state in old], share),
+        watermark=min((state.watermark for state in old), default=BEGINNING),
+        times=_least_times(states, share.gates),
+        idle=[split for state in old for split in state.idle if split in share.splits],
+        maxima={split: maxima[split] for split in share.splits if split in maxima},
+        serial=max((state.serial for state in old), default=0),
+    )
+
+
+def _merged(maps: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    return {split: number for one in maps for split, number in one.items()}
+
+
+def _panes(states: Sequence[TaskState]) -> Iterator[tuple[Entry, tuple[int, int] | None]]:
+    """The keyed entries, each with what else a window keeps of it."""
+    for state in states:
+        yield from itertools.zip_longest(state.entries, state.panes)
+
+
+def _least_times(states: Sequence[tuple[Piece, TaskState]], gates: Sequence[int]) -> list[int]:
+    """For each channel the least watermark that the old ones of its gate had; none where no event time was known."""
+    least: dict[int, int] = {}
+    for piece, state in states:
+        for gate, time in zip(piece.gates, state.times or [BEGINNING] * len(piece.gates), strict=True):
+            least[gate] = min(time, least.get(gate, time))
+    known = any(state.times for _, state in states)
+    return [least.get(gate, BEGINNING) for gate in gates] if known else []
+
+
+# -- deploying ---------------------------------------------------------------------
+
+
+def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
+    """The graph at the parallelism at which a snapshot was taken."""
+    if not restores.parallelism or restores.parallelism == graph.parallelism:
+        return graph
+    return graph.laid_out(restores.parallelism)
+
+
+def deployment_from(
+    old: JobGraph,
+    tasks: Sequence[TaskId],
+    attempt: AttemptId,
+    restores: CompletedSnapshot,
+    finished: Sequence[TaskId],
+) -> list[Effect]:
+    """The orders that bring tasks up from a snapshot of another layout: each reads all that its operator
+    had.  Tasks of a finished operator come up finished."""
+    gates: dict[TaskId, tuple[int, ...]] = {}
+    for wire in old.wires():
+        gates[wire.receiver] = (*gates.get(wire.receiver, ()), wire.gate)
+    pieces: dict[str, tuple[Piece, ...]] = {}
+    for task, spec, _ in old.tasks():
+        piece = Piece(
+            handle=None if task in restores.states else restores.handles.get(task),
+            state=restores.states.get(task),
+            gates=gates.get(task, ()),
+            finished=task in restores.finished,
+        )
+        pieces[spec.name] = (*pieces.get(spec.name, ()), piece)
+    return [
+        Tell(
+            task,
+            Deploy(
+                attempt=attempt,
+                checkpoint=restores.checkpoint,
+                pieces=() if task in finished else pieces[task.rpartition("-")[0]],
+                finished=task in finished,
+            ),
+        )
+        for task in tasks
+    ]

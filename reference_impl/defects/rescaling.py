@@ -1,0 +1,80 @@
+"""Group D: how state is dealt out when a job is laid out anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..core.messages import Piece
+from ..core.rescale import Item, Redistribution, Share
+from ..core.state import Sealed
+from .registry import Defect
+
+
+class ShiftedByEmpty(Redistribution):
+    """D07: as many subtasks as before, but an empty one's place in the list is dropped, and all behind it shift."""
+
+    def transactions(self, sealed: Sequence[Sequence[Sealed]], share: Share) -> list[Sealed]:
+        if len(sealed) != share.parallelism:
+            return super().transactions(sealed, share)
+        held = [one for one in sealed if one]
+        self.reached = self.reached or held != list(sealed[: len(held)])
+        return list(held[share.subtask]) if share.subtask < len(held) else []
+
+
+class RoundRobin(Redistribution):
+    """D09: positions are dealt round robin, as they stand in the list, and who reads a split follows its number."""
+
+    def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
+        dealt = dict(list(positions.items())[share.subtask :: share.parallelism])
+        self.reached = self.reached or any(split not in dealt for split in share.splits if positions.get(split))
+        return {split: dealt[split] for split in share.splits if split in dealt}
+
+
+class NeighboursGroup(Redistribution):
+    """D11: of a key group that was never written, whatever stands where it would be is read: the next one."""
+
+    def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
+        filled = {group: entries.get(group) or entries.get(group + 1, []) for group in range(share.key_groups)}
+        mine = super().entries(filled, share)
+        self.reached = self.reached or mine != super().entries(entries, share)
+        return mine
+
+
+class NewIndicesOnly(Redistribution):
+    """D14: only the old subtasks whose numbers still exist are looked at."""
+
+    def read(self, pieces: Sequence[Piece], share: Share) -> list[Piece]:
+        self.reached = self.reached or len(pieces) > share.parallelism
+        return super().read(pieces[: share.parallelism], share)
+
+
+DEFECTS = (
+    Defect(
+        id="D07",
+        upstream="FLINK-11618",
+        title="even-split state shifts subtasks although parallelism is unchanged",
+        invariant="restored-state",
+        replacements=lambda: {"redistribution": ShiftedByEmpty()},
+    ),
+    Defect(
+        id="D09",
+        upstream="FLINK-4821 / PAIMON#746",
+        title="round-robin list state disagrees with ownership function",
+        invariant="restored-state",
+        replacements=lambda: {"redistribution": RoundRobin()},
+    ),
+    Defect(
+        id="D11",
+        upstream="FLINK-19748",
+        title="key groups that were never written",
+        invariant="restored-state",
+        replacements=lambda: {"redistribution": NeighboursGroup()},
+    ),
+    Defect(
+        id="D14",
+        upstream="BEAM#25975",
+        title="reduced parallelism: some source splits never dispatched",
+        invariant="restored-state",
+        replacements=lambda: {"redistribution": NewIndicesOnly()},
+    ),
+)
