@@ -153,9 +153,9 @@ def _least_times(states: Sequence[tuple[Piece, TaskState]], gates: Sequence[int]
 
 def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
     """The graph at the parallelism at which a snapshot was taken."""
-    if not restores.parallelism or restores.parallelism == graph.parallelism:
-        return graph
-    return graph.laid_out(restores.parallelism)
+    there = graph.parallelism
+    before = {name: number for name, number in restores.parallelism.items() if name in there}
+    return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
 
 
 def deployment_from(
