@@ -11,6 +11,8 @@ from ..core.stages import Mending, Restarting, Terminating, Working
 if TYPE_CHECKING:
     from .world import World
 
+_RECOVERING = (Restarting, Mending)
+
 
 def phase_of(world: World) -> str:
     """One of `faults.points.PHASES`, by the coordinator's stage and what its tasks do."""
@@ -18,7 +20,7 @@ def phase_of(world: World) -> str:
     if coordinator is None or not coordinator.alive:
         return "recovering"
     machine = coordinator.machine
-    if isinstance(machine.stage, Restarting | Mending):
+    if isinstance(machine.stage, _RECOVERING):
         return "recovering"
     if not isinstance(machine.stage, Working | Terminating):
         return "deploying" if world.attempts <= 1 and world.job == 1 else "recovering"
