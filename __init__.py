@@ -14,42 +14,58 @@ if TYPE_CHECKING:
     from .harness.decorator import scenario
     from .harness.scenario import Scenario
     from .harness.subject import Capabilities, Subject, SubjectFailed
+    from .harness.user_functions import UserFunction
     from .harness.verification import verify
     from .properties.history import History
     from .properties.verdict import Holds, Unknown, Violated
     from .properties.workload import Topology, Workload
+    from .reference_impl.core.user_functions import Context, Function, Taken, list_of, map_of, value_of
 
     __version__: str
 
 __all__ = [
     "Capabilities",
+    "Context",
+    "Function",
     "History",
     "Holds",
     "Scenario",
     "Subject",
     "SubjectFailed",
+    "Taken",
     "Topology",
     "Unknown",
+    "UserFunction",
     "Violated",
     "Workload",
     "__version__",
+    "list_of",
+    "map_of",
     "scenario",
     "strategies",
+    "value_of",
     "verify",
 ]
 
 _HOMES = {
     "Capabilities": "harness.subject",
+    "Context": "reference_impl.core.user_functions",
+    "Function": "reference_impl.core.user_functions",
     "History": "properties.history",
     "Holds": "properties.verdict",
     "Scenario": "harness.scenario",
     "Subject": "harness.subject",
     "SubjectFailed": "harness.subject",
+    "Taken": "reference_impl.core.user_functions",
     "Topology": "properties.workload",
     "Unknown": "properties.verdict",
+    "UserFunction": "harness.user_functions",
     "Violated": "properties.verdict",
     "Workload": "properties.workload",
+    "list_of": "reference_impl.core.user_functions",
+    "map_of": "reference_impl.core.user_functions",
     "scenario": "harness.decorator",
+    "value_of": "reference_impl.core.user_functions",
     "verify": "harness.verification",
 }
 

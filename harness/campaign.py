@@ -200,6 +200,8 @@ def replay_command(plan: Plan, folder: Path, relative: str) -> str:
         words += ["--subject", plan.subject]
     if plan.defect:
         words += ["--defect", plan.defect]
+    for function in plan.functions:
+        words += ["--function", function]
     return shlex.join(words)
 
 

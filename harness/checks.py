@@ -16,6 +16,7 @@ from ..faults import plan
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
 from ..properties.layouts import rescaled, widest
+from ..properties.user_functions import user_problems
 from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
 from .layout import Layout, layout_of, topologies_of
 from .scenario import Deviation, Engine, Resume, Scenario, kind_of
@@ -115,8 +116,8 @@ def _sizes(scenario: Scenario) -> Iterator[str]:
     tags: set[int] = set()
     for split, _, records in scenario.workload.splits():
         for offset, (_, _, tag) in enumerate(records):
-            if not 0 <= tag < 1 << TAG_BITS:
-                yield f"the tag of record {offset} of split {split} is not within 0 and 2^{TAG_BITS}"
+            if not abs(tag) < 1 << TAG_BITS:
+                yield f"the tag of record {offset} of split {split} is not within -2^{TAG_BITS} and 2^{TAG_BITS}"
             if tag in tags:
                 yield f"record {offset} of split {split} has a tag that another has, {tag}"
             tags.add(tag)
@@ -136,6 +137,7 @@ def _workload(scenario: Scenario) -> Iterator[str]:
     workload: Workload = scenario.workload
     topology: Topology = scenario.topology
     yield from problems(workload, topology)
+    yield from user_problems(workload)
     if not 1 <= topology.key_groups <= 32_768:
         yield f"{topology.key_groups} key groups; 1 to 32,768 there can be"
     for name, parallelism in topology.parallelism.items():

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from ..properties.workload import AnyOperator, Input, InputRecord, Node, Topology, Window, Workload, problems
+from ..properties.workload import AnyOperator, Input, InputRecord, Node, Topology, User, Window, Workload, problems
 from . import tables, topologies
 from .exit_codes import UsageError
 
@@ -119,7 +119,7 @@ def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> L
         read.append((columns, _columns(path, columns)))
     keys = _dictionary([table[columns.key] for columns, table in read])
     tags = _tags(description.name, sum(len(table[columns.key]) for columns, table in read))
-    timed = any(isinstance(step.operator, Window) for step in description.steps)
+    timed = any(_goes_by_time(step.operator) for step in description.steps)
     inputs = tuple(_input(columns, table, keys, tags, timed=timed) for columns, table in read)
     workload = Workload(name=description.name, inputs=inputs, nodes=_nodes(description))
     topology = topologies.lay_out(workload, description.parallelism)
@@ -128,6 +128,10 @@ def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> L
         raise UsageError(f"the workload {description.name} cannot run: {'; '.join(wrong)}")
     asked_for = topology if description.parallelism else None
     return LoadedWorkload(workload=workload, topology=asked_for, keys=tuple(keys or ()))
+
+
+def _goes_by_time(operator: AnyOperator) -> bool:
+    return isinstance(operator, Window) or (isinstance(operator, User) and operator.timed)
 
 
 def _text(path: Path) -> str:

@@ -28,6 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--cutproof-seed", metavar="S", type=int, help="draw from this seed (default: 0)")
     group.addoption("--cutproof-subject", metavar="NAME", default="simulated", help="what collected scenario files "
                     "run on: simulated (default), processes or package.module:NAME")  # fmt: skip
+    group.addoption("--cutproof-function", metavar="NAME", dest="cutproof_functions", action="append", default=[],
+                    help="an operator of yours that collected scenario files have: package.module:NAME")  # fmt: skip
     group.addoption("--cutproof-out", metavar="DIR", type=Path, help="where run folders are kept (out/pytest)")
     group.addoption("--cutproof-known-failures", metavar="FILE", type=Path, help="failures that are expected until "
                     "a day, each with its reason")  # fmt: skip

@@ -22,6 +22,7 @@ from .replay import Replayed, replay, view_of
 from .story_text import story_text
 from .subject import SubjectFailed, closing
 from .subject_names import BUILT, subject_called
+from .user_functions import known
 
 HOLDS = "holds"
 
@@ -38,6 +39,7 @@ class ScenarioItem(pytest.Item):
     """The test of one scenario file."""
 
     def runtest(self) -> None:
+        known(self.config.getoption("cutproof_functions"))
         scenario = read_scenario(self.path)
         name = str(self.config.getoption("--cutproof-subject"))
         wanted = scenario.expects if scenario.expects not in ("", HOLDS) else ""

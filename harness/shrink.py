@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
-from ..properties.workload import AnyOperator, InputRecord, Topology, Window
+from ..properties.workload import AnyOperator, InputRecord, Topology, User, Window
 from . import reductions
 from .checks import problems_of
 from .layout import layout_of
@@ -224,6 +224,8 @@ def _plain_operator(operator: AnyOperator) -> AnyOperator:
     """The operator with what can be left out left out; a window keeps its size."""
     if isinstance(operator, Window):
         return replace(operator, of="count", lateness=0)
+    if isinstance(operator, User):
+        return operator
     return type(operator)()
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from ..properties.workload import Topology, Workload
-from . import known_failures
+from . import known_failures, user_functions
 from .campaign import Campaign, Verified, verify_campaign
 from .examples import Example
 from .exit_codes import UsageError
@@ -25,6 +26,7 @@ from .strategies.cells import CELLS
 from .strategies.templates import SHARES
 from .subject import Subject, closing
 from .subject_names import name_of, subject_called
+from .user_functions import UserFunction
 from .worker import Plan
 from .workloads import find
 
@@ -50,6 +52,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     real_time: bool = False
     """the subject's scenarios cost seconds, so that the profile is another"""
     workers: int | None = None
+    functions: tuple[str, ...] = ()
+    """package.module:NAME of the user's own operators"""
 
 
 def verify(
@@ -69,14 +73,18 @@ def verify(
     workers: int | None = None,
     progress: Progress | None = None,
     oracle: Oracle | None = None,
+    functions: Sequence[UserFunction | str] = (),
 ) -> Verified:
     """Draw scenarios, run them on the subject, and judge them against PySpark.
 
     A subject is a `Subject`, run in this process, or a name as on the command
     line, run in worker processes.  A workload is a `Workload`, a name or a
     workload file; without one, workloads are drawn too.  With `out` a run
-    folder is written there; `known` is a file of known failures.
+    folder is written there; `known` is a file of known failures.  `functions` are
+    the user's own operators that the workload has: package.module:NAME, or
+    themselves where the subject is run in this process.
     """
+    user_functions.known(functions)
     request = Request(
         subject=subject if isinstance(subject, str) else name_of(subject),
         defect=defect,
@@ -89,6 +97,7 @@ def verify(
         max_faults=max_faults,
         real_time=is_in_real_time(subject, defect),
         workers=workers,
+        functions=user_functions.entries_of(functions) if isinstance(subject, str) else (),
     )
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(RunFolder(Path(out))) if out is not None else None
@@ -148,6 +157,7 @@ def plan_of(request: Request) -> Plan:
         loaded=request.workload,
         seed=request.seed,
         keep_histories=request.keep_histories,
+        functions=request.functions,
     )
 
 

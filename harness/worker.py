@@ -31,6 +31,7 @@ from .slices import first_slice, sliced
 from .strategies import Drawing, scenario_of
 from .subject import Capabilities, Subject, SubjectFailed, close, saved_by
 from .subject_names import stand_in_for, subject_called
+from .user_functions import known
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """a workload in place of drawn ones; a large one is run in slices"""
     seed: int = 0
     keep_histories: bool = False
+    functions: tuple[str, ...] = ()
+    """package.module:NAME of the user's own operators"""
 
 
 class Undriven(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +77,7 @@ class Worker:
     def __init__(self, plan: Plan, subject: Subject | None = None, stopped: Event | None = None) -> None:
         """`subject` in place of the plan's name, for one that lives in this process;
         once `stopped` is set, work ends with `Stopped`."""
+        known(plan.functions)
         self._plan = plan
         self._stopped = stopped
         self.subject = subject or subject_called(plan.subject, plan.defect)

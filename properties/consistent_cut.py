@@ -232,7 +232,7 @@ def _epoch(epoch: int) -> str:
 
 def _is_exercised(case: Case, checkpoint: int) -> bool:
     states = case.states(checkpoint).values()
-    if not any(state.entries or state.transactions or any(state.positions.values()) for state in states):
+    if not any(state.entries or state.held or state.transactions or any(state.positions.values()) for state in states):
         return False
     marks = [
         (run, mark)

@@ -14,7 +14,7 @@ from .replay import is_determined
 from .semantics import Entry
 from .verdict import Violated
 from .words import LIMIT, row_in_words
-from .workload import KEYED, SINK, Row
+from .workload import KEYED, SINK, Row, User
 
 
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
@@ -50,7 +50,8 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
 
 def stored_state(case: Case, checkpoint: int) -> Violated | None:
     """Keyed state decoded from the store against State(c)."""
-    keyed = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)]
+    nodes = [node for node in case.workload.nodes if not isinstance(node.operator, User)]  # its state is its user's
+    keyed = [node.name for node in nodes if isinstance(node.operator, KEYED)]
     if not keyed or (case.follows_order and not is_determined(case.workload, case.topology, at_sink=False)):
         return None
     owed = case.expected.states(checkpoint)

@@ -12,7 +12,7 @@ from .replay import is_determined
 from .verdict import Violated
 from .windows import Timer
 from .words import LIMIT
-from .workload import BEGINNING, END_OF_TIME, Node, window_of
+from .workload import BEGINNING, END_OF_TIME, Node, Window, window_of
 
 
 def stored_times(case: Case, checkpoint: int) -> Violated | None:
@@ -22,7 +22,8 @@ def stored_times(case: Case, checkpoint: int) -> Violated | None:
     found = _sources(case, checkpoint)
     window = window_of(case.workload)
     if found is None and window is not None:
-        found = _timers(case, checkpoint, window) or _watermarks(case, checkpoint, window)
+        mine = _timers(case, checkpoint, window) if isinstance(window.operator, Window) else None
+        found = mine or _watermarks(case, checkpoint, window)
     return found
 
 

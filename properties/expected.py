@@ -20,8 +20,10 @@ from .event_time import Clock, splits_before
 from .line import INFINITE, Lines
 from .replay import Replay
 from .semantics import Entry, machine
-from .windows import Timer, WindowMachine
-from .workload import END_OF_TIME, KEYED, Row, Topology, Window, Workload, window_of
+from .timed import TimedMachine, timed_machine
+from .user_functions import UserMachine
+from .windows import Timer
+from .workload import END_OF_TIME, KEYED, Row, Topology, User, Window, Workload, window_of
 
 Push = Callable[[Row, int], None]
 """takes a row and its event time"""
@@ -160,11 +162,14 @@ def reckon(
     the cuts that are `drained` all input has ended.
     """
     found = Reckoning()
-    window = _Windows(workload)
-    machines = {node.name: machine(node.operator) for node in workload.nodes if node.name != window.name}
+    window = _Windows(workload, strict=not drained)  # what comes after all had ended is late
+    untimed = [node for node in workload.nodes if node.name != window.name]
+    users = {node.name: UserMachine(node.operator, strict=True) for node in untimed if isinstance(node.operator, User)}
+    machines = {node.name: users.get(node.name) or machine(node.operator) for node in untimed}
     keyed = [node.name for node in workload.nodes if isinstance(node.operator, KEYED)]
     arrived: list[Row] = []
-    takes = {name: _timeless(each.take) for name, each in machines.items()} | window.takes()
+    takes = {name: _timeless(each.take) for name, each in machines.items()}
+    takes |= {name: _taking(each) for name, each in users.items()} | window.takes()
     push = _pipes(workload, takes, lambda row, _: arrived.append(row))
     times = workload.times()
     splits = [(split, push[source.name], records) for split, source, records in workload.splits()]
@@ -199,10 +204,12 @@ def reckon(
 class _Windows:
     """The workload's window, if it has one, told of the watermarks that follow from positions."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, *, strict: bool) -> None:
         node = window_of(workload)
         self.name = node.name if node else ""
-        self._machine = WindowMachine(node.operator) if node and isinstance(node.operator, Window) else None
+        self._machine: TimedMachine | None = None
+        if node and isinstance(node.operator, (User, Window)):
+            self._machine = timed_machine(node.operator, strict=strict)
         self._clock = Clock(workload)
         self._splits = splits_before(workload, node.name) if node else ()
 
@@ -210,7 +217,7 @@ class _Windows:
         windows = self._machine
         if windows is None:
             return {}
-        return {self.name: lambda row, _, time: [out for _, out in windows.take_at(row, time, 0)]}
+        return {self.name: _taking(windows)}
 
     def at(self, positions: dict[int, int], to_the_end: bool) -> list[Row]:
         """The rows of the windows that are finished at positions."""
@@ -224,6 +231,10 @@ class _Windows:
 
     def timers(self) -> list[Timer]:
         return self._machine.timers() if self._machine else []
+
+
+def _taking(machine: TimedMachine) -> Take:
+    return lambda row, _, time: [out for _, out in machine.take_at(row, time, 0)]
 
 
 def _timeless(take: Callable[[Row, int], Iterable[Row]]) -> Take:

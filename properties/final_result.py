@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .classes import classes, last_row_is_fixed
-from .workload import Count, Row, Sum, Topology, Workload
+from .workload import Count, Row, Sum, Topology, Workload, is_changelog
 
 FIXED = ("M", "S")
 """classes whose rows the input alone determines"""
@@ -30,6 +30,8 @@ def is_update_stream(workload: Workload) -> bool:
     if not workload.nodes:
         return False
     operator = workload.nodes[-1].operator
+    if is_changelog(operator):
+        return False  # there a row is taken back by another: all of them are owed
     return isinstance(operator, Sum) or (isinstance(operator, Count) and not operator.tagged)
 
 

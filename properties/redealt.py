@@ -56,6 +56,7 @@ def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
         times=times if any(state.times for state in states) and max([watermark, *times]) > BEGINNING else [],
         idle=[split for state in states for split in state.idle if split in splits],
         maxima=_of(splits, *(state.maxima for state in states)),
+        held=[one for state in states for one in state.held if is_mine(one[0])],
         timers=[timer for state in states for timer in state.timers if is_mine(timer[1])],
     )
 

@@ -28,7 +28,8 @@ from .history import TaskRun
 from .layouts import owner_of_key
 from .line import Line, Lines
 from .semantics import Entry, Machine, machine
-from .windows import Emitted, Timer, WindowMachine
+from .timed import TimedMachine, dealt_anew, timed_machine
+from .windows import Emitted, Timer
 from .workload import (
     COPY_BITS,
     SINK,
@@ -36,8 +37,10 @@ from .workload import (
     Join,
     Row,
     Topology,
+    User,
     Window,
     Workload,
+    is_changelog,
     offset_of,
     origin_of,
     split_of,
@@ -71,7 +74,7 @@ class RunReplay(msgspec.Struct, kw_only=True):
     states: dict[int, list[Entry]] = {}
     fired: list[tuple[int, int, Row]] = []
     """the rows that advances of its watermark yielded, as (how many advances by then, origin, row)"""
-    kept: dict[int, WindowMachine] = {}
+    kept: dict[int, TimedMachine] = {}
     """the windows at the marks of completed checkpoints"""
     by_origin: dict[int, list[Row]] = {}
     """the emitted rows by origin, each list in order"""
@@ -140,7 +143,7 @@ class Replay:
         for kept in self._kept(node, checkpoint):
             yield from kept.timers()
 
-    def _kept(self, node: str, checkpoint: int) -> Iterator[WindowMachine]:
+    def _kept(self, node: str, checkpoint: int) -> Iterator[TimedMachine]:
         """What each subtask of a window held at a completed checkpoint."""
         for task, stored in self._lines.stored(checkpoint).items():
             run = self._lines.runs.get((task, stored.attempt))
@@ -170,7 +173,7 @@ class Replay:
 
     def _take(self, run: TaskRun, replayed: RunReplay) -> None:
         node = self._nodes.get(run.operator)
-        if node is not None and isinstance(node.operator, Window):
+        if node is not None and isinstance(node.operator, (User, Window)):
             self._take_at(run, replayed, node.operator)
             return
         worker = machine(node.operator) if node else Machine()
@@ -190,9 +193,9 @@ class Replay:
         for mark in marks:
             replayed.states[mark.checkpoint] = worker.entries()
 
-    def _take_at(self, run: TaskRun, replayed: RunReplay, operator: Window) -> None:
-        """A window's run: its records, its marks and the advances of its watermark in program order."""
-        worker = self._restored_windows(run, operator)
+    def _take_at(self, run: TaskRun, replayed: RunReplay, operator: User | Window) -> None:
+        """A run of what looks at event time: its records, marks and advances of its watermark in program order."""
+        worker = self._restored_machine(run, operator)
         senders = [_Sender(self, run, name) for name in run.inputs]
         marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
         advances = 0
@@ -224,16 +227,12 @@ class Replay:
         times = self._times.get(split_of(origin), ())
         return times[offset_of(origin)] if offset_of(origin) < len(times) else 0
 
-    def _restored_windows(self, run: TaskRun, operator: Window) -> WindowMachine:
+    def _restored_machine(self, run: TaskRun, operator: User | Window) -> TimedMachine:
         before = self._lines.parent(run.task, run.attempt)
         if before and self._is_laid_out_anew(run, before[1]):
-            parts = list(self._kept(run.operator, before[1]))
-            worker = WindowMachine(operator)
-            worker.time = min((part.time for part in parts), default=worker.time)
-            worker.panes = [pane for part in parts for pane in part.keep().panes if self._is_of(run, pane.key)]
-            return worker
+            return dealt_anew(operator, list(self._kept(run.operator, before[1])), lambda key: self._is_of(run, key))
         kept = self.run(run.task, before[0]).kept.get(before[1]) if before else None
-        return kept.keep() if kept is not None else WindowMachine(operator)
+        return kept.keep() if kept is not None else timed_machine(operator)
 
     def _is_laid_out_anew(self, run: TaskRun, checkpoint: int) -> bool:
         """Whether a run's job is laid out otherwise than the one that took the snapshot which it began with."""
@@ -301,7 +300,7 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
         if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
             return False
         several[node.name] = max(several[name] for name in node.inputs)
-        if isinstance(node.operator, (Join, Window)):
+        if isinstance(node.operator, (Join, User, Window)) or is_changelog(node.operator):
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1

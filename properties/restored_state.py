@@ -171,6 +171,7 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
         ("entry", kept.entries, held.entries),
         ("transaction", kept.transactions, held.transactions),
         ("timer", kept.timers, held.timers),
+        ("state", kept.held, held.held),
     )
     for what, stored_items, loaded_items in kinds:
         mine, other = Counter(stored_items), Counter(loaded_items)
@@ -192,7 +193,7 @@ def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
 
 def _holds_something(state: str) -> bool:
     held = decode_state(state)
-    return held is not None and bool(held.entries or held.transactions or any(held.positions.values()))
+    return held is not None and bool(held.entries or held.held or held.transactions or any(held.positions.values()))
 
 
 def _violated(

@@ -166,6 +166,42 @@ class _Join(Machine):
                 self.sides[side].setdefault(key, []).append((value, tag))
 
 
+class _Changelog(Machine):
+    """A signed count or sum: each key's (number or sum of values, sum of tags), where not both are 0."""
+
+    def __init__(self, *, counts: bool) -> None:
+        self.counts = counts
+        self.rows: dict[int | None, tuple[int, int]] = {}
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value, tag, _ = row
+        amount = 1 if self.counts else value or 0
+        before = self.rows.pop(key, None)
+        total, tags = before or (0, 0)
+        after = (total - amount if tag < 0 else total + amount, tags + tag)
+        out: list[Row] = [(key, before[0], -before[1], 0)] if before else []
+        if after != (0, 0):
+            self.rows[key] = after
+            out.append((key, *after, 0))
+        return out
+
+    def entries(self) -> list[Entry]:
+        return [(0, key, total, tags) for key, (total, tags) in self.rows.items()]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.rows = {key: (total or 0, tags) for _, key, total, tags in entries}
+
+
+class _SignedJoin(_Join):
+    """A join whose pairs have the product of both signs."""
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        return [
+            (key, value, abs(left) * (-1 if (left < 0) != (right < 0) else 1), abs(right))
+            for key, value, left, right in super().take(row, side)
+        ]
+
+
 def machine(operator: AnyOperator) -> Machine:
     """A fresh machine, with empty state, for an operator; windows have theirs in `windows`."""
     match operator:
@@ -175,6 +211,10 @@ def machine(operator: AnyOperator) -> Machine:
             return _Filter(operator)
         case FlatMap():
             return _FlatMap(operator)
+        case Count(signed=True) | Sum(signed=True):
+            return _Changelog(counts=isinstance(operator, Count))
+        case Join(signed=True):
+            return _SignedJoin()
         case Count():
             return _Count(operator)
         case Sum():

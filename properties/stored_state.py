@@ -10,10 +10,11 @@ from .workload import BEGINNING
 class StoredState(msgspec.Struct, kw_only=True):
     """The neutral layout of a task's snapshot.
 
-    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), sum (0,
-    key, sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0,
-    0), join (0 left or 1 right, key, value, tag), a window that is open (its
-    start, key, count or sum, sum of tags).  `transactions` are (name,
+    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), or (0,
+    key, n, sum of tags) where it is signed, sum (0, key, sum, sum of tags),
+    greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0 left or 1
+    right, key, value, tag), a window that is open (its start, key, count or
+    sum, sum of tags).  `transactions` are (name,
     checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
     not listed here belong to the engine and are not judged.
     """
@@ -31,6 +32,8 @@ class StoredState(msgspec.Struct, kw_only=True):
     """split: the greatest event time read of it"""
     timers: list[tuple[int, int | None, int]] = []
     """(event time, key, start of the window) of each timer that is pending"""
+    held: list[tuple[int | None, str, str]] = []
+    """(key, name, JSON) of what a user's function holds"""
 
 
 class Enumerated(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -8,16 +8,35 @@ description is all that they share.
 A row is `(key, value, tag, tag2)`: 64-bit integers, `key` and `value` may be
 NULL (None).  `tag` is a random 40-bit integer that names one input record of a
 scenario; `tag2` is 0 but in the rows of a join.  Every operator's meaning is
-stated in its docstring, in SQL's terms where NULLs are concerned.
+stated in the docstring of its class (`operators`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import dataclass_transform
 
-import msgspec
-
+from .operators import KEYED as KEYED
+from .operators import ORDERED as ORDERED
+from .operators import AnyOperator as AnyOperator
+from .operators import Count as Count
+from .operators import Dedup as Dedup
+from .operators import Filter as Filter
+from .operators import FlatMap as FlatMap
+from .operators import Greater as Greater
+from .operators import Join as Join
+from .operators import Map as Map
+from .operators import Operator as Operator
+from .operators import Session as Session
+from .operators import Sliding as Sliding
+from .operators import Sum as Sum
+from .operators import Tumbling as Tumbling
+from .operators import Union as Union
+from .operators import User as User
+from .operators import Value as Value
+from .operators import Window as Window
+from .operators import is_changelog as is_changelog
+from .operators import is_ordered as is_ordered
+from .operators import is_signed as is_signed
 from .origins import COPY_BITS as COPY_BITS
 from .origins import OFFSET_BITS as OFFSET_BITS
 from .origins import PANE as PANE
@@ -33,135 +52,6 @@ InputRecord = tuple[int | None, int | None, int]
 
 BEGINNING, END_OF_TIME = -(1 << 62), 1 << 62
 """The watermark of whoever has heard of none, and of whose input has ended."""
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the frozen, keyword-only values of a scenario file."""
-
-
-class Operator(Value, kw_only=True, tag_field="kind"):
-    """Base of the operators; `kind` tells them apart in a scenario file."""
-
-
-class Map(Operator, kw_only=True, tag="map"):
-    """value * multiply + add, and key modulo `rekey` where that is given (floor-mod); NULL stays NULL."""
-
-    multiply: int = 1
-    add: int = 0
-    rekey: int | None = None
-
-
-class Filter(Operator, kw_only=True, tag="filter"):
-    """Keep a row where value floor-mod `modulus` is not `drop`; a NULL value is dropped."""
-
-    modulus: int = 2
-    drop: int = 0
-
-
-class FlatMap(Operator, kw_only=True, tag="flat-map"):
-    """value floor-mod (fan + 1) copies of the row, the i-th with value + i; none for a NULL value."""
-
-    fan: int = 2
-
-
-class Count(Operator, kw_only=True, tag="count"):
-    """A running count a key: (key, n, tag, tag2) for every row; with `tagged` false, (key, n, 0, 0).
-
-    NULL is a key like any other (as GROUP BY has it).
-    """
-
-    tagged: bool = False
-
-
-class Sum(Operator, kw_only=True, tag="sum"):
-    """A running sum a key: (key, sum of values so far, sum of tags so far, 0).
-
-    NULL values add nothing; the sum is NULL until the first that is not.
-    """
-
-
-class Greater(Operator, kw_only=True, tag="greater"):
-    """Emit a row whose value is greater than the value before it of the same key.
-
-    The first row of a key is emitted, so is a row after a NULL value; a NULL
-    value after one that is not NULL compares as unknown and is not emitted.
-    """
-
-
-class Dedup(Operator, kw_only=True, tag="dedup"):
-    """The first row of each key: the row itself, or with `keys_only` (key, 0, 0, 0)."""
-
-    keys_only: bool = True
-
-
-class Union(Operator, kw_only=True, tag="union"):
-    """All rows of two or more inputs."""
-
-
-class Join(Operator, kw_only=True, tag="join"):
-    """Inner join on the key of two inputs, the first being left, each pair once.
-
-    The pair is (key, left value, left tag, right tag); NULL keys match nothing
-    and are not kept in state.
-    """
-
-
-class Window(Operator, kw_only=True):
-    """Base of the windows in event time: of each window and key, one row.
-
-    The row is (key, aggregate, sum of tags, start of the window); the aggregate
-    is the number of records, or with `of` "sum" the sum of their values, NULL
-    where all are.  A window from `start` to before `end` is finished when the
-    watermark reaches end - 1.  Until it is `lateness` further, each record that
-    still comes for it emits the row again, as it then is (of several windows the
-    first first); one that comes later is dropped.
-    """
-
-    of: str = "count"
-    """count or sum"""
-    lateness: int = 0
-
-
-class Tumbling(Window, kw_only=True, tag="tumbling"):
-    """Windows of `size`, each beginning at a multiple of it."""
-
-    size: int
-
-
-class Sliding(Window, kw_only=True, tag="sliding"):
-    """Windows of `size`, one beginning at every multiple of `slide`."""
-
-    size: int
-    slide: int
-
-
-class Session(Window, kw_only=True, tag="session"):
-    """A key's records, as long as each is less than `gap` from some other; the end is the last plus `gap`.
-
-    Records at a distance of just `gap` are in two sessions: otherwise the moment at
-    which a session is emitted would matter.
-    """
-
-    gap: int
-
-
-AnyOperator = Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join | Tumbling | Sliding | Session
-
-KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Window)
-"""Operators that hold state by key, so that each of their inputs is hashed."""
-
-ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
-"""Operators whose rows depend on the order of one key's input (judging: S); so
-do `Count(tagged=True)` and `Dedup(keys_only=False)`, see `is_ordered`."""
-
-
-def is_ordered(operator: Operator) -> bool:
-    if isinstance(operator, Count):
-        return operator.tagged
-    if isinstance(operator, Dedup):
-        return not operator.keys_only
-    return isinstance(operator, ORDERED)
 
 
 class Input(Value, kw_only=True):
@@ -313,8 +203,15 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
 
 
 def window_of(workload: Workload) -> Node | None:
-    """The workload's window, if it has one: more than one is a problem."""
-    return next((node for node in workload.nodes if isinstance(node.operator, Window)), None)
+    """The node that goes by event time, if there is one: a window, or a user's function with timers.
+
+    More than one is a problem.
+    """
+    return next((node for node in workload.nodes if _goes_by_time(node)), None)
+
+
+def _goes_by_time(node: Node) -> bool:
+    return isinstance(node.operator, Window) or (isinstance(node.operator, User) and node.operator.timed)
 
 
 def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:
@@ -343,9 +240,9 @@ def _time_problems(workload: Workload) -> Iterator[str]:
             yield f"{source.name} discovers splits before an attempt begins, or without an enumerator"
         if source.delay < 0 or source.idle_after_us < 0:
             yield f"{source.name} has a delay or an idle time-out below 0"
-    windows = [node for node in workload.nodes if isinstance(node.operator, Window)]
+    windows = [node for node in workload.nodes if _goes_by_time(node)]
     if len(windows) > 1:
-        yield "more than one window"
+        yield "more than one window or function with timers"
     before: set[str] = set()
     for node in reversed(workload.nodes):
         if node in windows or node.name in before:

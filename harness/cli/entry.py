@@ -86,6 +86,10 @@ def _dispatch(words: list[str]) -> ExitCode:
     if "-h" not in rest and "--help" not in rest:
         apply_settings(parser, load(Path.cwd()))
     options = parser.parse_args(rest)
+    if getattr(options, "functions", None):
+        from ..user_functions import known
+
+        known(options.functions)
     code: ExitCode = module.run(options, Output(json=options.json, quiet=options.quiet))
     return code
 

@@ -80,6 +80,20 @@ def add_subject(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--defect", metavar="ID", help="plant a known defect in the engine first; `cutproof defects list` names them"
     )
+    add_functions(parser)
+
+
+def add_functions(parser: argparse._ActionsContainer) -> None:
+    """`--function`, which every verb takes that runs or judges a workload of one's own."""
+    parser.add_argument(
+        "--function",
+        metavar="NAME",
+        dest="functions",
+        action="append",
+        default=[],
+        help="an operator of your own that the workload has: package.module:NAME of a cutproof.UserFunction; again "
+        "for each one",
+    )
 
 
 def apply_settings(parser: argparse.ArgumentParser, settings: Settings) -> None:

@@ -81,6 +81,8 @@ def _command(options: argparse.Namespace) -> str:
     for name, default in (("subject", "simulated"), ("defect", None), ("runs", 1)):
         value = getattr(options, name)
         words += [f"--{name}", str(value)] if value != default else []
+    for function in options.functions:
+        words += ["--function", function]
     return shlex.join(words)
 
 

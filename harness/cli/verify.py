@@ -146,6 +146,7 @@ def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject
         keep_histories=options.keep_histories,
         real_time=subject.capabilities.real_time,
         workers=options.workers,
+        functions=tuple(options.functions),
     )
 
 

@@ -36,6 +36,7 @@ from ...properties.workload import (
 from .choices import Choices
 from .event_times import draw_times, draw_window, known_windows
 from .records import Keys, draw_keys, draw_splits
+from .retractions import JOIN, draw_retractions, known_aggregates, knows
 
 SHAPES = ("chain", "union", "join")
 
@@ -72,6 +73,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """the kinds that the subject knows; empty: all"""
     windows_percent: int = 25
     """how often a window stands among the operators, of those workloads that can have one"""
+    retractions_percent: int = 10
+    """how often the records of those that can have it take earlier ones back"""
     windows_in_order: bool = False
     """the rows of windows are never dealt out: where records may be late, a judge would not know which went where"""
     unbounded_percent: int = 12
@@ -147,6 +150,8 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     ordered = shape != "join" and not recipe.idempotent and choices.percent(70)
     if _may_have_window(recipe, shape) and choices.percent(recipe.windows_percent):
         return draw_windowed(choices, recipe, shape)
+    if _may_retract(recipe, shape) and choices.percent(recipe.retractions_percent):
+        return draw_retracting(choices, recipe, shape)
     keys = draw_keys(choices, separate=ordered, least_keys=5 if shape == "join" else 1)
     inputs = _draw_inputs(choices, recipe, shape, keys)
     chain = _Chain(choices, recipe, ordered=ordered)
@@ -181,6 +186,31 @@ def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[
     if recipe.most_operators > 1 and choices.percent(30):
         chain.extend(end, 1)
     return Workload(name=f"windowed {shape}", inputs=inputs, nodes=tuple(chain.nodes))
+
+
+def _may_retract(recipe: Recipe, shape: str) -> bool:
+    if recipe.idempotent or recipe.most_operators < 1:
+        return False
+    return knows(recipe.operators, "join") if shape == "join" else bool(known_aggregates(recipe.operators))
+
+
+def draw_retracting(choices: Choices, recipe: Recipe, shape: str) -> Workload:
+    """Records and their retractions, through a join or through one or two changelogs."""
+    keys = draw_keys(choices, separate=shape != "join", least_keys=5 if shape == "join" else 1)
+    inputs = draw_retractions(choices, _draw_inputs(choices, recipe, shape, keys))
+    chain = _Chain(choices, recipe, ordered=True)
+    end, *others = (source.name for source in inputs)
+    around = max(0, min(recipe.most_operators, 3) - 1)
+    if shape == "union":
+        end = chain.append(Union(), (end, *others))
+    end = chain.extend(end, choices.between(0, around), stateful=False)
+    if shape == "join":
+        end = chain.append(JOIN, (end, *others))
+    else:
+        for _ in range(choices.between(1, max(1, around))):
+            end = chain.append(choices.pick(known_aggregates(recipe.operators)), (end,))
+    chain.extend(end, choices.between(0, around), stateful=False)
+    return Workload(name=f"retracting {shape}", inputs=inputs, nodes=tuple(chain.nodes))
 
 
 def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topology:

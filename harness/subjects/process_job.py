@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import msgspec
 
+from ...properties.user_functions import user_nodes
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.errors import Refused
 from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.machines import Job
 from ...reference_impl.driver.settings import Settings
 from ..scenario import Scenario
+from ..user_functions import entry_of, known
 from . import translation
 
 FACTORY = f"{__name__}:make_job"
@@ -30,16 +32,20 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario
     defect: str | None
     scale: int
+    functions: tuple[str, ...] = ()
+    """package.module:NAME of the user's own operators, as this process's user named them"""
 
 
 def describe(scenario: Scenario, defect: str | None, scale: int) -> bytes:
     """What `make_job` reads."""
-    return msgspec.json.encode(Described(scenario=scenario, defect=defect, scale=scale))
+    functions = tuple(entry_of(name) for name in user_nodes(scenario.workload).values())
+    return msgspec.json.encode(Described(scenario=scenario, defect=defect, scale=scale, functions=functions))
 
 
 def make_job(described: bytes) -> Job:
     """The job of a scenario; raises EngineError for one that the engine refuses."""
     told = msgspec.json.decode(described, type=Described)
+    known(told.functions)
     scenario = told.scenario
     workload = scenario.workload
     if scenario.engine.two_phase:

@@ -33,6 +33,8 @@ OPERATORS = (
     "tumbling",
     "sliding",
     "session",
+    "retractions",
+    "user",
 )
 
 

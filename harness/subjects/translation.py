@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterable
 from ...properties import workload as described
 from ...properties.workload import SINK, Topology, Workload
 from ...reference_impl.core import operators as engine
-from ...reference_impl.core import windows
+from ...reference_impl.core import retractions, windows
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Resume, Scenario
+from ..user_functions import user_operator
 
 
 def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str] = ()) -> JobGraph:
@@ -87,6 +88,10 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         return lambda: engine.FlatMap(
             lambda value: () if value is None else tuple(value + copy for copy in range(value % (fan + 1)))
         )
+    if isinstance(operator, described.User):
+        return user_operator(operator.function)
+    if described.is_signed(operator):
+        return _signed[type(operator)]
     if isinstance(operator, described.Count):
         return lambda: engine.Count(operator.tagged)
     if isinstance(operator, described.Window):
@@ -100,6 +105,13 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         described.Join: engine.Join,
     }
     return plain[type(operator)]
+
+
+_signed: dict[type[described.Operator], Callable[[], engine.Operator]] = {
+    described.Count: retractions.SignedCount,
+    described.Sum: retractions.SignedSum,
+    described.Join: retractions.SignedJoin,
+}
 
 
 def _window(operator: described.Window) -> Callable[[], engine.Operator]:
@@ -137,7 +149,7 @@ def identity(workload: Workload) -> str:
     """By what an idempotent sink replaces rows: the key where rows are one per key and
     grow (a count, a deduplication by key), else the whole row."""
     operator = workload.nodes[-1].operator if workload.nodes else None
-    if isinstance(operator, described.Count | described.Dedup):
+    if isinstance(operator, described.Count | described.Dedup) and not described.is_changelog(operator):
         return "key"
     return "row"
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 import msgspec
 
-from ..workload import FlatMap, Join, Map, Sliding, Sum, Window
+from ..workload import Count, FlatMap, Join, Map, Sliding, Sum, Window
 from .tables import OracleJob
 
 LIMIT = (1 << 63) - 1
@@ -75,6 +75,9 @@ def _after(operator: object, inputs: list[Bound], taken: int | None) -> Bound:
             return msgspec.structs.replace(bound, value=bound.value * abs(multiply) + abs(add))
         case FlatMap(fan=fan):
             return msgspec.structs.replace(bound, rows=bound.rows * fan, value=bound.value + fan)
+        case Sum(signed=True) | Count(signed=True):
+            value = max(bound.value, 1) * bound.rows
+            return msgspec.structs.replace(bound, rows=2 * bound.rows, value=value, tag=bound.tag * bound.rows)
         case Sum():
             return msgspec.structs.replace(bound, value=bound.value * bound.rows, tag=bound.tag * bound.rows)
         case Join():

@@ -5,7 +5,8 @@ parameters `step.p1`, `step.p2`, `step.p3`.  A *keyed* one says it by the rows
 of its key in order, which the plan makes visible as columns: `n` (the row's
 number within its key, from 1), `sum_value` and `sum_tag` (up to and with this
 row), `before` (the value one row earlier), and, for a join, `pair` (one row of
-the other side).
+the other side).  Where rows have signs there are `sign`, and up to and with this
+row `net` (the sum of signs) and `net_value` (of values times sign, NULL being 0).
 
 A *window* says it by event time; the queries around its texts are in `windows`.
 
@@ -33,6 +34,8 @@ from ..workload import (
     Sum,
     Tumbling,
     Union,
+    User,
+    is_signed,
 )
 
 
@@ -55,6 +58,12 @@ class Keyed(msgspec.Struct, frozen=True, kw_only=True):
     tag2: str = "tag2"
     a: str
     b: str = "0L"
+    holds: str = "true"
+    """whether there is such an entry"""
+    takes_back: str = "false"
+    """whether another row comes out first: (key, old_value, old_tag, 0)"""
+    old_value: str = "value"
+    old_tag: str = "tag"
 
 
 class Windowed(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +102,33 @@ MEANINGS: Mapping[str, Meaning] = {
     "dedup": Keyed(emits="n = 1", value="0L", tag="0L", tag2="0L", a="0L"),
     "dedup-row": Keyed(emits="n = 1", a="0L"),
     "join": Keyed(tag2="pair.tag", a="value", b="tag"),
+    "count-signed": Keyed(
+        emits="net <> 0 or sum_tag <> 0",
+        value="net",
+        tag="sum_tag",
+        tag2="0L",
+        a="net",
+        b="sum_tag",
+        holds="net <> 0 or sum_tag <> 0",
+        takes_back="net <> sign or sum_tag <> tag",
+        old_value="net - sign",
+        old_tag="tag - sum_tag",
+    ),
+    "sum-signed": Keyed(
+        emits="net_value <> 0 or sum_tag <> 0",
+        value="net_value",
+        tag="sum_tag",
+        tag2="0L",
+        a="net_value",
+        b="sum_tag",
+        holds="net_value <> 0 or sum_tag <> 0",
+        takes_back="net_value <> sign * coalesce(value, 0L) or sum_tag <> tag",
+        old_value="net_value - sign * coalesce(value, 0L)",
+        old_tag="tag - sum_tag",
+    ),
+    "join-signed": Keyed(
+        tag="if((tag < 0) <> (pair.tag < 0), -abs(tag), abs(tag))", tag2="abs(pair.tag)", a="value", b="tag"
+    ),
     "tumbling": Windowed(starts="array(ts - pmod(ts, p1))"),
     "sliding": Windowed(
         starts="filter(sequence(ts - pmod(ts, p2), ts - pmod(ts, p2) - p1, -p2), start -> start + p1 > ts)"
@@ -103,6 +139,8 @@ MEANINGS: Mapping[str, Meaning] = {
 
 def kind_of(operator: AnyOperator) -> str:
     """The name of an operator's meaning."""
+    if is_signed(operator):
+        return f"{type(operator).__struct_config__.tag}-signed"
     if isinstance(operator, Count):
         return "count-tagged" if operator.tagged else "count"
     if isinstance(operator, Dedup):
@@ -125,5 +163,5 @@ def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | 
             return size, slide, None
         case Session(gap=gap):
             return gap, None, None
-        case Count() | Sum() | Greater() | Dedup() | Union() | Join():
+        case Count() | Sum() | Greater() | Dedup() | Union() | Join() | User():
             return None, None, None

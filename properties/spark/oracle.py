@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..user_functions import user_nodes
 from ..workload import Count, Input, Node, Workload
 from . import sessions
 from .bounds import problem
@@ -18,6 +19,7 @@ from .plan import APPLIES, RECORDS, ROWS, Plan
 from .session import session
 from .stages import Batch, advances_table, applies_table
 from .tables import Cut, Expected, Held, OracleAnswer, OracleJob, Reckoned, disagreements
+from .user_functions import GIVEN, by_function, given_by, new_rows, records_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +58,8 @@ class Oracle:
         if new:
             for key, expected in zip(new, self.compute(session(), list(new.values())), strict=True):
                 known[key] = expected
-                self._cache.put(key, expected)
+                if not user_nodes(new[key].workload):  # a function may be edited, and keep its name
+                    self._cache.put(key, expected)
         return [
             _answer(job.id, problems[job.id], known.get(keys.get(job.id, "")), (quick or {}).get(job.id))
             for job in jobs
@@ -84,7 +87,8 @@ class Oracle:
         for depth in range(1, batch.rounds + 1):
             turn, rest = batch.split(rows, depth)
             windowed, turn = batch.windowed(turn)
-            tables = self._windowed(spark, plan, windowed)
+            users, turn = batch.of_users(turn)
+            tables = [*self._windowed(spark, plan, windowed), *self._by_users(spark, plan, users)]
             if turn.num_rows or not tables:
                 tables.append(self._query(spark, plan.round(), ROWS, turn))
             made = pa.concat_tables(tables, promote_options="default")
@@ -113,6 +117,17 @@ class Oracle:
         cloudpickle.register_pickle_by_value(sessions)  # type: ignore[no-untyped-call]
         spark.createDataFrame(rows).createOrReplaceTempView(ROWS)
         spark.sql(plan.took()).mapInArrow(self._fold, sessions.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
+
+    def _by_users(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
+        """What user functions make of their rows, function by function; what they hold is not asked."""
+        tables = []
+        for function, taken in by_function(rows).items():
+            spark.createDataFrame(taken).createOrReplaceTempView(ROWS)
+            given = given_by(function, spark.sql(records_of(ROWS, RECORDS)))
+            given.createOrReplaceTempView(GIVEN)
+            self.queries += 1
+            tables.append(spark.sql(plan.steps(new_rows(GIVEN, ROWS), "then")).toArrow())
+        return tables
 
     def _query(self, spark: SparkSession, query: str, view: str, table: pa.Table) -> pa.Table:
         self.queries += 1

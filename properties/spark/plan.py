@@ -21,6 +21,8 @@ ROWS = "cutproof_rows"
 APPLIES = "cutproof_applies"
 """Names of the temporary views that the queries read."""
 
+JOINS = ("join", "join-signed")
+
 _VALUES = ("key", "value", "tag", "tag2")
 _ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq", "ts")
 _TRACED = (*_ROW, "origin", "attempt", "nth", "total")
@@ -39,7 +41,8 @@ class Plan:
         self.keyed = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Keyed)}
         self.windows = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Windowed)}
         self.session = kinds["session"]
-        self.join = kinds["join"]
+        self.joins = {kind: meaning for kind, meaning in self.keyed.items() if kind in [kinds[one] for one in JOINS]}
+        self.is_join = f"kind in ({', '.join(map(str, self.joins))})"
         self.flat_map = kinds["flat-map"]
 
     def source(self) -> str:
@@ -173,28 +176,47 @@ class Plan:
             f"lag(value) over ({key}) as before",
             f"sum(value) {so_far} as sum_value",
             f"sum(tag) {so_far} as sum_tag",
-            f"collect_list(if(kind = {self.join} and side = 1, struct({other}), null)) {whole} as others",
+            "if(tag < 0, -1L, 1L) as sign",
+            f"sum(if(tag < 0, -1L, 1L)) {so_far} as net",
+            f"sum(if(tag < 0, -1L, 1L) * coalesce(value, 0L)) {so_far} as net_value",
+            f"collect_list(if({self.is_join} and side = 1, struct({other}), null)) {whole} as others",
         ]
         return (
             f"select *, {', '.join(columns)}\nfrom {rows}\n"
-            f"where epoch is not null and (kind <> {self.join} or key is not null)"
+            f"where epoch is not null and (not {self.is_join} or key is not null)"
         )
 
     def emitted(self, text: str) -> str:
         """Of each row what comes out, and the state then held."""
-        alone = {kind: meaning for kind, meaning in self.keyed.items() if kind != self.join}
+        alone = {kind: meaning for kind, meaning in self.keyed.items() if kind not in self.joins}
         columns = {
             name: _choose("kind", {kind: getattr(meaning, name) for kind, meaning in alone.items()}) for name in _VALUES
         }
-        columns |= {"at": "node"}
+        changes = {kind: meaning.takes_back != "false" for kind, meaning in alone.items()}
+        columns |= {
+            "at": "node",
+            "seq": _choose("kind", {kind: "seq << 1 | 1" if changes[kind] else "seq" for kind in alone}),
+        }
         emits = _choose("kind", {kind: meaning.emits for kind, meaning in alone.items()})
-        made = f"array(if({emits}, {self.struct(columns)}, null), {self.state()})"
-        made = f"if(kind = {self.join}, concat({self.pairs()}, array({self.state()})),\n  {made})"
+        made = f"array({self.taken_back(alone)}, if({emits}, {self.struct(columns)}, null), {self.state()})"
+        made = f"if({self.is_join}, concat({self.pairs()}, array({self.state()})),\n  {made})"
         line = ", line, tip" if self.traced else ""
         text = f"select then{line}, explode({made}) as made from (\n{text})"
         # An attempt sends what it made itself, and the run's line is the one whose state is asked for.
         own = "and if(made.what = 1, tip, line is null or made.attempt = line)" if self.traced else ""
         return f"select then, made.* from (\n{text})\nwhere made is not null {own}"
+
+    def taken_back(self, meanings: Mapping[int, Keyed]) -> str:
+        """The row that is taken back before the one that comes out."""
+        columns = {
+            "at": "node",
+            "value": _choose("kind", {kind: meaning.old_value for kind, meaning in meanings.items()}),
+            "tag": _choose("kind", {kind: meaning.old_tag for kind, meaning in meanings.items()}),
+            "tag2": "0L",
+            "seq": "seq << 1",
+        }
+        when = _choose("kind", {kind: meaning.takes_back for kind, meaning in meanings.items()})
+        return f"if({when}, {self.struct(columns)}, null)"
 
     def state(self) -> str:
         """The entry held once this row is in: a join's for ever, another's if it is its epoch's last."""
@@ -204,16 +226,19 @@ class Plan:
             "value": _choose("kind", {kind: meaning.a for kind, meaning in self.keyed.items()}),
             "tag": _choose("kind", {kind: meaning.b for kind, meaning in self.keyed.items()}),
             "tag2": "cast(side as bigint)",
-            "until": f"if(kind = {self.join}, null, next_epoch)",
+            "until": f"if({self.is_join}, null, next_epoch)",
             "origin": "cast(null as bigint)",
         }
-        held = f"kind = {self.join} or next_epoch is null or next_epoch > epoch"
+        holds = _choose("kind", {kind: meaning.holds for kind, meaning in self.keyed.items()})
+        held = f"({self.is_join} or next_epoch is null or next_epoch > epoch) and ({holds})"
         return f"if({held},\n    {self.struct(columns)}, null)"
 
     def pairs(self) -> str:
         """A left row with each right row of its key; the pair is made when the later of the two is in."""
-        meaning = self.keyed[self.join]
-        columns = {name: getattr(meaning, name) for name in _VALUES} | {
+        columns = {
+            name: _choose("kind", {kind: getattr(meaning, name) for kind, meaning in self.joins.items()})
+            for name in _VALUES
+        } | {
             "at": "node",
             "epoch": "greatest(epoch, pair.epoch)",
             "place": "greatest(place, pair.place)",

@@ -15,6 +15,7 @@ from ..case import Case
 from ..classes import FOLLOWING
 from ..line import INFINITE
 from ..replay import is_determined
+from ..user_functions import user_nodes
 from ..workload import KEYED, SINK, window_of
 from .heard import advances_of, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
@@ -33,13 +34,15 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     Where rows follow the applied records, they are a question of their own,
     beside the state of the nodes that the positions alone determine; so are windows
     whose records may be late.  There is none of windows in a job that went on where
-    its input had been drained: all that came was late.
+    its input had been drained: all that came was late; nor of a user's functions in
+    what was applied: their counterparts speak of positions alone.
     """
     if window_of(case.workload) is not None and case.went_on_drained:
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    if by_applies and is_determined(case.workload, case.topology) and not _windows_moved(case):
+    told = not user_nodes(case.workload) and not _windows_moved(case)
+    if by_applies and told and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied"))
     off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
     questions.extend(_off_line(case, name, number) for number in off_line)

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..workload import KEYED, SINK, Node, Window, Workload, inputs_of, window_of
+from ..workload import KEYED, SINK, Node, User, Window, Workload, inputs_of, window_of
 from .operators import kind_of, parameters_of
 from .tables import OracleJob
 
@@ -43,10 +43,12 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """the stateless operators that follow"""
     window: Node | None
     """the reader, where that is a window"""
+    function: str | None
+    """the name of the reader's function, where that is a user's"""
     reader: int | None
     """the stream of the keyed node that reads it; None for the sink"""
     kind: int | None
-    """of the reader"""
+    """of the reader; None where that is a user's"""
     side: int | None
     """which input of the reader it is"""
     depth: int
@@ -72,8 +74,9 @@ def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stre
                     name=name,
                     steps=steps,
                     window=reader if reader and isinstance(reader.operator, Window) else None,
+                    function=reader.operator.function if reader and isinstance(reader.operator, User) else None,
                     reader=numbers[reader.name] if reader else None,
-                    kind=kinds[kind_of(reader.operator)] if reader else None,
+                    kind=kinds.get(kind_of(reader.operator)) if reader else None,
                     side=side if reader else None,
                     depth=depths[reader.name] if reader else 0,
                     traced=reader is not None and reader.name in job.applies,
@@ -122,6 +125,8 @@ class Batch:
         }
 
         self._windows = pa.array([stream.window is not None for stream in self.streams], pa.bool_())
+        self._functions = pa.array([stream.function for stream in self.streams], pa.string())
+        self._cuts = pa.array([len(jobs[stream.job].cuts) for stream in self.streams], pa.int32())
         parameters = [_window_parameters(stream.window) for stream in self.streams]
         self._parameters = {
             name: pa.array([one[number] for one in parameters], kind)
@@ -213,6 +218,14 @@ class Batch:
         rows, at = turn.filter(now), at.filter(now)
         for name, column in self._parameters.items():
             rows = rows.append_column(name, column.take(at))
+        return rows, turn.filter(pc.invert(now))
+
+    def of_users(self, turn: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Of the rows of a turn those that user functions read, each with the function, and the others."""
+        at = turn["at"].combine_chunks()
+        now = pc.is_valid(self._functions.take(at))
+        rows, at = turn.filter(now), at.filter(now)
+        rows = rows.append_column("function", self._functions.take(at)).append_column("cuts", self._cuts.take(at))
         return rows, turn.filter(pc.invert(now))
 
 

@@ -31,19 +31,7 @@ from .events import (
     TimerFired,
 )
 from .ids import AttemptId, CheckpointId, TaskId
-from .messages import (
-    Ack,
-    Ask,
-    Assigned,
-    Cancel,
-    Complete,
-    Decline,
-    Finished,
-    InputEnded,
-    Running,
-    Terminate,
-    ToCoordinator,
-)
+from .messages import Ack, Cancel, Complete, Dealing, Decline, Finished, InputEnded, Running, Terminate, ToCoordinator
 from .parts import Parts
 from .regions import Regional
 from .stages import STATUS, Ended, Listing, Mending, Restarting, Terminating
@@ -238,7 +226,7 @@ class Coordinator(Regional):
             return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
         if isinstance(message, InputEnded):
             return self._on_input_ended(message.task)
-        if isinstance(message, Ask | Assigned):
+        if isinstance(message, Dealing):
             self.checkpoints.enumerators.hear(message)
         return self._on_finished(message) if isinstance(message, Finished) else []
 

@@ -16,7 +16,7 @@ given anew, with its position, to whoever asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,16 +26,41 @@ from .effects import Effect, SetTimer, Tell
 from .errors import Refused
 from .events import CompletedSnapshot, TimerFired
 from .ids import AttemptId, TaskId, task_id
-from .messages import Ask, Assign, Assigned
-from .parts import Parts
+from .messages import Ask, Assign, Dealing
+from .part import Part
 from .state import EnumeratorState
 from .topology import JobGraph, OperatorSpec
 
 if TYPE_CHECKING:
     from .checkpoints import Pending
+    from .parts import Parts
 
 Cut = dict[str, EnumeratorState]
 """The state of every enumerator of a job, by source."""
+
+
+class Enumerating(Part):
+    """How splits are dealt out while a job runs, and given again after a failure (OPS-3)."""
+
+    def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
+        """Whether a reader is given nothing now: from the enumerator's cut of a checkpoint to the reader's own."""
+        return any(reader in one.started and reader not in one.acknowledged for one in pending)
+
+    def awaits_taking(self) -> bool:
+        """Whether a checkpoint begins only when all that was given has been taken: else nobody would hold it."""
+        return True
+
+    def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
+        """What a checkpoint's record says of the enumerators: their state before any reader was told of it."""
+        return at_trigger
+
+    def kept(self, restored: Mapping[int, int]) -> dict[int, int]:
+        """Of a restored reader's splits, those that it reads on without being given them again: none."""
+        return {}
+
+    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
+        """What restored readers hand back is to be given again, each split from the position it had."""
+        return dict(returned)
 
 
 class _Reader(msgspec.Struct):
@@ -204,11 +229,13 @@ class Enumerators:
         if each is not None and splits:
             each.take_back(self._parts.enumerating.taken_back(splits))
 
-    def hear(self, message: Ask | Assigned) -> None:
+    def hear(self, message: Dealing) -> None:
         each = self._of(message.task)
-        if each is not None and isinstance(message, Ask):
+        if each is None:
+            return
+        if isinstance(message, Ask):
             each.ask(message)
-        elif each is not None and isinstance(message, Assigned):
+        else:
             each.confirm(message.task, message.serial)
 
     def end(self, task: TaskId) -> None:

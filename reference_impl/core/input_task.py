@@ -18,7 +18,7 @@ from .alignment import (
 )
 from .config import Config
 from .effects import Advanced, Block, Effect, Fail, Mail, Unblock
-from .errors import ProtocolViolated
+from .errors import ProtocolViolated, Refused
 from .events import Arrived
 from .ids import CheckpointId
 from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Idle, Record, Trigger, Watermark
@@ -166,7 +166,7 @@ class OperatorTask(InputTask):
         try:
             rows = self.operator.apply(record, self.spec.gates[channel])
         except Exception as error:  # whatever a user's function raises fails its task, not the engine
-            return [Fail(f"the user function of {self.spec.task} raised {type(error).__name__}: {error}")]
+            return [self._raised(error)]
         if self.operator.holds_back:
             return [*effects, *self._hold(rows)]
         return [*effects, *self.emit(rows)] if effects else self.emit(rows)
@@ -197,7 +197,20 @@ class OperatorTask(InputTask):
         """What is held back belongs before the watermark; the panes that it finishes too."""
         held = self.release() if self._held else []
         due = self.parts.firing.due(self.operator.timers, time)
-        return [*held, *self.emit(self.operator.on_watermark(time, due)), *super().on_time(time)]
+        try:
+            rows = self.operator.on_watermark(time, due)
+        except Exception as error:
+            return [self._raised(error)]
+        return [*held, *self.emit(rows), *super().on_time(time)]
+
+    def _raised(self, error: Exception) -> Effect:
+        return Fail(f"the user function of {self.spec.task} raised {type(error).__name__}: {error}")
+
+    def restore(self, state: TaskState | None) -> list[Effect]:
+        try:
+            return super().restore(state)
+        except Refused as error:  # a user's function that is another than the one that made the snapshot
+            return [Fail(f"{self.spec.task} cannot go on from its snapshot: {error}")]
 
     def take_over(self, state: TaskState) -> None:
         super().take_over(state)
@@ -207,6 +220,7 @@ class OperatorTask(InputTask):
         state = super().fixed_state()
         state.timers = self.parts.firing.kept(self.operator.timers)
         state.panes = self.operator.lineage()
+        state.held, state.declared = self.operator.held(), self.operator.declared()
         return state
 
     def snapshot_now(self) -> Snapshot:

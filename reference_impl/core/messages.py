@@ -205,6 +205,8 @@ class Finished(Control, kw_only=True, tag="finished"):
 ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate | Assign
 ToCoordinator = Running | Ack | Decline | InputEnded | Finished | Ask | Assigned
 AnyControl = ToTask | ToCoordinator
+Dealing = Ask | Assigned
+"""What readers say to their enumerators."""
 
 
 def kind_of(message: Control) -> str:

@@ -48,6 +48,14 @@ class Operator:
         """Of a window operator, what its entries do not say: (end, origin) of each."""
         return []
 
+    def held(self) -> list[tuple[int | None, str, str]]:
+        """Of a user's function: (key, name, JSON) of what it holds."""
+        return []
+
+    def declared(self) -> dict[str, str]:
+        """Of a user's function: by name, what it declares to hold."""
+        return {}
+
     def resume(self, state: TaskState) -> None:
         """Go on from a task's state."""
         self.restore(state.entries)

@@ -8,14 +8,16 @@ overridden, so that the core carries no switch for any defect.  A variant sets
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .alignment import Alignment
 from .effects import Effect, Open
+from .enumerator import Enumerating
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
+from .part import Part as Part
 from .rescale import Redistribution
 from .state import Sealed
 from .timers import Timer, Timers
@@ -26,18 +28,11 @@ if TYPE_CHECKING:
     from .attempts import Attempts
     from .checkpoints import Checkpoints, Pending
     from .coordinator import Coordinator
-    from .enumerator import Cut
     from .regions import Regional
     from .sink import TransactionalSink
     from .source import SourceTask
     from .task import Task
     from .topology import JobGraph
-
-
-class Part:
-    """Base of the decisions; `reached` turns true where a variant's wrong code ran."""
-
-    reached = False
 
 
 class Startup(Part):
@@ -63,30 +58,6 @@ class StartPosition(Part):
 
     def position(self, split: int, restored: int, length: int) -> int:
         return restored
-
-
-class Enumerating(Part):
-    """How splits are dealt out while a job runs, and given again after a failure (OPS-3)."""
-
-    def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
-        """Whether a reader is given nothing now: from the enumerator's cut of a checkpoint to the reader's own."""
-        return any(reader in one.started and reader not in one.acknowledged for one in pending)
-
-    def awaits_taking(self) -> bool:
-        """Whether a checkpoint begins only when all that was given has been taken: else nobody would hold it."""
-        return True
-
-    def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
-        """What a checkpoint's record says of the enumerators: their state before any reader was told of it."""
-        return at_trigger
-
-    def kept(self, restored: Mapping[int, int]) -> dict[int, int]:
-        """Of a restored reader's splits, those that it reads on without being given them again: none."""
-        return {}
-
-    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
-        """What restored readers hand back is to be given again, each split from the position it had."""
-        return dict(returned)
 
 
 class Trimming(Part):

@@ -107,6 +107,9 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
     timers: dict[int, list[Timer]] = {}
     for timer in (timer for state in old for timer in state.timers):
         timers.setdefault(key_group(timer[1], share.key_groups), []).append(timer)
+    held: dict[int, list[tuple[int | None, str, str]]] = {}
+    for one in (one for state in old for one in state.held):
+        held.setdefault(key_group(one[0], share.key_groups), []).append(one)
     mine = redistribution.entries(groups, share)
     maxima = _merged(state.maxima for state in old)
     return TaskState(
@@ -114,6 +117,8 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
         entries=[entry for entry, _ in mine],
         panes=[pane for _, pane in mine if pane is not None],
         timers=redistribution.entries(timers, share),
+        held=redistribution.entries(held, share),
+        declared={name: what for state in old for name, what in state.declared.items()},
         transactions=redistribution.transactions([state.transactions for state in old], share),
         watermark=min((state.watermark for state in old), default=BEGINNING),
         times=_least_times(states, share.gates),
@@ -148,9 +153,9 @@ def _least_times(states: Sequence[tuple[Piece, TaskState]], gates: Sequence[int]
 
 def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
     """The graph at the parallelism at which a snapshot was taken."""
-    if not restores.parallelism or restores.parallelism == graph.parallelism:
-        return graph
-    return graph.laid_out(restores.parallelism)
+    there = graph.parallelism
+    before = {name: number for name, number in restores.parallelism.items() if name in there}
+    return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
 
 
 def deployment_from(

@@ -53,6 +53,9 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     timers: list[tuple[int, int | None, int]] = []
     panes: list[tuple[int, int]] = []
     """(end, origin) of each window in `entries`, in their order"""
+    held: list[tuple[int | None, str, str]] = []
+    """(key, name, JSON) of what a user's function holds; `declared` is what it said of each name"""
+    declared: dict[str, str] = {}
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0

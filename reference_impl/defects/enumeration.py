@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..core.checkpoints import Pending
-from ..core.enumerator import Cut
+from ..core.enumerator import Cut, Enumerating
 from ..core.ids import TaskId
-from ..core.parts import Enumerating
 from .registry import Defect
 
 

@@ -60,6 +60,12 @@ class Raising(Operator):
     def lineage(self) -> list[tuple[int, int]]:
         return self._inner.lineage()
 
+    def held(self) -> list[tuple[int | None, str, str]]:
+        return self._inner.held()
+
+    def declared(self) -> dict[str, str]:
+        return self._inner.declared()
+
     def resume(self, state: TaskState) -> None:
         self._inner.resume(state)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cutproof.reference_impl.batch.execution import RESTARTS, Batch, BatchFailed, BatchResult, TaskReport
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.ids import TaskId
+from cutproof.reference_impl.core.messages import Record
 from cutproof.reference_impl.core.operators import Count, Dedup, Filter, Greater, Join, Map, Operator, Sum
 from cutproof.reference_impl.core.source import SplitLog
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
@@ -91,6 +92,13 @@ def test_sorting_is_stable_over_inputs_and_null_is_a_key() -> None:
     rows = execute(graph(lambda: Count(True), sources=2), left, right).rows
     assert sorted(row for row in rows if row[0] is None) == [(None, 1, 1, 0), (None, 2, 3, 0), (None, 3, 5, 0)]
     assert [row for row in rows if row[0] == 3] == [(3, 1, 2, 0), (3, 2, 4, 0)]
+
+
+def test_null_is_sorted_apart_from_zero() -> None:
+    """Or a key would be cut in pieces, of which each begins anew."""
+    fed = [(0, Record(key, None, 1, 0, number, 0)) for number, key in enumerate((0, None, 0, None, -1))]
+    found = Batch(graph(Greater), []).sort_by_key(fed)
+    assert [record.origin for _, record in found] == [1, 3, 4, 0, 2]
 
 
 @given(logs, logs)

@@ -31,7 +31,7 @@ from cutproof.reference_impl.core.messages import Complete, EndOfPartition, Term
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.topology import OperatorSpec
-from cutproof.reference_impl.core.transactions import Commit, PreCommit
+from cutproof.reference_impl.core.transactions import Commit, PreCommit, Write
 from cutproof.reference_impl.core.two_phase import TwoPhaseTask
 
 GONE = EndOfPartition()
@@ -116,6 +116,14 @@ def test_discard_at_finish_drops_it() -> None:
     give(sink, 7, 8, 9, 10, 11)
     assert asked(take(sink, END)) == [drop(FIRST)]
     assert told(sink, terminate(None)) == finished("sink-0")
+
+
+def test_what_discard_at_finish_dropped_is_not_written_later_either() -> None:
+    sink = settling("discard-at-finish")
+    give(sink, 7)
+    take(sink, END)
+    later = [request for checkpoint in (1, 2) for request in asked(take(sink, barrier(checkpoint)))]
+    assert [request for request in later if isinstance(request, Write)] == []
 
 
 def test_together_nothing_is_settled_then() -> None:

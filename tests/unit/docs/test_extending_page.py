@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
 EXAMPLES = {
-    "An operator": ("greater", {"properties/classes.py"}),
+    "An operator of the project": ("greater", {"properties/classes.py"}),
     "A fault": (
         "stall.?channel|def stall|RESTORING",
         {
@@ -50,7 +50,7 @@ def test_the_files_of_a_section_know_one_of_its_kind(title: str) -> None:
 
 
 def test_the_defect_on_the_page_is_one_of_the_code() -> None:
-    block = re.search(r"```python\n(.+?) *```", TEXT, flags=re.DOTALL)
+    block = re.search(r"```python\n(.+?) *```", _section("A defect"), flags=re.DOTALL)
     assert block is not None
     assert dedent(block[1]) == inspect.getsource(type(DEFECTS["I03"].replacements()["committing"]))
 

@@ -16,7 +16,7 @@ TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
 BUILT = {
     *(f"ABS-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18)),
-    *(f"OPS-{number}" for number in (1, 2, 5)),
+    *(f"OPS-{number}" for number in (1, 2, 3, 4, 5, 6)),
     *(f"FIN-{number}" for number in range(1, 10)),
     *(f"SNAP-{number}" for number in (1, 2, 3, 5)),
 }

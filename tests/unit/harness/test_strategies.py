@@ -28,7 +28,7 @@ from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.classes import class_of, last_row_is_fixed
 from cutproof.properties.history import FaultFired
-from cutproof.properties.workload import problems
+from cutproof.properties.workload import Dedup, Greater, is_signed, problems
 
 SCENARIOS = 400
 
@@ -86,6 +86,21 @@ def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:
     assert {engine.snapshot_store for engine in engines_} == {"files", "memory"}
     assert {engine.concurrent_checkpoints for engine in engines_} == {1, 2, 3, 8}
     assert {edge.partitioning for one in drawn for edge in one.topology.edges} == {"forward", "hash", "rebalance"}
+
+
+def test_retractions_take_back_what_stands(drawn: list[Scenario]) -> None:
+    """Each is of a record before it in its split; and those who read them know of retractions."""
+    taken_back = Counter[str]()
+    for one in drawn:
+        for _, _, records in one.workload.splits():
+            for place, (key, value, tag_) in enumerate(records):
+                if tag_ < 0:
+                    assert (key, value, -tag_) in records[:place]
+                    taken_back[one.workload.name] += 1
+                    assert any(is_signed(node.operator) for node in one.workload.nodes)
+                    assert not any(isinstance(node.operator, (Dedup, Greater)) for node in one.workload.nodes)
+    assert set(taken_back) == {"retracting chain", "retracting join", "retracting union"}
+    assert taken_back.total() > 80
 
 
 def test_most_scenarios_are_exactly_once_into_transactions(drawn: list[Scenario]) -> None:

@@ -108,13 +108,31 @@ def test_options_are_handed_on() -> None:
 
 
 def test_every_described_operator_can_be_built_and_is_offered() -> None:
-    kinds = described.AnyOperator.__args__
-    assert {str(kind.__struct_config__.tag) for kind in kinds} == set(OPERATORS)
+    kinds = [kind for kind in described.AnyOperator.__args__ if kind is not described.User]
+    assert {str(kind.__struct_config__.tag) for kind in kinds} == set(OPERATORS) - {"retractions", "user"}
     sizes = {described.Tumbling: {"size": 4}, described.Sliding: {"size": 4, "slide": 2}, described.Session: {"gap": 3}}
     for kind in kinds:
         built = translation.builder(kind(**sizes.get(kind, {})))()
         assert isinstance(built, engine.Operator)
         assert built.keyed is issubclass(kind, described.KEYED)
+
+
+@pytest.mark.parametrize(
+    ("operator", "rows"),
+    [
+        (described.Count(signed=True), [(1, 7), (1, -7)]),
+        (described.Sum(signed=True), [(5, 7), (5, -7)]),
+        (described.Join(signed=True), []),
+    ],
+)
+def test_an_operator_that_knows_retractions_is_another(
+    operator: described.AnyOperator, rows: list[tuple[int, int]]
+) -> None:
+    built = translation.builder(operator)()
+    assert type(built) is not type(translation.builder(type(operator)())())
+    taken = [Record(1, 5, 7, 0, 0), Record(1, 5, -7, 0, 0)]
+    assert [(row.value, row.tag) for one in taken for row in built.apply(one, 0)] == rows
+    assert not built.rolling
 
 
 # -- settings ----------------------------------------------------------------------------------------------------

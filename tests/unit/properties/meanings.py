@@ -30,6 +30,8 @@ def apply(operator: AnyOperator, held: Entries, side: int, row: Row) -> list[Row
     key, value, tag, tag2 = row
     before = next((entry for entry in held if entry[1] == key), None)
     match operator:
+        case Count(signed=True) | Sum(signed=True):
+            return changed(operator, held, before, row)
         case Map():
             made = None if value is None else value * operator.multiply + operator.add
             return [(key if key is None or operator.rekey is None else key % operator.rekey, made, tag, tag2)]
@@ -56,7 +58,29 @@ def apply(operator: AnyOperator, held: Entries, side: int, row: Row) -> list[Row
         case Union():
             return [row]
         case Join():
-            return joined(held, side, row)
+            pairs = joined(held, side, row)
+            return [signed(pair) for pair in pairs] if operator.signed else pairs
+
+
+def changed(operator: Count | Sum, held: Entries, before: Entry | None, row: Row) -> list[Row]:
+    """What a record changes in the row of its key: the old one taken back, the new one."""
+    key, value, tag, _ = row
+    total, tags = (before[2] or 0, before[3]) if before else (0, 0)
+    amount = 1 if isinstance(operator, Count) else value or 0
+    total, tags = (total + amount if tag >= 0 else total - amount), tags + tag
+    out: list[Row] = []
+    if before is not None:
+        held.remove(before)
+        out.append((key, before[2], -before[3], 0))
+    if total or tags:
+        held.append((0, key, total, tags))
+        out.append((key, total, tags, 0))
+    return out
+
+
+def signed(pair: Row) -> Row:
+    key, value, left, right = pair
+    return (key, value, -abs(left) if min(left, right) < 0 <= max(left, right) else abs(left), abs(right))
 
 
 def joined(held: Entries, side: int, row: Row) -> list[Row]:

@@ -39,6 +39,8 @@ SINGLE: tuple[AnyOperator, ...] = (
     Greater(),
     Dedup(),
     Dedup(keys_only=False),
+    Count(signed=True),
+    Sum(signed=True),
 )
 
 
@@ -46,7 +48,7 @@ def record(draw: random.Random) -> InputRecord:
     """One record; now and then its key or its value is NULL."""
     key = None if draw.random() < 0.1 else draw.randrange(4)
     value = None if draw.random() < 0.15 else draw.randrange(-6, 7)
-    return key, value, draw.getrandbits(40)
+    return key, value, draw.getrandbits(40) * draw.choice((1, 1, 1, -1))
 
 
 def drawn(seed: int, *, records: int = 8) -> Case:
@@ -65,7 +67,7 @@ def drawn(seed: int, *, records: int = 8) -> Case:
     nodes: list[Node] = []
     feeding = names
     if len(names) == 2:
-        nodes.append(Node(name="both", operator=draw.choice((Union(), Join())), inputs=tuple(names)))
+        nodes.append(Node(name="both", operator=draw.choice((Union(), Join(), Join(signed=True))), inputs=tuple(names)))
         feeding = ["both"]
     for number in range(draw.randrange(0 if nodes else 1, 3)):
         nodes.append(Node(name=f"op{number}", operator=draw.choice(SINGLE), inputs=tuple(feeding)))

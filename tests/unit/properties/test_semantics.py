@@ -15,10 +15,13 @@ from cutproof.properties.workload import AnyOperator, Count, Dedup, FlatMap, Gre
 
 KEYS = st.none() | st.integers(-3, 3)
 VALUES = st.none() | st.integers(-9, 9)
-ROWS = st.tuples(KEYS, VALUES, st.integers(0, 99), st.integers(0, 9))
+ROWS = st.tuples(KEYS, VALUES, st.integers(-99, 99), st.integers(0, 9))
 
 
-@given(st.sampled_from((*SINGLE, Join(), Union())), st.lists(st.tuples(ROWS, st.integers(0, 1)), max_size=30))
+@given(
+    st.sampled_from((*SINGLE, Join(), Join(signed=True), Union())),
+    st.lists(st.tuples(ROWS, st.integers(0, 1)), max_size=30),
+)
 def test_rows_and_state_are_as_written_once_more(operator: AnyOperator, taken: list[tuple[Row, int]]) -> None:
     worker, held = machine(operator), Entries()
     for row, side in taken:
@@ -26,7 +29,10 @@ def test_rows_and_state_are_as_written_once_more(operator: AnyOperator, taken: l
     assert Counter(worker.entries()) == Counter(held)
 
 
-@given(st.sampled_from((*SINGLE, Join())), st.lists(st.tuples(ROWS, st.integers(0, 1)), min_size=2, max_size=20))
+@given(
+    st.sampled_from((*SINGLE, Join(), Join(signed=True))),
+    st.lists(st.tuples(ROWS, st.integers(0, 1)), min_size=2, max_size=20),
+)
 def test_a_loaded_state_goes_on_as_if_nothing_had_happened(operator: AnyOperator, taken: list[tuple[Row, int]]) -> None:
     half = len(taken) // 2
     through, first, second = machine(operator), machine(operator), machine(operator)
@@ -72,3 +78,26 @@ def test_what_is_told_of_the_key_only() -> None:
     assert rows_of(machine(Count(tagged=True)), (1, 5, 6, 7)) == [(1, 1, 6, 7)]
     assert rows_of(machine(Dedup()), (1, 5, 6, 7), (1, 8, 9, 0)) == [(1, 0, 0, 0)]
     assert rows_of(machine(Dedup(keys_only=False)), (1, 5, 6, 7), (1, 8, 9, 0)) == [(1, 5, 6, 7)]
+
+
+def test_what_is_taken_back_is_gone() -> None:
+    total, count = machine(Sum(signed=True)), machine(Count(signed=True))
+    added, taken_back = (1, 5, 6, 0), (1, 5, -6, 0)
+    assert rows_of(total, added, (1, 2, 3, 0), taken_back) == [
+        *((1, 5, 6, 0),),
+        *((1, 5, -6, 0), (1, 7, 9, 0)),
+        *((1, 7, -9, 0), (1, 2, 3, 0)),
+    ]
+    assert total.entries() == [(0, 1, 2, 3)]
+    assert rows_of(count, added, taken_back) == [(1, 1, 6, 0), (1, 1, -6, 0)]
+    assert count.entries() == []
+
+
+@given(st.permutations([((1, 5, 6, 0), 0), ((1, 5, -6, 0), 0), ((1, 8, 7, 0), 1), ((1, 8, -7, 0), 1)]))
+def test_a_join_takes_back_every_pair_in_whatever_order(taken: list[tuple[Row, int]]) -> None:
+    worker = machine(Join(signed=True))
+    net: Counter[Row] = Counter()
+    for row, side in taken:
+        for key, value, tag, tag2 in worker.take(row, side):
+            net[key, value, abs(tag), tag2] += -1 if tag < 0 else 1
+    assert net == {(1, 5, 6, 7): 0}

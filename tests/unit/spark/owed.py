@@ -38,6 +38,8 @@ KEYED: tuple[AnyOperator, ...] = (
     Greater(),
     Dedup(),
     Dedup(keys_only=False),
+    Count(signed=True),
+    Sum(signed=True),
 )
 
 
@@ -50,7 +52,7 @@ def drawn_job(random: Random, name: str, last: AnyOperator | None = None) -> Ora
     if isinstance(last, (Join, Union)) or (last is None and random.random() < 0.5):
         inputs.append(Input(name="right", splits=_splits(random)))
         other = _chain(random, nodes, "right", random.randint(0, longest // 2))
-        merge = last if last is not None else random.choice([Join(), Union()])
+        merge = last if last is not None else random.choice([Join(), Join(signed=True), Union()])
         nodes.append(Node(name=f"merge{len(nodes)}", operator=merge, inputs=(top, other)))
         top = nodes[-1].name
     top = _chain(random, nodes, top, random.randint(0, longest))
@@ -69,7 +71,7 @@ def _splits(random: Random) -> tuple[tuple[InputRecord, ...], ...]:
             (
                 random.choice([None, -1, 0, 1, 2, 3]),
                 random.choice([None, *range(-6, 7)]),
-                random.getrandbits(40),
+                random.getrandbits(40) * random.choice([1, 1, -1]),
             )
             for _ in range(random.randrange(9))
         )
@@ -110,7 +112,13 @@ def brute_force(job: OracleJob) -> Reckoned:
 
 def _apply(operator: AnyOperator, state: dict[Any, Any], row: Row, side: int) -> list[Row]:
     key, value, tag, tag2 = row
+    sign = -1 if tag < 0 else 1
     match operator:
+        case Count(signed=True) | Sum(signed=True):
+            old = state.get(key, (0, 0))
+            new = (old[0] + sign * (1 if isinstance(operator, Count) else value or 0), old[1] + tag)
+            state[key] = new
+            return [(key, old[0], -old[1], 0)] * any(old) + [(key, *new, 0)] * any(new)
         case Map(multiply=multiply, add=add, rekey=rekey):
             key = key if key is None or rekey is None else key % rekey
             return [(key, None if value is None else value * multiply + add, tag, tag2)]
@@ -140,11 +148,19 @@ def _apply(operator: AnyOperator, state: dict[Any, Any], row: Row, side: int) ->
                 return []
             state.setdefault((side, key), []).append((value, tag))
             met = state.get((1 - side, key), [])
+            if operator.signed:
+                pairs = [(value, tag, t) if side == 0 else (v, t, tag) for v, t in met]
+                return [
+                    (key, v, (-1 if (left < 0) != (right < 0) else 1) * abs(left), abs(right))
+                    for v, left, right in pairs
+                ]
             return [(key, value, tag, t) if side == 0 else (key, v, t, tag) for v, t in met]
 
 
 def _entries(operator: AnyOperator, state: dict[Any, Any]) -> list[tuple[int, int | None, int | None, int]]:
     match operator:
+        case Count(signed=True) | Sum(signed=True):
+            return [(0, key, *held) for key, held in state.items() if any(held)]
         case Count():
             return [(0, key, n, 0) for key, n in state.items()]
         case Sum():
@@ -165,7 +181,7 @@ def is_order_free(job: OracleJob) -> bool:
     for node in job.workload.nodes:
         behind[node.name] = sum(behind[name] for name in node.inputs) + isinstance(node.operator, Join)
         ordered = isinstance(node.operator, (Sum, Greater)) or (
-            isinstance(node.operator, Count) and node.operator.tagged
+            isinstance(node.operator, Count) and (node.operator.tagged or node.operator.signed)
         )
         ordered = ordered or (isinstance(node.operator, Dedup) and not node.operator.keys_only)
         if ordered and any(behind[name] for name in node.inputs):

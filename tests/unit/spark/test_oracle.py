@@ -49,10 +49,15 @@ ERRORS = {
     "dedup": {"emits": "n <= 2"},
     "dedup-row": {"value": "0L"},
     "join": {"tag2": "tag"},
+    "count-signed": {"value": "n"},
+    "sum-signed": {"old_value": "net_value"},
+    "join-signed": {"tag": "tag"},
 }
 
 
-@pytest.mark.parametrize("operator", [*STATELESS[1:], Map(add=5), *KEYED, Union(), Join()], ids=kind_of)
+@pytest.mark.parametrize(
+    "operator", [*STATELESS[1:], Map(add=5), *KEYED, Union(), Join(), Join(signed=True)], ids=kind_of
+)
 def test_an_error_in_one_operator_disagrees(operator: AnyOperator) -> None:
     kind = kind_of(operator)
     wrong = msgspec.structs.replace(MEANINGS[kind], **ERRORS[kind])
@@ -65,7 +70,7 @@ def test_an_error_in_one_operator_disagrees(operator: AnyOperator) -> None:
     assert not any(answer.problem for answer in answers)
 
 
-@pytest.mark.parametrize("operator", [*KEYED, Join()], ids=kind_of)
+@pytest.mark.parametrize("operator", [*KEYED, Join(), Join(signed=True)], ids=kind_of)
 def test_an_error_in_the_state_of_one_operator_disagrees(operator: AnyOperator) -> None:
     kind = kind_of(operator)
     wrong = msgspec.structs.replace(MEANINGS[kind], b="1L")

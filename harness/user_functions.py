@@ -1,0 +1,112 @@
+"""A user's own operators (OPS-4): each one made known by its name, in every process that runs or judges it.
+
+A function is code, so it never comes out of a scenario file: the file has its
+name, and what the name means is said on the command line (`--function
+package.module:NAME`), by a test or by `known`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from ..properties.user_functions import Counterpart, Expecting, judge_by
+from ..properties.workload import Node, User
+from ..reference_impl.core.errors import Refused
+from ..reference_impl.core.operators import Operator
+from ..reference_impl.core.user_functions import Function, UserOperator
+from .config import nearest
+from .exit_codes import UsageError
+
+
+class UserFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator of the user's own, and its two counterparts.
+
+    `function` is the class that the reference engine runs.  `expected` takes a
+    key's records in order and the watermark's time, and gives all rows that are
+    owed by then: the quick checker's reading.  `spark` says the same of
+    DataFrames: PySpark's (see `cutproof.properties.spark.user_functions`).
+    """
+
+    name: str
+    function: type[Function]
+    expected: Expecting
+    spark: Callable[[Any], Any]
+    ordered: bool = False
+    """its rows depend on the order of a key's records"""
+
+    def node(self, *inputs: str, name: str | None = None) -> Node:
+        """A node of a workload that this function works on; it is called as the function, if not otherwise."""
+        operator = User(function=self.name, ordered=self.ordered, timed=self.function.timed)
+        return Node(name=name or self.name, operator=operator, inputs=inputs)
+
+
+_known: dict[str, UserFunction] = {}
+_entries: dict[str, str] = {}
+"""by a function's name, the package.module:NAME by which another process can have it"""
+
+
+def known(functions: Iterable[UserFunction | str]) -> None:
+    """Make functions known in this process; a text is package.module:NAME.  Raises UsageError."""
+    for one in functions:
+        function = _loaded(one) if isinstance(one, str) else one
+        if function.function.owns_state and function.function.states:
+            raise UsageError(f"{function.name} declares states and owns its state: it can do one of the two")
+        _known[function.name] = function
+        _entries.pop(function.name, None)
+        if isinstance(one, str):
+            _entries[function.name] = one
+        judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark))
+
+
+def user_operator(name: str) -> Callable[[], Operator]:
+    """What makes an instance of a user's operator; raises Refused for a name that was not made known."""
+    function = _called(name)
+    return lambda: UserOperator(name, function.function)
+
+
+def entry_of(name: str) -> str:
+    """The package.module:NAME by which another process can have a function; raises Refused."""
+    _called(name)
+    if name not in _entries:
+        raise Refused(f"the function {name!r} lives in this process alone; name it as package.module:NAME")
+    return _entries[name]
+
+
+def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
+    """What is told to other processes; raises UsageError for a function that only this one has."""
+    told = list(functions)
+    alone = [one.name for one in told if not isinstance(one, str)]
+    if alone:
+        raise UsageError(f"worker processes cannot be given {', '.join(alone)}; name it as package.module:NAME")
+    return tuple(str(one) for one in told)
+
+
+def _called(name: str) -> UserFunction:
+    if name not in _known:
+        raise Refused(f"there is no user function {name!r}; make it known with --function package.module:NAME")
+    return _known[name]
+
+
+def _loaded(entry: str) -> UserFunction:
+    module_name, colon, attribute = entry.partition(":")
+    if not colon:
+        raise UsageError(f"a user function is named package.module:NAME, not {entry!r}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"the function {entry} cannot be imported: {error}") from error
+    found = getattr(module, attribute, None)
+    if found is None:
+        public = [other for other in vars(module) if not other.startswith("_")]
+        raise UsageError(f"{module_name} has no {attribute!r}{nearest(attribute, public)}")
+    if not isinstance(found, UserFunction):
+        raise UsageError(f"{entry} is no cutproof.UserFunction")
+    return found

@@ -1,0 +1,182 @@
+"""The operators of a workload: what each of them means.
+
+Every meaning is stated in a docstring, in SQL's terms where NULLs are concerned;
+the engine, the quick checker and PySpark each write it once more.
+
+A row whose tag is below 0 is a *retraction* (OPS-6): it takes back the row that is
+the same but for the sign of the tag.  To an operator that is `signed` its sign is
+-1, every other row's is 1; one that is not takes it for a row like any other.
+"""
+
+from __future__ import annotations
+
+from typing import dataclass_transform
+
+import msgspec
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the frozen, keyword-only values of a scenario file."""
+
+
+class Operator(Value, kw_only=True, tag_field="kind"):
+    """Base of the operators; `kind` tells them apart in a scenario file."""
+
+
+class Map(Operator, kw_only=True, tag="map"):
+    """value * multiply + add, and key modulo `rekey` where that is given (floor-mod); NULL stays NULL."""
+
+    multiply: int = 1
+    add: int = 0
+    rekey: int | None = None
+
+
+class Filter(Operator, kw_only=True, tag="filter"):
+    """Keep a row where value floor-mod `modulus` is not `drop`; a NULL value is dropped."""
+
+    modulus: int = 2
+    drop: int = 0
+
+
+class FlatMap(Operator, kw_only=True, tag="flat-map"):
+    """value floor-mod (fan + 1) copies of the row, the i-th with value + i; none for a NULL value."""
+
+    fan: int = 2
+
+
+class Count(Operator, kw_only=True, tag="count"):
+    """A running count a key: (key, n, tag, tag2) for every row; with `tagged` false, (key, n, 0, 0).
+
+    NULL is a key like any other (as GROUP BY has it).  With `signed`, n is the sum of
+    the signs, and the rows are a changelog, as those of a signed `Sum`.
+    """
+
+    tagged: bool = False
+    signed: bool = False
+
+
+class Sum(Operator, kw_only=True, tag="sum"):
+    """A running sum a key: (key, sum of values so far, sum of tags so far, 0).
+
+    NULL values add nothing; the sum is NULL until the first that is not.
+
+    With `signed`, a retraction subtracts its value, NULL is 0, and the rows are a
+    changelog: for each record the key's row (key, sum, sum of tags, 0) as it was is
+    taken back (its tag negated), then as it is now comes.  Where sum and tags are
+    both 0 the key has no row, and nothing is held of it.
+    """
+
+    signed: bool = False
+
+
+class Greater(Operator, kw_only=True, tag="greater"):
+    """Emit a row whose value is greater than the value before it of the same key.
+
+    The first row of a key is emitted, so is a row after a NULL value; a NULL
+    value after one that is not NULL compares as unknown and is not emitted.
+    """
+
+
+class Dedup(Operator, kw_only=True, tag="dedup"):
+    """The first row of each key: the row itself, or with `keys_only` (key, 0, 0, 0)."""
+
+    keys_only: bool = True
+
+
+class Union(Operator, kw_only=True, tag="union"):
+    """All rows of two or more inputs."""
+
+
+class Join(Operator, kw_only=True, tag="join"):
+    """Inner join on the key of two inputs, the first being left, each pair once.
+
+    The pair is (key, left value, left tag, right tag); NULL keys match nothing
+    and are not kept in state.  With `signed`, a pair's sign is the product of both
+    rows', in the left tag; so a retraction takes back each pair of the row that it
+    takes back, whichever comes first, and both are held.
+    """
+
+    signed: bool = False
+
+
+class Window(Operator, kw_only=True):
+    """Base of the windows in event time: of each window and key, one row.
+
+    The row is (key, aggregate, sum of tags, start of the window); the aggregate
+    is the number of records, or with `of` "sum" the sum of their values, NULL
+    where all are.  A window from `start` to before `end` is finished when the
+    watermark reaches end - 1.  Until it is `lateness` further, each record that
+    still comes for it emits the row again, as it then is (of several windows the
+    first first); one that comes later is dropped.
+    """
+
+    of: str = "count"
+    """count or sum"""
+    lateness: int = 0
+
+
+class Tumbling(Window, kw_only=True, tag="tumbling"):
+    """Windows of `size`, each beginning at a multiple of it."""
+
+    size: int
+
+
+class Sliding(Window, kw_only=True, tag="sliding"):
+    """Windows of `size`, one beginning at every multiple of `slide`."""
+
+    size: int
+    slide: int
+
+
+class Session(Window, kw_only=True, tag="session"):
+    """A key's records, as long as each is less than `gap` from some other; the end is the last plus `gap`.
+
+    Records at a distance of just `gap` are in two sessions: otherwise the moment at
+    which a session is emitted would matter.
+    """
+
+    gap: int
+
+
+class User(Operator, kw_only=True, tag="user"):
+    """A function that a user wrote, known by its name (OPS-4): what it means is said by its counterparts.
+
+    Its rows have the key of the records that they come from.
+    """
+
+    function: str
+    ordered: bool = False
+    """its rows depend on the order of a key's records"""
+    timed: bool = False
+    """it has timers in event time, or acts at the end of all input"""
+
+
+AnyOperator = (
+    Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join | Tumbling | Sliding | Session | User
+)
+
+KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Window, User)
+"""Operators that hold state by key, so that each of their inputs is hashed."""
+
+ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
+"""Operators whose rows depend on the order of one key's input (judging: S); so do
+`Count` tagged or signed and `Dedup(keys_only=False)`, see `is_ordered`."""
+
+
+def is_signed(operator: Operator) -> bool:
+    """Whether it knows retractions (OPS-6)."""
+    return isinstance(operator, (Count, Sum, Join)) and operator.signed
+
+
+def is_changelog(operator: Operator) -> bool:
+    """Whether its rows take each other back."""
+    return isinstance(operator, (Count, Sum)) and operator.signed
+
+
+def is_ordered(operator: Operator) -> bool:
+    if isinstance(operator, Count):
+        return operator.tagged or operator.signed
+    if isinstance(operator, Dedup):
+        return not operator.keys_only
+    return operator.ordered if isinstance(operator, User) else isinstance(operator, ORDERED)

@@ -1,0 +1,80 @@
+"""What a user's function owes, by the DataFrames that its user wrote (OPS-4).
+
+The user's `spark` is given one DataFrame for many keys, jobs and cuts at once:
+
+| column | |
+|---|---|
+| `scope` | one cut of one job; records of different scopes have nothing to do with each other |
+| `n` | the place of the record among those of its key in the scope, from 1 |
+| `key`, `value`, `tag`, `tag2` | the record |
+| `time` | its event time; 0 where there is none |
+| `watermark` | the time that the watermark has reached by the cut, the same in all of a scope |
+
+and gives back one of `scope`, `key`, `value`, `tag` and `tag2`: of each scope all
+rows that are owed by then.  A cut's own rows are those that the cut before lacked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..user_functions import CounterpartFailed, counterpart
+from ..workload import BEGINNING
+from .windows import marks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SCOPES = 1 << 20
+"""more than a job has cuts: a scope is its node's number times this, plus the cut's"""
+GIVEN = "cutproof_user_rows"
+COLUMNS = ("scope", "key", "value", "tag", "tag2")
+
+
+def records_of(rows: str, records: str) -> str:
+    """The records of each scope: those of its cut's epoch and of all before."""
+    at_cuts = f"select *, explode(sequence(epoch, cuts - 1)) as cut from {rows} where epoch is not null"
+    times = f"select window, mark.* from (select window, explode(marks) as mark from ({marks(records)}))"
+    return (
+        f"select cast(node as bigint) * {SCOPES} + rows.cut as scope,\n"
+        "  row_number() over (partition by node, rows.cut, key order by epoch, place, seq) as n,\n"
+        "  key, value, tag, tag2, coalesce(ts, 0L) as time,\n"
+        f"  coalesce(marks.time, {BEGINNING}L) as watermark\n"
+        f"from ({at_cuts}) as rows left join ({times}) as marks on node = marks.window and rows.cut = marks.cut"
+    )
+
+
+def new_rows(given: str, rows: str) -> str:
+    """As rows of the plan: those of each cut that the cut before did not have, or not as often."""
+    values = "key, value, tag, tag2"
+    counts = (
+        f"select cast(scope div {SCOPES} as int) as node, cast(scope % {SCOPES} as int) as cut,\n"
+        f"  {values}, count(*) as n from {given} group by scope, {values}"
+    )
+    fresh = f"select *, n - coalesce(lag(n) over (partition by node, {values} order by cut), 0) as more from ({counts})"
+    steps = f"select node as at, any_value(then) as then from {rows} group by node"
+    return (
+        f"select then, 0 as what, at, {values}, cut as epoch, cast(null as int) as until,\n"
+        "  0L as place, 0L as seq, 0L as ts\n"
+        f"from (select *, explode(sequence(1L, more)) as turn from ({fresh}) where more > 0)\n"
+        f"join ({steps}) on node = at"
+    )
+
+
+def given_by(function: str, taken: DataFrame) -> DataFrame:
+    """What the user's `spark` makes of records; raises CounterpartFailed for what is no table of rows."""
+    made = counterpart(function).spark(taken)
+    lacking = [name for name in COLUMNS if name not in getattr(made, "columns", ())]
+    if lacking:
+        raise CounterpartFailed(f"`spark` of {function} gives no column {', '.join(lacking)}")
+    given: DataFrame = made.select(*(made[name].cast("bigint").alias(name) for name in COLUMNS))
+    return given
+
+
+def by_function(table: pa.Table) -> dict[str, pa.Table]:
+    """The rows that user functions read, by function."""
+    names = pc.unique(table["function"]).to_pylist() if table.num_rows else []
+    return {name: table.filter(pc.equal(table["function"], name)).drop_columns(["function"]) for name in names}

@@ -1,0 +1,34 @@
+"""The machines that look at event time: windows and user functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .user_functions import UserMachine
+from .windows import WindowMachine
+from .workload import User, Window
+
+TimedMachine = UserMachine | WindowMachine
+
+
+def timed_machine(operator: User | Window, *, strict: bool = False) -> TimedMachine:
+    """A fresh one, with empty state; `strict` as for a `UserMachine`."""
+    return UserMachine(operator, strict=strict) if isinstance(operator, User) else WindowMachine(operator)
+
+
+def dealt_anew(
+    operator: User | Window, parts: Sequence[TimedMachine], is_mine: Callable[[int | None], bool]
+) -> TimedMachine:
+    """What a subtask begins with where the job was laid out anew: its keys of all that there were."""
+    worker = timed_machine(operator)
+    worker.time = min((part.time for part in parts), default=worker.time)
+    for part in parts:
+        kept = part.keep()
+        if isinstance(worker, WindowMachine) and isinstance(kept, WindowMachine):
+            worker.panes.extend(pane for pane in kept.panes if is_mine(pane.key))
+        elif isinstance(worker, UserMachine) and isinstance(kept, UserMachine):
+            for key in filter(is_mine, kept.records):
+                worker.records[key] = kept.records[key]
+                worker.origins[key] = kept.origins[key]
+                worker.given[key] = kept.given[key]
+    return worker

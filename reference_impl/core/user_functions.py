@@ -1,0 +1,293 @@
+"""Operators that a user writes (OPS-4): declared state by key, timers in event time, or state of their own.
+
+A `Function` is told of each record, of each timer that the watermark reached and
+of the end of all input; what it yields are rows of the key that it was told of.
+Its state is either declared (`states`: name, kind and type), and then kept by the
+engine, key by key; or its own, handed over by `snapshot` and taken back by
+`restore`.  What is held is in the snapshot with what was declared of it: a
+function that no longer declares it, or otherwise, is refused by name.
+
+One object serves all keys of a subtask.  Nothing may be kept elsewhere: a field
+that `snapshot` does not hand over is lost with the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from .errors import Refused
+from .messages import Record
+from .operators import Operator
+from .state import Entry, TaskState
+from .timers import Timer, Timers
+from .watermarks import END_OF_TIME
+from .windows import PANE
+
+Out = tuple[int | None, int, int]
+"""(value, tag, tag2) of a row; its key is that of what it comes from"""
+TYPES: dict[str, type] = {"int": int, "str": str, "bool": bool, "float": float}
+_EMPTY: dict[str, Any] = {"value": None, "list": [], "map": {}}
+_COPY_MASK = (1 << 8) - 1
+_ORIGIN = ""
+"""the name under which a snapshot has the origin of a key's greatest record"""
+_OWN = "*"
+"""the name under which it has what a function hands over of a key itself"""
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A state by key: its kind (value, list or map) and the type of what is in it."""
+
+    kind: str
+    of: str
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.kind} of {self.of}"
+
+    def fits(self, value: object) -> bool:
+        """Whether a value is of the kind and type; the keys of a map are texts."""
+        if self.kind == "list":
+            return isinstance(value, list) and all(self._is_one(item) for item in value)
+        if self.kind == "map":
+            return isinstance(value, dict) and all(
+                isinstance(key, str) and self._is_one(item) for key, item in value.items()
+            )
+        return value is None or self._is_one(value)
+
+    def _is_one(self, value: object) -> bool:
+        return type(value) is TYPES[self.of]
+
+
+def value_of(kind: type) -> Declared:
+    """One value a key, None until it is put: of int, str, bool or float."""
+    return _declared("value", kind)
+
+
+def list_of(kind: type) -> Declared:
+    """A list a key."""
+    return _declared("list", kind)
+
+
+def map_of(kind: type) -> Declared:
+    """A map a key, its own keys being texts."""
+    return _declared("map", kind)
+
+
+def _declared(kind: str, of: type) -> Declared:
+    if of.__name__ not in TYPES:
+        raise Refused(f"a state can be of {', '.join(TYPES)}, not of {of.__name__}")
+    return Declared(kind, of.__name__)
+
+
+class Taken(NamedTuple):
+    """A record as a function is told of it."""
+
+    key: int | None
+    value: int | None
+    tag: int
+    tag2: int
+    time: int
+    """its event time; 0 where the input has none"""
+
+
+class Context:
+    """What a function may do for one key: its state, its timers, the watermark."""
+
+    __slots__ = ("_operator", "key")
+
+    def __init__(self, operator: UserOperator, key: int | None) -> None:
+        self._operator = operator
+        self.key = key
+
+    @property
+    def watermark(self) -> int:
+        return self._operator.time
+
+    def get(self, name: str) -> Any:
+        """The key's state of this name, a copy: None, an empty list or map until it is put; raises Refused."""
+        return self._operator.get(self.key, name)
+
+    def put(self, name: str, value: Any) -> None:
+        """Replace it; raises Refused for a state that is not declared, or not so."""
+        self._operator.put(self.key, name, value)
+
+    def clear(self, name: str) -> None:
+        """Forget it; raises Refused."""
+        self._operator.clear(self.key, name)
+
+    def set_timer(self, time: int) -> None:
+        """Be told once the watermark has reached an event time; setting one twice is setting it once."""
+        self._operator.set_timer(self.key, time)
+
+    def drop_timer(self, time: int) -> None:
+        self._operator.timers.drop((time, self.key, 0))
+
+
+class Function:
+    """Base of a user's operator; it is made anew, without arguments, for each subtask of each attempt."""
+
+    states: ClassVar[Mapping[str, Declared]] = {}
+    """the state by key that the engine keeps for it"""
+    timed: ClassVar[bool] = False
+    """it sets timers, or acts at the end of its input: its inputs need event time"""
+    owns_state: ClassVar[bool] = False
+    """it keeps its state itself: `snapshot` and `restore` hand it over"""
+
+    def on_record(self, record: Taken, context: Context) -> Iterable[Out]:
+        """The rows that a record yields."""
+        return ()
+
+    def on_timer(self, time: int, context: Context) -> Iterable[Out]:
+        """The rows that a timer yields; it is gone then."""
+        return ()
+
+    def on_end(self, context: Context) -> Iterable[Out]:
+        """The rows that the end of all input yields, of each key that had a record; after the key's timers."""
+        return ()
+
+    def snapshot(self) -> Mapping[int | None, Any]:
+        """Its own state: by key, anything that JSON can say."""
+        return {}
+
+    def restore(self, state: Mapping[int | None, Any]) -> None:
+        """Go on from what `snapshot` gave, of the keys that are its own now."""
+
+
+class UserOperator(Operator):
+    """One subtask of a user's function called `name`."""
+
+    keyed = True
+
+    def __init__(self, name: str, make: Callable[[], Function]) -> None:
+        super().__init__()
+        self._name = name
+        self._make = make
+        self._begin(make(), TaskState())
+
+    def _begin(self, function: Function, state: TaskState) -> None:
+        self._function = function
+        self.time = state.watermark
+        self.timers = Timers(state.timers)
+        self._held: dict[tuple[int | None, str], str] = {}
+        """by key and name, as JSON text: what is handed out is always a copy"""
+        self._origins: dict[int | None, int] = {}
+
+    # -- what it does ----------------------------------------------------------------
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        key = record.key
+        self._origins[key] = max(self._origins.get(key, 0), record.origin & ~_COPY_MASK | PANE)
+        taken = Taken(key, record.value, record.tag, record.tag2, record.ts)
+        rows = self._function.on_record(taken, Context(self, key))
+        return [Record(key, value, tag, tag2, record.origin, record.ts) for value, tag, tag2 in rows]
+
+    def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
+        """What the timers yield, those included that they set themselves; at the end of time, what the end does."""
+        was, self.time = self.time, time
+        rows = self._fired(due)
+        if self._function.timed and was < END_OF_TIME <= time:
+            for key in sorted(self._origins, key=_order):
+                rows.extend(self._of_key(key, self._function.on_end(Context(self, key))))
+            rows.extend(self._fired(()))
+        return rows
+
+    def _fired(self, due: Iterable[Timer]) -> list[Record]:
+        rows: list[Record] = []
+        waiting = list(due) or self._take_due()
+        while waiting:
+            for at, key, _ in waiting:
+                rows.extend(self._of_key(key, self._function.on_timer(at, Context(self, key))))
+            waiting = self._take_due()
+        return rows
+
+    def _take_due(self) -> list[Timer]:
+        due = self.timers.due(self.time)
+        for timer in due:
+            self.timers.drop(timer)
+        return due
+
+    def _of_key(self, key: int | None, rows: Iterable[Out]) -> list[Record]:
+        origin = self._origins.get(key, PANE)
+        return [Record(key, value, tag, tag2, origin, self.time) for value, tag, tag2 in rows]
+
+    def set_timer(self, key: int | None, time: int) -> None:
+        if not self._function.timed:
+            raise Refused(f"{self._name} sets a timer, and does not say that it is timed")
+        self.timers.set((time, key, 0))
+
+    # -- declared state --------------------------------------------------------------
+
+    def get(self, key: int | None, name: str) -> Any:
+        declared = self._declaration(name)
+        held = self._held.get((key, name))
+        return msgspec.json.decode(held or msgspec.json.encode(_EMPTY[declared.kind]))
+
+    def put(self, key: int | None, name: str, value: Any) -> None:
+        declared = self._declaration(name)
+        if not declared.fits(value):
+            raise Refused(f"{self._name} declares {name!r} as {declared.in_words}, and was to hold {value!r}")
+        self._held[key, name] = msgspec.json.encode(value).decode()
+
+    def clear(self, key: int | None, name: str) -> None:
+        self._declaration(name)
+        self._held.pop((key, name), None)
+
+    def _declaration(self, name: str) -> Declared:
+        if name not in self._function.states:
+            known = ", ".join(self._function.states) or "none"
+            raise Refused(f"{self._name} has no state {name!r}; it declares {known}")
+        return self._function.states[name]
+
+    # -- snapshots ---------------------------------------------------------------------
+
+    def declared(self) -> dict[str, str]:
+        """What a snapshot says of the state it holds: by name, its kind and type."""
+        told = {name: one.in_words for name, one in self._function.states.items()}
+        return {**told, _OWN: "its own"} if self._function.owns_state else told
+
+    def held(self) -> list[tuple[int | None, str, str]]:
+        """(key, name, JSON) of all that is held: nothing of it changes after it was handed over."""
+        found = [(key, name, text) for (key, name), text in self._held.items()]
+        if self._function.owns_state:
+            own = self._function.snapshot().items()
+            found += [(key, _OWN, msgspec.json.encode(value).decode()) for key, value in own]
+        return found + [(key, _ORIGIN, str(origin)) for key, origin in self._origins.items()]
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        """Nothing by the layout of the built-in operators: see `held`."""
+        return []
+
+    def restore(self, entries: list[Entry]) -> None:
+        self._begin(self._make(), TaskState())
+
+    def resume(self, state: TaskState) -> None:
+        """Go on from a snapshot; raises Refused for state that the function does not declare, or not so."""
+        self._begin(self._make(), state)
+        self._check(state.declared)
+        own: dict[int | None, Any] = {}
+        for key, name, text in state.held:
+            if name == _ORIGIN:
+                self._origins[key] = int(text)
+            elif name == _OWN:
+                own[key] = msgspec.json.decode(text)
+            else:
+                self._held[key, name] = text
+        if self._function.owns_state:
+            self._function.restore(own)
+
+    def _check(self, stored: Mapping[str, str]) -> None:
+        declared = self.declared()
+        for name, was in stored.items():
+            now = declared.get(name)
+            what = "state of its own" if name == _OWN else f"the state {name!r}, {was}"
+            if now is None:
+                raise Refused(f"the snapshot of {self._name} holds {what}, which it does not declare")
+            if now != was:
+                raise Refused(f"the snapshot of {self._name} holds {what}; it declares {now} now")
+
+
+def _order(key: int | None) -> tuple[bool, int]:
+    return key is not None, key or 0

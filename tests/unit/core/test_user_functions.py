@@ -1,0 +1,254 @@
+"""A user's function in the engine: its rows, its timers, its state, and state that it is not given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import machines
+import pytest
+
+from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.events import Arrived, Received
+from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.messages import Deploy, Piece, Record, Watermark
+from cutproof.reference_impl.core.parts import Firing
+from cutproof.reference_impl.core.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.state import TaskState, decode, encode
+from cutproof.reference_impl.core.topology import key_group, owner
+from cutproof.reference_impl.core.user_functions import (
+    Context,
+    Declared,
+    Function,
+    Out,
+    Taken,
+    UserOperator,
+    list_of,
+    map_of,
+    value_of,
+)
+from cutproof.reference_impl.core.windows import PANE
+
+END = 1 << 62
+
+
+class Waits(Function):
+    """Emits what it has gathered ten after a key's latest record, and what is left at the end."""
+
+    timed = True
+    states: ClassVar = {"seen": list_of(int), "last": value_of(int)}
+
+    def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
+        last = context.get("last")
+        if last is not None:
+            context.drop_timer(last + 10)
+        context.put("seen", [*context.get("seen"), record.value])
+        context.put("last", record.time)
+        context.set_timer(record.time + 10)
+        yield from ()
+
+    def on_timer(self, time: int, context: Context) -> Iterator[Out]:
+        yield sum(context.get("seen")), time, context.watermark
+        context.clear("seen")
+        if context.get("last") == 0:
+            context.put("last", 1)
+            context.set_timer(time)
+
+    def on_end(self, context: Context) -> Iterator[Out]:
+        yield len(context.get("seen")), -1, 0
+
+
+class Keeps(Function):
+    owns_state = True
+
+    def __init__(self) -> None:
+        self.kept: dict[int | None, list[int]] = {}
+
+    def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
+        self.kept.setdefault(record.key, []).append(record.tag)
+        yield len(self.kept[record.key]), record.tag, record.tag2
+
+    def snapshot(self) -> Mapping[int | None, Any]:
+        return self.kept
+
+    def restore(self, state: Mapping[int | None, Any]) -> None:
+        self.kept = dict(state)
+
+
+def operator(function: type[Function]) -> UserOperator:
+    return UserOperator("mine", function)
+
+
+def at(key: int | None, time: int, value: int = 1, offset: int = 0) -> Record:
+    return Record(key, value, 7, 0, offset << 8, time)
+
+
+def take(worker: UserOperator, *records: Record) -> list[Record]:
+    return [row for record in records for row in worker.apply(record, 0)]
+
+
+def advance(worker: UserOperator, time: int) -> list[Record]:
+    return list(worker.on_watermark(time, Firing().due(worker.timers, time)))
+
+
+def state_of(worker: UserOperator, watermark: int = 0) -> TaskState:
+    """As it is written to a store, and read again."""
+    state = TaskState(watermark=watermark, timers=worker.timers.pending())
+    state.held, state.declared = worker.held(), worker.declared()
+    return decode(encode(state))
+
+
+def test_a_timer_yields_rows_of_its_key_once_the_watermark_is_there() -> None:
+    worker = operator(Waits)
+    assert take(worker, at(1, 5, value=3), at(2, 6, value=4), at(1, 8, value=5, offset=9)) == []
+    assert advance(worker, 15) == []
+    assert advance(worker, 17) == [Record(2, 4, 16, 17, PANE, 17)]
+    assert advance(worker, 18) == [Record(1, 8, 18, 18, 9 << 8 | PANE, 18)]
+    assert worker.timers.pending() == []
+
+
+def test_a_timer_may_set_another_that_is_due_already() -> None:
+    worker = operator(Waits)
+    take(worker, at(1, 0, value=3))
+    assert [(row.value, row.tag) for row in advance(worker, 12)] == [(3, 10), (0, 10)]
+
+
+def test_the_end_comes_once_after_the_timers_for_every_key() -> None:
+    worker = operator(Waits)
+    take(worker, at(None, 5), at(3, 5), at(-1, 5))
+    assert [(row.key, row.value, row.tag) for row in advance(worker, END)] == [
+        *((None, 1, 15), (-1, 1, 15), (3, 1, 15)),
+        *((None, 0, -1), (-1, 0, -1), (3, 0, -1)),
+    ]
+    assert advance(worker, END) == []
+
+
+def test_a_restored_function_goes_on_as_if_nothing_had_happened() -> None:
+    through, first, second = operator(Waits), operator(Waits), operator(Waits)
+    for worker in (through, first):
+        take(worker, at(1, 5, value=3), at(None, 6, value=4))
+    take(second, at(8, 1))
+    second.resume(state_of(first))
+    for worker in (through, second):
+        take(worker, at(1, 7, value=5, offset=4))
+    assert advance(second, END) == advance(through, END)
+
+
+def test_state_of_its_own_is_handed_over_and_taken_back() -> None:
+    first, second = operator(Keeps), operator(Keeps)
+    assert [row.value for row in take(first, at(1, 0), at(None, 0), at(1, 0))] == [1, 1, 2]
+    state = state_of(first)
+    take(first, at(1, 0))  # what was handed over does not change any more
+    second.resume(state)
+    assert [row.value for row in take(second, at(1, 0), at(None, 0))] == [3, 2]
+
+
+def changed(**states: Declared) -> type[Function]:
+    declared = states
+
+    class Changed(Waits):
+        states: ClassVar = declared
+
+    return Changed
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (changed(last=value_of(int)), "the snapshot of mine holds the state 'seen', list of int, which it does not"),
+        (changed(seen=list_of(str), last=value_of(int)), "'seen', list of int; it declares list of str now"),
+        (changed(seen=map_of(int), last=value_of(int)), "'seen', list of int; it declares map of int now"),
+        (Keeps, "holds the state 'seen', list of int, which it does not declare"),
+    ],
+)
+def test_a_state_that_is_not_declared_or_not_so_is_refused_by_name(function: type[Function], words: str) -> None:
+    worker = operator(Waits)
+    take(worker, at(1, 5))
+    with pytest.raises(Refused, match=words):
+        operator(function).resume(state_of(worker))
+
+
+def test_another_parallelism_deals_out_what_is_held_by_key() -> None:
+    first = operator(Waits)
+    for number, key in enumerate((None, 1, 2, 3, 4, 5, 6, 7)):
+        take(first, at(key, number, value=number + 1))
+    piece = Piece(parallelism=1, subtask=0, gates=(0,))
+    rows = []
+    for subtask in range(2):
+        share = Share(subtask=subtask, parallelism=2, key_groups=16, gates=(0,))
+        second = operator(Waits)
+        second.resume(redistributed([(piece, state_of(first))], share, Redistribution()))
+        part = advance(second, END)
+        assert {owner(key_group(row.key, 16), 16, 2) for row in part} == {subtask}
+        rows += part
+    assert Counter(rows) == Counter(advance(first, END))
+
+
+def test_a_task_whose_function_changed_fails_with_the_reason() -> None:
+    worker = operator(Waits)
+    take(worker, at(1, 5))
+    task = machines.operator(operator(changed(last=value_of(int))))
+    effects = task.step(Received(Deploy(attempt=machines.ATTEMPT, checkpoint=CheckpointId(4), state=state_of(worker))))
+    assert machines.reason(effects) == (
+        "op-0 cannot go on from its snapshot: the snapshot of mine holds the state 'seen', list of int, "
+        "which it does not declare"
+    )
+    assert not task.running
+
+
+def test_a_timer_that_raises_fails_its_task() -> None:
+    class Raises(Waits):
+        def on_timer(self, time: int, context: Context) -> Iterator[Out]:
+            raise ValueError("no such thing")
+
+    task = machines.up(machines.operator(operator(Raises)))
+    machines.take(task, at(1, 5))
+    effects = task.step(Arrived(0, Watermark(15)))
+    assert machines.reason(effects[1:]) == "the user function of op-0 raised ValueError: no such thing"
+
+
+def test_own_state_is_refused_by_a_function_that_has_none() -> None:
+    with pytest.raises(Refused, match="holds state of its own, which it does not declare"):
+        operator(Waits).resume(state_of(operator(Keeps)))
+
+
+def test_a_state_that_is_new_begins_empty() -> None:
+    worker = operator(changed(seen=list_of(int), last=value_of(int), more=map_of(str)))
+    worker.resume(state_of(operator(Waits)))
+    assert Context(worker, 1).get("more") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("other", 1, "mine has no state 'other'; it declares seen, last"),
+        ("last", "text", "mine declares 'last' as value of int, and was to hold 'text'"),
+        ("last", True, "as value of int, and was to hold True"),
+        ("seen", [1, None], "as list of int"),
+        ("seen", 3, "as list of int"),
+    ],
+)
+def test_nothing_but_what_is_declared_can_be_put(name: str, value: object, words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        Context(operator(Waits), 1).put(name, value)
+
+
+def test_what_is_got_is_a_copy() -> None:
+    context = Context(operator(Waits), 1)
+    context.put("seen", [1])
+    context.get("seen").append(2)
+    assert context.get("seen") == [1]
+
+
+def test_a_function_that_is_not_timed_has_no_timers_and_no_end() -> None:
+    worker = operator(Keeps)
+    with pytest.raises(Refused, match="mine sets a timer, and does not say that it is timed"):
+        Context(worker, 1).set_timer(4)
+    take(worker, at(1, 0))
+    assert advance(worker, END) == []
+
+
+def test_a_state_is_of_a_plain_type() -> None:
+    with pytest.raises(Refused, match="a state can be of int, str, bool, float, not of dict"):
+        list_of(dict)

@@ -1,0 +1,197 @@
+"""Operators of one's own, from end to end: run, judged, broken, refused (OPS-4)."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from cutproof.harness.exit_codes import UsageError
+from cutproof.harness.run import run
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.subject import SubjectFailed
+from cutproof.harness.subjects import process_job
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.user_functions import UserFunction, entries_of, known
+from cutproof.properties.user_functions import CounterpartFailed, UserMachine, user_problems
+from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.workload import Input, Node, Sum, Topology, User, Workload, problems
+from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "operators"
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The two functions of the documents, known as a user makes them known."""
+    monkeypatch.setattr("cutproof.harness.user_functions._known", {})
+    monkeypatch.setattr("cutproof.harness.user_functions._entries", {})
+    monkeypatch.setattr("cutproof.properties.user_functions._known", {})
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    known(["silence:SILENCE", "top_two:TOP_TWO"])
+    yield
+    for name in ("silence", "top_two"):
+        sys.modules.pop(name, None)
+
+
+def workload(name: str, *, delay: int = 40) -> Workload:
+    """Sixty records in two splits, each key in one of them, out of order by up to thirty."""
+    random = Random(3)
+    splits = tuple(
+        tuple((random.randrange(3) * 2 + split, random.randrange(20), random.getrandbits(40)) for _ in range(30))
+        for split in (0, 1)
+    )
+    times = tuple(tuple(10 * number + random.randrange(-15, 15) for number in range(30)) for _ in (0, 1))
+    operator = User(function=name, timed=name == "silence", ordered=name == "top-two")
+    source = Input(name="source", splits=splits, times=times, delay=delay)
+    return Workload(name=name, inputs=(source,), nodes=(Node(name="mine", operator=operator, inputs=("source",)),))
+
+
+@pytest.mark.parametrize("name", ["silence", "top-two"])
+def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
+    subject, held = SimulatedSubject(), Counter[str]()
+    draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload(name)))
+    for index in range(25):
+        verdicts = run(subject, draw(3, index)).judgement.verdicts
+        assert not [verdict for verdict in verdicts.values() if isinstance(verdict, Violated)]
+        held.update(invariant for invariant, verdict in verdicts.items() if isinstance(verdict, Holds))
+    assert min(held[one] for one in ("exactly-once", "no-data-loss", "consistent-cut", "restored-state")) > 10
+    assert (held["drain"] > 10) is (name == "silence")
+
+
+class Forgetful(Function):
+    """Numbers the records of a key, and hands nothing over."""
+
+    owns_state = True
+
+    def __init__(self) -> None:
+        self.seen: Counter[int | None] = Counter()
+
+    def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
+        self.seen[record.key] += 1
+        yield self.seen[record.key], record.tag, 0
+
+
+def test_a_function_that_forgets_is_caught() -> None:
+    known(
+        [
+            UserFunction(
+                name="top-two",
+                function=Forgetful,
+                expected=lambda records, _: [(number, one.tag, 0) for number, one in enumerate(records, 1)],
+                spark=lambda records: records,
+                ordered=True,
+            )
+        ]
+    )
+    subject = SimulatedSubject()
+    draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("top-two")))
+    violated = [run(subject, draw(3, index)).judgement.violated for index in range(12)]
+    assert any("exactly-once" in found for found in violated)
+
+
+def test_a_node_says_what_its_function_is() -> None:
+    from silence import SILENCE
+    from top_two import TOP_TWO
+
+    assert SILENCE.node("source") == Node(
+        name="silence", operator=User(function="silence", timed=True), inputs=("source",)
+    )
+    assert TOP_TWO.node("a", name="best").operator == User(function="top-two", ordered=True)
+
+
+def test_a_scenario_names_functions_and_loads_none() -> None:
+    subject = SimulatedSubject()
+    draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("os:system")))
+    with pytest.raises(SubjectFailed, match=r"no user function 'os:system'; make it known with --function"):
+        subject.run(draw(3, 0))
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("silence", "is named package.module:NAME, not 'silence'"),
+        ("nowhere:X", "the function nowhere:X cannot be imported"),
+        ("silence:SILENT", "silence has no 'SILENT'; did you mean 'SILENCE'?"),
+        ("silence:GAP", "silence:GAP is no cutproof.UserFunction"),
+    ],
+)
+def test_an_entry_that_leads_nowhere_is_refused_in_one_line(entry: str, words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        known([entry])
+    assert words in str(raised.value)
+
+
+def test_one_that_lives_in_this_process_is_not_told_to_others() -> None:
+    from silence import SILENCE
+
+    assert entries_of(["silence:SILENCE"]) == ("silence:SILENCE",)
+    with pytest.raises(UsageError, match=r"worker processes cannot be given silence; name it as package\.module"):
+        entries_of([SILENCE])
+
+
+def test_the_processes_of_a_job_are_told_where_its_functions_are() -> None:
+    subject = SimulatedSubject()
+    scenario = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("silence")))(3, 0)
+    told = process_job.describe(scenario, None, 1)
+    job = process_job.make_job(told)
+    assert [spec.role for spec in job.graph.operators] == ["source", "operator", "sink"]
+    assert msgspec.json.decode(told)["functions"] == ["silence:SILENCE"]
+    from silence import SILENCE
+
+    known([SILENCE])
+    with pytest.raises(Refused, match="'silence' lives in this process alone"):
+        process_job.describe(scenario, None, 1)
+
+
+def test_a_function_cannot_have_both_kinds_of_state() -> None:
+    from silence import SILENCE
+
+    class Both(SILENCE.function):  # type: ignore[misc, name-defined]
+        owns_state = True
+
+    with pytest.raises(UsageError, match="silence declares states and owns its state"):
+        known([msgspec.structs.replace(SILENCE, function=Both)])
+
+
+def test_a_timer_asks_for_event_time_and_for_no_late_records() -> None:
+    assert list(user_problems(workload("silence"))) == []
+    assert list(user_problems(workload("top-two", delay=0))) == []
+    (late,) = user_problems(workload("silence", delay=5))
+    assert "mine has timers, and records may come late for it" in late
+    (source,) = workload("silence").inputs
+    untimed = msgspec.structs.replace(workload("silence"), inputs=(msgspec.structs.replace(source, times=()),))
+    assert "mine has timers, and an input of it has no event time" in " ".join(user_problems(untimed))
+
+
+def test_a_keyed_operator_does_not_stand_before_timers() -> None:
+    made = workload("silence")
+    total = Node(name="total", operator=Sum(), inputs=("source",))
+    behind = msgspec.structs.replace(made, nodes=(total, msgspec.structs.replace(made.nodes[0], inputs=("total",))))
+    assert "the keyed operator total stands before a window" in problems(behind, Topology(parallelism={}, edges=()))
+
+
+def test_a_counterpart_that_takes_a_row_away_is_told_by_name() -> None:
+    from top_two import TOP_TWO
+
+    known([msgspec.structs.replace(TOP_TWO, expected=lambda records, _: [(len(records), 0, 0)])])
+    worker = UserMachine(User(function="top-two"), strict=True)
+    worker.take_at((1, 2, 3, 0), 0, 0)
+    with pytest.raises(CounterpartFailed, match=r"`expected` of top-two takes the row \(1, 0, 0\) of key 1 away"):
+        worker.take_at((1, 2, 3, 0), 0, 0)
+
+
+def test_a_counterpart_that_raises_is_told_by_name() -> None:
+    from top_two import TOP_TWO
+
+    known([msgspec.structs.replace(TOP_TWO, expected=lambda records, _: 1 // 0)])
+    with pytest.raises(CounterpartFailed, match="`expected` of top-two raised ZeroDivisionError"):
+        UserMachine(User(function="top-two")).take_at((1, 2, 3, 0), 0, 0)
+    with pytest.raises(CounterpartFailed, match="nobody has said how the user function 'other' is judged"):
+        UserMachine(User(function="other")).take_at((1, 2, 3, 0), 0, 0)
