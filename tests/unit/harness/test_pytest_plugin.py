@@ -89,13 +89,14 @@ def test_a_known_failure_is_not_red_until_it_expires(pytester: pytest.Pytester) 
     pytester.makeconftest(STUB)
     pytester.makepyfile(broken=BROKEN)
     pytester.makepyfile("import broken\ndef test_it(cutproof):\n    cutproof.verify(broken.Broken(), scenarios=20)\n")
-    known = '[[failure]]\ninvariant = "exactly-once"\nreason = "ENGINE-1"\nexpires = %s\n'
+    one = '[[failure]]\ninvariant = "{}"\nreason = "ENGINE-1"\nexpires = %s\n'
+    known = one.format("exactly-once") + one.format("at-least-once")
     path = pytester.path / "known.toml"
-    path.write_text(known % "2999-01-01")
+    path.write_text(known.replace("%s", "2999-01-01"))
     result = _run(pytester, f"--cutproof-known-failures={path}")
     result.assert_outcomes(passed=1)
     assert "known: ENGINE-1" in result.stdout.str()
-    path.write_text(known % "2020-01-01")
+    path.write_text(known.replace("%s", "2020-01-01"))
     _run(pytester, f"--cutproof-known-failures={path}").assert_outcomes(failed=1)
 
 
@@ -125,7 +126,8 @@ def test_it_works_under_xdist(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(failed=2)
     summary = result.stdout.str().split("= cutproof =")[1]
     assert len(re.findall(r"exactly-once violated \(", summary)) == 1
-    assert len(re.findall(r"  in \S+::test_\d", summary)) == 2
+    (told,) = re.findall(r"exactly-once violated \(.+\n((?:  in \S+::test_\d\n)+)", summary)
+    assert len(told.splitlines()) == 2
 
 
 def test_a_run_that_does_not_use_it_loads_nothing(pytester: pytest.Pytester) -> None:
