@@ -164,7 +164,9 @@ class FailCommit(Fault, kw_only=True, tag="fail-commit"):
 
     `how` is `refused` (an error, nothing done), `unavailable` (no answer,
     nothing done) or `lost-response` (done, but no answer comes); it does so
-    `times` times in a row.
+    `times` times in a row.  Or it comes too late (`expired`): by its time-out the
+    store has given the sealed transaction up, and denies every commit of it from
+    then on; no engine can save what was in it, only stop and say so.
     """
 
     task: str | None = None

@@ -16,6 +16,7 @@ from ..faults import plan
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
 from ..properties.layouts import rescaled, widest
+from ..properties.stages import COMMITTERS
 from ..properties.user_functions import user_problems
 from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
 from .layout import Layout, layout_of, topologies_of
@@ -23,11 +24,12 @@ from .scenario import Deviation, Engine, Resume, Scenario, kind_of
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
+COMMITTING = ("writer", "committer", "global")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 FAILOVERS = ("full", "region")
-COMMIT_FAILURES = ("refused", "unavailable", "lost-response")
+COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40
 PARALLELISM_LIMIT = 64
@@ -51,7 +53,7 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
     if found:
         yield from found
         return
-    layout = layout_of(scenario.workload, widest(topologies_of(scenario)))
+    layout = layout_of(scenario.workload, widest(topologies_of(scenario)), scenario.engine.committing)
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
         yield from (f"{where}: {problem}" for problem in _fault(fault, layout, scenario.engine))
@@ -105,6 +107,8 @@ def _names(scenario: Scenario) -> Iterator[str]:
     for name in [source.name for source in workload.inputs] + [node.name for node in workload.nodes]:
         if not _NAME.fullmatch(name):
             yield f"{name!r} is no name for an input or a node (letters, digits, - and _)"
+        if name in COMMITTERS:
+            yield f"the name {name!r} is that of what may stand behind the sink"
     labels = {"name": scenario.name, "workload": workload.name, "defect": scenario.defect}
     labels |= {"seed": scenario.seed, "expects": scenario.expects}
     for what, label in labels.items():
@@ -150,6 +154,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
     choices = {
         "guarantee": (engine.guarantee, GUARANTEES),
         "sink": (engine.sink, SINKS),
+        "committing": (engine.committing, COMMITTING),
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "finishing": (engine.finishing, FINISHING),
@@ -168,6 +173,13 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         yield "engine.guarantee at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink"
     if engine.finishing == "one-by-one" and not engine.checkpoints_after_finish:
         yield "engine.finishing one-by-one needs checkpoints after some input has ended: each task waits for one"
+    if engine.committing != "writer" and (engine.sink != "transactional" or engine.finishing != "together"):
+        yield (
+            f"engine.committing {engine.committing} takes what a transactional sink seals for a checkpoint, "
+            "up to the final one: engine.finishing together"
+        )
+    if engine.pooled_ids and (engine.sink != "transactional" or engine.committing != "writer"):
+        yield "engine.pooled_ids: only a transactional sink that commits itself knows which ids are free"
     unchanged = [node.name for node in scenario.workload.nodes if node.operator == Map()]
     for name in engine.two_phase:
         if name not in unchanged:

@@ -76,7 +76,7 @@ def forecast(workload: Workload, topology: Topology, engine: Engine) -> Forecast
     reads = reads_by_source(workload, topology)
     depth = _depth(workload)
     return Forecast(
-        layout=layout_of(workload, topology),
+        layout=layout_of(workload, topology, engine.committing),
         engine=engine,
         start_us=4 * engine.control_latency_us,
         span_us=max([1, *reads.values()]) * engine.read_interval_us,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from ..properties.layouts import rescaled
+from ..properties.stages import COMMITTERS
 from ..properties.workload import SINK, Topology, Workload
 from .scenario import Resume, Scenario
 
@@ -20,20 +21,27 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     operators: tuple[str, ...]
     sinks: tuple[str, ...]
+    committers: tuple[str, ...] = ()
+    """those behind the sink, the global one last"""
     channels: tuple[tuple[str, str], ...]
     """(sender, receiver)"""
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        return self.sources + self.operators + self.sinks
+        return self.sources + self.operators + self.sinks + self.committers
+
+    @property
+    def committing(self) -> tuple[str, ...]:
+        """The tasks that ask for commits."""
+        return self.committers or self.sinks
 
 
 def task_names(operator: str, parallelism: int) -> tuple[str, ...]:
     return tuple(f"{operator}-{subtask}" for subtask in range(parallelism))
 
 
-def layout_of(workload: Workload, topology: Topology) -> Layout:
-    """The tasks and channels of a valid pair (see `workload.problems`)."""
+def layout_of(workload: Workload, topology: Topology, committing: str = "writer") -> Layout:
+    """The tasks and channels of a valid pair (see `workload.problems`); `committing` as in `scenario.Engine`."""
     by_operator = {name: task_names(name, topology.parallelism[name]) for name in _operators(workload)}
     channels: list[tuple[str, str]] = []
     for edge in topology.edges:
@@ -42,10 +50,17 @@ def layout_of(workload: Workload, topology: Topology) -> Layout:
             channels.extend(zip(senders, receivers, strict=True))
         else:
             channels.extend((sender, receiver) for sender in senders for receiver in receivers)
+    sinks = by_operator[SINK]
+    committer, published = COMMITTERS
+    local = task_names(committer, len(sinks)) if committing != "writer" else ()
+    last = task_names(published, 1) if committing == "global" else ()
+    channels.extend(zip(sinks, local, strict=False))
+    channels.extend((sender, receiver) for sender in local for receiver in last)
     return Layout(
         sources=tuple(task for source in workload.inputs for task in by_operator[source.name]),
         operators=tuple(task for node in workload.nodes for task in by_operator[node.name]),
-        sinks=by_operator[SINK],
+        sinks=sinks,
+        committers=local + last,
         channels=tuple(channels),
     )
 

@@ -42,6 +42,8 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         return frozenset()
     engine = scenario.engine
     course = forecast(scenario.workload, scenario.topology, engine)
+    if _expires(scenario):
+        return frozenset()
     strikes = list(_strikes(scenario, course))
     troubled = engine.sink == "transactional" and any(isinstance(fault, FailCommit) for fault in scenario.faults)
     # some checkpoint begins while records are read
@@ -92,12 +94,17 @@ def _may_fail(scenario: Scenario) -> bool:
     forgetful = scenario.engine.snapshot_store == "memory" and any(
         kind_of(fault) in ("kill-coordinator", "kill-node", "lose-unsynced") for fault in scenario.faults
     )
-    return _is_poisoned(scenario) or forgetful or _gives_up(scenario)
+    return _is_poisoned(scenario) or forgetful or _expires(scenario) or _gives_up(scenario)
 
 
 def _gives_up(scenario: Scenario) -> bool:
     """More can go wrong than the job may restart."""
     return sum(_restores(fault) for fault in scenario.faults) > scenario.engine.restart_attempts
+
+
+def _expires(scenario: Scenario) -> bool:
+    """The store gives a transaction up: its rows are lost, and nobody can know what else would have been."""
+    return any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults)
 
 
 def _is_poisoned(scenario: Scenario) -> bool:

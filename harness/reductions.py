@@ -267,7 +267,7 @@ def _spliced(scenario: Scenario, node: Node, kept: str) -> Scenario:
 
 def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
     """Every task that a fault, command or deviation names, by another name."""
-    channels = layout_of(scenario.workload, scenario.topology).channels
+    channels = layout_of(scenario.workload, scenario.topology, scenario.engine.committing).channels
 
     def on_trigger(trigger: AnyTrigger) -> AnyTrigger:
         if isinstance(trigger, AtPoint) and trigger.task is not None:

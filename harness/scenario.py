@@ -24,6 +24,11 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """exactly-once, at-least-once or at-most-once"""
     sink: str = "transactional"
     """transactional, idempotent or plain"""
+    committing: str = "writer"
+    """who commits what a transactional sink has sealed: writer (itself), committer (one behind each subtask) or
+    global (committers, and behind them one that makes all of a checkpoint visible in one step)"""
+    pooled_ids: bool = False
+    """a sink that commits itself uses transactional ids again, an epoch telling its transactions apart"""
     snapshot_mode: str = "asynchronous"
     """asynchronous, or synchronous: the task stands still while its state is written"""
     snapshot_store: str = "files"

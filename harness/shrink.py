@@ -40,7 +40,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
 
 def size_of(scenario: Scenario) -> tuple[int, int, int]:
     """(tasks, records, faults)."""
-    tasks = len(layout_of(scenario.workload, scenario.topology).tasks)
+    tasks = len(layout_of(scenario.workload, scenario.topology, scenario.engine.committing).tasks)
     return tasks, scenario.workload.records(), len(scenario.faults)
 
 

@@ -21,6 +21,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     operators: frozenset[str] = frozenset()
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     sinks: frozenset[str] = frozenset({"transactional"})
+    committing: frozenset[str] = frozenset({"writer"})
+    """who can commit what a transactional sink has sealed, as in `scenario.Engine`"""
     deviations: bool = False
     rescales: bool = False
     """a job is resumed at another parallelism"""

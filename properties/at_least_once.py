@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 
 from .case import Case
-from .compare import violated_rows
+from .compare import loss_by_expiry, violated_rows
 from .replay import is_determined
 from .routes import unapplied, unread
 from .table import missing
@@ -40,6 +40,9 @@ def check(case: Case) -> Verdict:
     if case.history.sink == "idempotent":
         lost = missing(case, owed)
         extra = Counter(row for row in visible if row not in yielded)
+    excused = loss_by_expiry(case, lost) if lost and not extra else None
+    if excused is not None:
+        return excused
     if lost or extra:
         return violated_rows(
             case, lost=lost, extra=extra, owed=owed, where="the output", checkpoint=case.closing.checkpoint

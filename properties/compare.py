@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .case import Case
-from .history import JobEnded, Transaction
+from .history import JobEnded, TaskFailed, Transaction
 from .verdict import Unknown, Violated
 from .words import LIMIT, journal_until, row_in_words
 from .workload import Row
@@ -49,13 +49,16 @@ def transaction_in_words(transaction: Transaction) -> str:
 
 def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     """Unknown when all lost rows were in sealed transactions that their store gave up, and the job
-    stopped and said so: no engine can survive that."""
+    stopped and said so: no engine can survive that.  A task that failed of it has said so too, where the job
+    was then cancelled, or failed of something else."""
     ended = case.ended
-    if not isinstance(ended, JobEnded) or ended.status != "failed" or "transaction" not in ended.reason.lower():
+    if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
         return None
+    said = [ended.reason, *(entry.reason for entry in case.history.journal if isinstance(entry, TaskFailed))]
+    why = next((reason for reason in said if "transaction" in reason.lower()), None)
     given_up = {row for one in case.history.transactions if one.prepared and one.aborted for row in one.rows}
-    if all(row in given_up for row in lost):
-        return Unknown(reason="assumption broken", detail=f"the job stopped and said why: {ended.reason}")
+    if why is not None and all(row in given_up for row in lost):
+        return Unknown(reason="assumption broken", detail=f"the job stopped and said why: {why}")
     return None
 
 

@@ -12,6 +12,7 @@ from .history import TaskRun, Transaction
 from .line import INFINITE, Line
 from .replay import is_determined
 from .semantics import Entry
+from .stages import COMMITTERS
 from .verdict import Violated
 from .words import LIMIT, row_in_words
 from .workload import KEYED, SINK, Row, User
@@ -21,7 +22,7 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     """A task with state whose snapshot the completed checkpoint lacks, or cannot be read."""
     completed = case.lines.completed[checkpoint]
     stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
-    keeping = {source.name for source in case.workload.inputs} | {SINK}
+    keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
     keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
     job = [run for run in case.history.runs if run.job == completed.job]
     going_on = {run.operator for run in job if run.task not in completed.finished}
@@ -117,11 +118,13 @@ def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
 
 def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
     """The order until which what a sink's run wrote was committed, or else is in a checkpoint: that of its task's
-    mark, or of the last mark of any sink, where the job was laid out anew since and others have it in charge."""
+    mark, or of the committers behind it, or of any sink, where the job was laid out anew since and others have it in
+    charge."""
     completed = case.lines.completed[checkpoint]
     tasks = [run.task]
     if case.layouts[run.job] != case.layouts[completed.job]:
         tasks = [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] == SINK]
+    tasks += [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] in COMMITTERS]
     lines, attempt = case.lines, completed.attempt
     marks = [lines.mark(task, lines.serving(task, attempt), checkpoint) for task in tasks]
     return max((mark.order for mark in marks if mark is not None), default=None)

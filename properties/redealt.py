@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from .case import Case
 from .history import StoredState, TaskRun
 from .layouts import owner_of_key, splits_of_task
+from .stages import width
 from .workload import BEGINNING
 
 
@@ -29,7 +30,7 @@ def before(case: Case, run: TaskRun) -> StoredState:
 def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
     """A task's share of a snapshot that was taken of another layout of its job."""
     topology = case.layout_of(run)
-    wide, subtask = topology.parallelism[run.operator], run.subtask
+    wide, subtask = width(topology, run.operator), run.subtask
     old = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == run.operator}
     states = list(old.values())
 

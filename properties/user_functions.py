@@ -101,6 +101,8 @@ class UserMachine(Machine):
 
     def advance(self, time: int) -> list[Emitted]:
         self.time = max(self.time, time)
+        if not self.operator.timed:
+            return []
         keys = sorted(self.records, key=lambda key: (key is not None, key or 0))
         return [one for key in keys for one in self._more(key, self.origins[key])]
 

@@ -5,7 +5,8 @@ writer that completed lies between two of them, nor between them and its seal.
 Its commit is asked for only after a snapshot at or behind its rows is complete,
 so what was never sealed, or sealed for a snapshot that never completed, is
 never committed.  And what a reader saw lies within Out(c), c the newest
-snapshot whose completion was durable before the read ended.
+snapshot whose completion was durable before the read ended.  A fourth where a
+global committer publishes: a checkpoint shows as a whole or not at all.
 
 The transactions are the external store's account, the marks the writer's
 program order, the completions the snapshot store's log, the reads a reader's.
@@ -27,6 +28,7 @@ from .case import Case
 from .history import Completed, Read, Transaction
 from .line import INFINITE
 from .replay import is_determined
+from .stages import COMMITTERS
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
 from .workload import Row
@@ -41,7 +43,7 @@ def check(case: Case) -> Verdict:
         found = _one_epoch(case, bounds, transaction) or _commit_covered(case, bounds, transaction)
         if found is not None:
             return found
-    seen = _reads_within(case)
+    seen = _reads_within(case) or _half_seen(case)
     if seen is not None:
         return seen
     exercised = sum(_died_with_rows(case, one) for one in case.history.transactions)
@@ -158,6 +160,22 @@ def _reads_within(case: Case) -> Violated | None:
             checkpoint=newest if newest >= 0 else None,
             events=journal_until(case.history, read.ended),
         )
+    return None
+
+
+def _half_seen(case: Case) -> Violated | None:
+    """Whether a reader saw some rows of a checkpoint and not yet others of it, or of one before: a global committer
+    publishes all in one step."""
+    if not any(run.operator == COMMITTERS[-1] for run in case.history.runs):
+        return None
+    sealed = [one for one in case.history.transactions if one.rows and one.prepared is not None and one.aborted is None]
+    for read in case.history.reads:
+        shown = [one.checkpoint or 0 for one in sealed if one.committed is not None and one.committed < read.began]
+        newest = max(shown, default=-1)
+        for one in sealed:
+            if (one.checkpoint or 0) <= newest and (one.committed is None or one.committed > read.ended):
+                message = f"a reader saw rows of checkpoint {newest}, and those of transaction {one.name} were missing"
+                return _violated(case, "half a checkpoint seen", message, one, newest)
     return None
 
 

@@ -150,7 +150,7 @@ def _one_of_the_last(choices: Choices, target: Forecast) -> int:
 def _amid_commit(choices: Choices, target: Forecast) -> AnyTrigger:
     commits = ("commit-requested", "commit-answered") if possible("fail-commit", target) else ()
     point = choices.pick(("checkpoint-completed", "checkpoint-acknowledged", *commits))
-    task = choices.pick(target.layout.sinks) if point.startswith("commit-") else None
+    task = choices.pick(target.layout.committing) if point.startswith("commit-") else None
     occurrence = choices.between(1, target.checkpoints + 1)
     return AtPoint(point=point, occurrence=occurrence, task=task, side=choices.pick(("after", "before")))
 

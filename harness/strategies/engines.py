@@ -44,6 +44,14 @@ _PROMISES = (
 )
 
 
+def draw_committing(choices: Choices, engine: Engine, possible: frozenset[str]) -> str:
+    """Who commits: mostly the sink itself, of those that the subject has."""
+    table = [who for who in ("writer", "writer", "writer", "committer", "global") if who in possible]
+    if engine.sink != "transactional" or engine.finishing != "together" or len(set(table)) < 2:
+        return "writer"
+    return choices.pick(table)
+
+
 LEAST_INTERVAL_US = 4_000
 LEAST_TIMEOUT_US = 40_000
 

@@ -154,7 +154,10 @@ def _deviation(choices: Choices, target: Forecast) -> Deviation:
     elif sort == "write" and choices.percent(30):
         what, most = "write coordinator", target.checkpoints
     elif sort == "transaction":
-        what, most = f"transaction {choices.pick(target.layout.sinks)}", 3 * target.checkpoints
+        what, most = (
+            f"transaction {choices.pick(target.layout.sinks + target.layout.committers)}",
+            3 * target.checkpoints,
+        )
         if target.engine.sink != "transactional":
             what, most = f"write {some_task(choices, target)}", target.checkpoints
     else:

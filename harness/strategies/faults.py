@@ -74,9 +74,9 @@ def at_some_step(choices: Choices, target: Forecast, *, steps: tuple[str, ...] =
         if point == "ack-received":
             occurrence = (occurrence - 1) * len(layout.tasks) + choices.between(1, len(layout.tasks))
     elif point in COMMIT_STEPS:
-        task = choices.pick(layout.sinks)
+        task = choices.pick(layout.committing if point.startswith("commit-") else layout.sinks)
     elif point == "barrier-received":
-        task = choices.pick(layout.operators + layout.sinks)
+        task = choices.pick(layout.operators + layout.sinks + layout.committers)
     elif point == "barrier-sent":
         task = choices.pick(layout.sources + layout.operators)
     else:
@@ -245,7 +245,7 @@ def _lose_unsynced(choices: Choices, target: Forecast, trigger: AnyTrigger) -> A
 def _fail_commit(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
     return plan.FailCommit(
         trigger=trigger,
-        task=choices.pick((None, *target.layout.sinks)),
+        task=choices.pick((None, *target.layout.committing)),
         how=choices.pick(("lost-response", "refused", "unavailable")),
         times=choices.pick((1, 1, 2, 5)),
     )

@@ -22,6 +22,8 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         engine = msgspec.structs.replace(engine, guarantee=min(capabilities.guarantees))
     if engine.sink not in capabilities.sinks and capabilities.sinks:
         engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))
+    if engine.committing not in capabilities.committing:
+        engine = msgspec.structs.replace(engine, committing="writer")
     workload = scenario.workload if capabilities.enumerators else statically_assigned(scenario.workload)
     return msgspec.structs.replace(
         scenario,

@@ -84,11 +84,29 @@ def crash_before_commit(choices: Choices, frame: Frame) -> Scenario:
         task=choices.pick(target.layout.tasks),
     )
     point = choices.pick(("checkpoint-completed", "commit-requested"))
-    task = None if point == "checkpoint-completed" else choices.pick(target.layout.sinks)
+    task = None if point == "checkpoint-completed" else choices.pick(target.layout.committing)
     when = AtPoint(point=point, occurrence=choices.between(1, number + 1), task=task)
-    blow = plan.KillTask(trigger=when, task=choices.pick(target.layout.sinks))
+    blow = plan.KillTask(trigger=when, task=choices.pick(target.layout.committing))
     faults: tuple[AnyFault, ...] = (blow, lost) if choices.percent(60) else (blow,)
     return stage.scenario("crash-before-commit", faults=faults)
+
+
+def crash_after_reuse(choices: Choices, frame: Frame) -> Scenario:
+    """A checkpoint hangs on an acknowledgement that is lost, the next transaction has an id that was used before,
+    and something dies before another checkpoint completes."""
+    tuning = Tuning(
+        concurrent=(1,), checkpoints=(3, 5), guarantees=(max(frame.guarantees, key=("exactly-once",).count),)
+    )
+    stage = stage_of(choices, frame, frame.recipe(least_records=30), tuning, committing="writer", pooled_ids=True)
+    target = stage.target
+    number = choices.between(2, max(2, target.checkpoints))
+    lost = plan.LoseMessage(
+        trigger=AtPoint(point="checkpoint-triggered", occurrence=number),
+        message="ack",
+        task=choices.pick(target.layout.tasks),
+    )
+    blow = plan.KillTask(trigger=at_some_time(choices, target), task=choices.pick(target.layout.tasks))
+    return stage.scenario("crash-after-reuse", faults=(blow, lost)[: max(1, frame.max_faults)])
 
 
 def slow_restore(choices: Choices, frame: Frame) -> Scenario:
@@ -148,6 +166,7 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {
     "crash-after-savepoint": crash_after_savepoint,
     "zombie-upsert": zombie_upsert,
     "crash-before-commit": crash_before_commit,
+    "crash-after-reuse": crash_after_reuse,
     "slow-restore": slow_restore,
     "slow-record": slow_record,
     "last-restart": last_restart,

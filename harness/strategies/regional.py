@@ -81,6 +81,7 @@ def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage
         splits=(2, 3, 2),
         operators=KINDS & operators if operators else KINDS,
         windows_percent=0,
+        enumerated_percent=0,  # what its readers feed is one region
         unbounded_percent=unbounded_percent,
         most_operators=2,
         apart=choices.percent(35),

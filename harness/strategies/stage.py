@@ -12,12 +12,13 @@ from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Scenario
 from ..subject import Capabilities
 from .choices import Choices
-from .engines import Tuning, draw_engine, paced
+from .engines import Tuning, draw_committing, draw_engine, paced
 from .enumerated import enumerated
 from .workloads import Recipe, draw_topology, draw_workload, modest
 
 ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
 ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})
+ALL_COMMITTING = frozenset({"writer", "committer", "global"})
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +49,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def guarantees(self) -> frozenset[str]:
         return self.capabilities.guarantees if self.capabilities else ALL_GUARANTEES
+
+    @property
+    def committing(self) -> frozenset[str]:
+        return self.capabilities.committing if self.capabilities else ALL_COMMITTING
 
     @property
     def sinks(self) -> frozenset[str]:
@@ -88,6 +93,10 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     workload = frame.workload or draw_workload(choices, recipe)
     topology = frame.topology or draw_topology(choices, workload, recipe)
     drawn = draw_engine(choices, workload, topology, tuning)
+    committing = draw_committing(choices, drawn, frame.committing)
+    pooled = drawn.sink == "transactional" and committing == "writer" and not frame.real_time
+    pooled = pooled and choices.percent(25)
+    drawn = msgspec.structs.replace(drawn, committing=committing, pooled_ids=pooled)
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
     if not frame.real_time and "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")

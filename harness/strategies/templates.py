@@ -109,6 +109,8 @@ def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
         faults = (extras.kill(choices, target), *faults)
     if choices.percent(10):
         faults = (_long_outage(choices, target), *faults)
+    elif choices.percent(5) and not frame.real_time:
+        faults = (plan.FailCommit(trigger=early(choices, target), how="expired"), *faults)
     commands: tuple[AnyCommand, ...] = ()
     if choices.percent(12):
         commands = (Savepoint(trigger=at_some_time(choices, target, share=(20, 80))),)

@@ -274,6 +274,9 @@ class Recorder:
             )
         elif isinstance(request, t.Begin):
             self._begun(request)
+        elif isinstance(request, t.Publish):
+            for name in request.names:
+                self._changed(t.Commit(writer=request.writer, attempt=request.attempt, name=name), applied)
         elif isinstance(request, t.Write | t.PreCommit | t.Commit | t.AbortTransaction):
             self._changed(request, applied)
 
@@ -289,6 +292,9 @@ class Recorder:
 
     def _changed(self, request: t.Write | t.PreCommit | t.Commit | t.AbortTransaction, applied: int) -> None:
         transaction = self._transactions.get(request.name)
+        if isinstance(request, t.Commit) and request.by_id:
+            named = [one for name, one in self._transactions.items() if t.id_of(name) == t.id_of(request.name)]
+            transaction = named[-1] if named else None
         if transaction is None or transaction.status in ("committed", "aborted"):
             return
         if isinstance(request, t.Write):

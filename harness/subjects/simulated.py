@@ -57,6 +57,7 @@ class SimulatedSubject:
             rescales=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
+            committing=frozenset({"writer", "committer", "global"}),
             deviations=True,
             enumerators=True,
         )
@@ -102,7 +103,7 @@ class Run:
         recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
-            job_graphs(scenario, engine.two_phase),
+            job_graphs(scenario),
             told,
             settings(scenario),
             logs(scenario.workload),
@@ -188,7 +189,7 @@ class Run:
             retained = world.coordinator.machine.checkpoints.retained
         return Residue(
             open_transactions=[account.name for account in accounts if account.status == "open"],
-            prepared_transactions=[account.name for account in accounts if account.status == "prepared"],
+            prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],
             files=[str(handle) for handle in world.files.files],
             retained=[int(snapshot.checkpoint) for snapshot in retained],
             live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),

@@ -6,9 +6,10 @@ quick checker and PySpark read the same description and share none of this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ...properties import workload as described
+from ...properties.stages import COMMITTERS
 from ...properties.workload import SINK, Topology, Workload
 from ...reference_impl.core import operators as engine
 from ...reference_impl.core import retractions, windows
@@ -20,9 +21,11 @@ from ..scenario import Engine, Resume, Scenario
 from ..user_functions import user_operator
 
 
-def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str] = ()) -> JobGraph:
-    """The engine's graph: sources, operators and the one sink; the nodes in `two_phase`, which change
-    nothing, commit what they pass on."""
+def job_graph(workload: Workload, topology: Topology, told: Engine | None = None) -> JobGraph:
+    """The engine's graph: sources, operators, the one sink and what commits behind it; the nodes in
+    `two_phase`, which change nothing, commit what they pass on."""
+    told = told or Engine()
+    two_phase = told.two_phase
     specs = [
         OperatorSpec(
             name=source.name,
@@ -55,19 +58,38 @@ def job_graph(workload: Workload, topology: Topology, two_phase: Collection[str]
             role="sink",
         )
     )
+    specs.extend(_committers(topology.parallelism[SINK], told.committing))
     return JobGraph(tuple(specs), topology.key_groups)
 
 
-def job_graphs(scenario: Scenario, two_phase: Collection[str] = ()) -> tuple[JobGraph, ...]:
+def _committers(parallelism: int, committing: str) -> Iterable[OperatorSpec]:
+    """A committer behind each subtask of the sink, and a global one behind all of them."""
+    committer, published = COMMITTERS
+    if committing != "writer":
+        before = EdgeSpec(sender=SINK, partitioning="forward")
+        yield OperatorSpec(name=committer, parallelism=parallelism, inputs=(before,), role="committer")
+    if committing == "global":
+        before = EdgeSpec(sender=committer, partitioning="rebalance")
+        yield OperatorSpec(name=published, parallelism=1, inputs=(before,), role="global-committer")
+
+
+def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
     """The graphs of a scenario's jobs: the first, and one for each that is resumed.
 
     Raises InvalidGraph where a resume asks for a layout that cannot be.
     """
-    graphs = [job_graph(scenario.workload, scenario.topology, two_phase)]
+    graphs = [job_graph(scenario.workload, scenario.topology, scenario.engine)]
     for command in scenario.commands:
         if isinstance(command, Resume):
-            graphs.append(graphs[-1].laid_out(command.parallelism) if command.parallelism else graphs[-1])
+            told = _with_committers(command.parallelism, scenario.engine)
+            graphs.append(graphs[-1].laid_out(told) if told else graphs[-1])
     return tuple(graphs)
+
+
+def _with_committers(parallelism: Mapping[str, int], told: Engine) -> dict[str, int]:
+    """A committer stands behind each subtask of the sink, however many there are."""
+    follows = told.committing != "writer" and SINK in parallelism
+    return {**parallelism, COMMITTERS[0]: parallelism[SINK]} if follows else dict(parallelism)
 
 
 def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[EdgeSpec, ...]:
@@ -159,6 +181,8 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
     return Config(
         guarantee=engine_settings.guarantee,
         sink=engine_settings.sink,
+        committing=engine_settings.committing,
+        pooled_ids=engine_settings.pooled_ids,
         synchronous=engine_settings.snapshot_mode == "synchronous",
         memory=engine_settings.snapshot_store == "memory",
         checkpoint_interval_us=engine_settings.checkpoint_interval_us,

@@ -15,11 +15,21 @@ FAILOVERS = ("full", "region")
 """What the loss of a task restarts: everything, or what data channels join it with."""
 
 
+COMMITTING = ("writer", "committer", "global")
+"""Who commits what a transactional sink has sealed: itself, a committer behind it, or each committer its part
+and then a global committer the whole."""
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's settings for a job.  `check` refuses what would weaken a promise."""
 
     guarantee: str = "exactly-once"
     sink: str = "transactional"
+    committing: str = "writer"
+    """one of COMMITTING"""
+    pooled_ids: bool = False
+    """a sink's transactions use transactional ids again, an epoch telling them apart; only where the sink itself
+    commits, and so knows which are free"""
     synchronous: bool = False
     memory: bool = False
     """snapshots live in the coordinator's memory, and die with it"""
@@ -91,6 +101,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown failover {self.failover!r}")
         if self.finishing not in FINISHING:
             raise Refused(f"unknown way of finishing {self.finishing!r}")
+        if self.committing not in COMMITTING:
+            raise Refused(f"nobody is called {self.committing!r} who could commit")
+        if self.committing != "writer" and (self.sink != "transactional" or self.finishing != "together"):
+            raise Refused("committers take what a transactional sink seals for a checkpoint, up to the final one")
+        if self.pooled_ids and (self.sink != "transactional" or self.committing != "writer"):
+            raise Refused("only a transactional sink that commits itself knows which transactional ids are free")
         if self.finishing == "one-by-one" and not self.goes_on:
             raise Refused("tasks that finish one by one each wait for a checkpoint after the one before has finished")
         if not self.rewinds and self.sink != "plain":

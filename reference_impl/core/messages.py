@@ -57,7 +57,21 @@ class EndOfPartition(msgspec.Struct, frozen=True, gc=False, array_like=True, tag
     """Nothing follows in this channel, no barrier either: its sender has finished (FIN-3)."""
 
 
-Element = Record | Barrier | CancelBarrier | Watermark | Idle | EndOfData | EndOfPartition
+class Committable(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """What a sink hands on for its commit: the name of a transaction, sealed for this checkpoint (ABS-11).
+    It travels before the checkpoint's barrier, so that whoever takes it has it in that checkpoint."""
+
+    name: str
+    checkpoint: CheckpointId
+
+
+class Settled(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
+    """Every committable that a committer had up to this complete checkpoint is final, and lies before this mark."""
+
+    checkpoint: CheckpointId
+
+
+Element = Record | Barrier | CancelBarrier | Watermark | Idle | EndOfData | EndOfPartition | Committable | Settled
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))

@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .alignment import Alignment
+from .commit_parts import Committing as Committing
+from .commit_parts import GlobalCommitting as GlobalCommitting
+from .commit_parts import PreCommitting as PreCommitting
+from .commit_parts import SinkRecovery as SinkRecovery
 from .effects import Effect, Open
 from .enumerator import Enumerating
 from .events import CompletedSnapshot
@@ -19,9 +23,8 @@ from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .part import Part as Part
 from .rescale import Redistribution
-from .state import Sealed
 from .timers import Timer, Timers
-from .transactions import Commit, Denied, Done, Fence, Outcome, Row
+from .transactions import EPOCH, Row
 from .watermarks import END_OF_TIME, InputTimes, SplitTimes
 
 if TYPE_CHECKING:
@@ -140,59 +143,14 @@ class Naming(Part):
         """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
         return f"job-{job}/{task}/{attempt}-{serial}"
 
+    def pooled(self, job: int, task: TaskId, number: int, attempt: AttemptId, serial: int) -> str:
+        """Of a transaction whose transactional id, the `number`-th of its task, was used before: the epoch tells it
+        from those."""
+        return f"job-{job}/{task}/id-{number}{EPOCH}{attempt}-{serial}"
+
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
         """By what an idempotent sink's rows replace each other: nothing that a replay changes."""
         return row[:1] if by_key else row
-
-
-class PreCommitting(Part):
-    """How a sink seals its transaction at a barrier."""
-
-    def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
-        """Send what is gathered, seal, and open the next transaction, in one step."""
-        return [*sink.flush(), *sink.seal_current(checkpoint), *sink.begin_transaction()]
-
-    def seals_empty(self) -> bool:
-        """Whether a transaction without rows is sealed too; it need not be (a store may forget it)."""
-        return False
-
-
-class Committing(Part):
-    """Which transactions a completed checkpoint commits, and what an answer means."""
-
-    def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
-        """All that were sealed for it or before: a notification may have been lost (I03)."""
-        return [transaction for transaction in sealed if transaction.checkpoint <= checkpoint]
-
-    def verdict(self, outcome: Outcome, recovering: bool) -> str:
-        """`done`, `retry`, or `fail`: only a definite answer settles a commit."""
-        if isinstance(outcome, Done):
-            return "done"
-        return "fail" if isinstance(outcome, Denied) else "retry"
-
-    def request(self, writer: TaskId, attempt: AttemptId, name: str) -> Commit:
-        return Commit(writer=writer, attempt=attempt, name=name)
-
-
-class SinkRecovery(Part):
-    """What a restored sink does with the transactions it finds."""
-
-    def fence(self, writer: TaskId, attempt: AttemptId) -> Fence:
-        """Shut out older attempts before anything is listed."""
-        return Fence(writer=writer, attempt=attempt)
-
-    def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        """What of the restored snapshot's transactions is this sink's now: all of them."""
-        return list(restored)
-
-    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        """Everything in the restored snapshot: its checkpoint is complete."""
-        return list(restored)
-
-    def to_abort(self, restored: Sequence[Sealed], unfinished: Sequence[tuple[str, CheckpointId | None]]) -> list[str]:
-        """Everything else that the writer left unfinished."""
-        kept = [transaction.name for transaction in restored]
-        return [name for name, _ in unfinished if name not in kept]
 
 
 class Finishing(Part):
@@ -367,6 +325,7 @@ class Parts:
         self.naming = Naming()
         self.pre_committing = PreCommitting()
         self.committing = Committing()
+        self.global_committing = GlobalCommitting()
         self.sink_recovery = SinkRecovery()
         self.finishing = Finishing()
         self.ending = Ending()

@@ -13,6 +13,7 @@ external store, and shut out older attempts of themselves before they write.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 from .config import Config
 from .effects import Effect, Fail, SetTimer, Transact
@@ -39,6 +40,7 @@ from .transactions import (
     Row,
     Upsert,
     Write,
+    id_of,
     writer_in,
 )
 
@@ -184,10 +186,18 @@ class TransactionalSink(SinkTask):
         if self.current is not None or not self.parts.finishing.begins_another(self):
             return []
         spec, self._serial = self.spec, self._serial + 1
-        naming = self.parts.naming
-        self.current = naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
+        self.current = self._new_name()
         self.rows_in_current = 0
         return [self.tell(Begin(writer=spec.task, attempt=spec.attempt, name=self.current))]
+
+    def _new_name(self) -> str:
+        """A name of its own, or the first transactional id that no sealed transaction still holds, and an epoch."""
+        spec, naming = self.spec, self.parts.naming
+        if not self.config.pooled_ids:
+            return naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
+        held = [id_of(one.name) for one in self.sealed]
+        names = (naming.pooled(spec.job, spec.task, number, spec.attempt, self._serial) for number in count())
+        return next(name for name in names if id_of(name) not in held)
 
     def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal the open transaction for a checkpoint; an empty one goes on instead."""

@@ -174,6 +174,11 @@ class Task:
         self._gathering.take(event.state)
         return self._go_on_gathering(self._gathering)
 
+    @property
+    def restored_checkpoint(self) -> CheckpointId:
+        """What it was restored from; NO_CHECKPOINT when it began with nothing."""
+        return self._restoring.checkpoint or NO_CHECKPOINT
+
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
         checkpoint = self._restoring.checkpoint
         return [Fail(f"the snapshot of checkpoint {checkpoint} could not be read: {event.reason}")]

@@ -52,7 +52,7 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     appears_us: tuple[int, ...] = ()
     """how long after an attempt began to run each of those splits is discovered; 0 where it says nothing"""
     role: str = "operator"
-    """source, operator, two-phase (it commits what it passes on) or sink"""
+    """source, operator, two-phase (it commits what it passes on), sink, committer or global-committer"""
 
     @property
     def commits(self) -> bool:

@@ -48,9 +48,27 @@ class PreCommit(Request, kw_only=True, tag="pre-commit"):
 
 
 class Commit(Request, kw_only=True, tag="commit"):
-    """Make it visible; committing a committed one again changes nothing."""
+    """Make it visible; committing a committed one again changes nothing.
+
+    With `by_id` the store takes the newest transaction of the same transactional id, whatever its epoch.
+    """
 
     name: str
+    by_id: bool = False
+
+
+class Finalise(Request, kw_only=True, tag="finalise"):
+    """Make a sealed transaction final, yet not visible: it will be, by a `Publish` that names it."""
+
+    name: str
+
+
+class Publish(Request, kw_only=True, tag="publish"):
+    """One new version of the table, in which final transactions become visible, all of them or
+    none; one that is visible already changes nothing."""
+
+    checkpoint: CheckpointId
+    names: tuple[str, ...]
 
 
 class AbortTransaction(Request, kw_only=True, tag="abort"):
@@ -76,7 +94,24 @@ class Flush(Request, kw_only=True, tag="flush"):
     """Answered once everything that the writer sent before is in."""
 
 
-AnyRequest = Flush | Fence | Begin | Write | PreCommit | Commit | AbortTransaction | Append | Upsert
+EPOCH = "#"
+"""In a transaction's name, between its transactional id and the epoch that tells it from others of that id."""
+
+
+def id_of(name: str) -> str:
+    """The transactional id in a name; the whole name where ids are not used again."""
+    return name.partition(EPOCH)[0]
+
+
+CommitRequest = Commit | Finalise | Publish
+"""What is asked once a checkpoint is complete, and asked again until the answer is definite."""
+
+AnyRequest = Flush | Fence | Begin | Write | PreCommit | CommitRequest | AbortTransaction | Append | Upsert
+
+
+def names_of(request: CommitRequest) -> tuple[str, ...]:
+    """The transactions that it is about."""
+    return request.names if isinstance(request, Publish) else (request.name,)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ..core.alignment import Alignment
 from ..core.effects import Effect, Mail
 from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.parts import Committing, Naming, Part, PreCommitting, SinkRecovery
+from ..core.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery
 from ..core.sink import TransactionalSink
 from ..core.state import Sealed
-from ..core.transactions import Fence, NoAnswer, Outcome, Row
+from ..core.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
 from .registry import Defect
 
 Unfinished = Sequence[tuple[str, CheckpointId | None]]
@@ -32,14 +32,30 @@ class CommitsOnlyThis(Committing):
         return [transaction for transaction in sealed if transaction.checkpoint == checkpoint]
 
 
+class CommitsById(Committing):
+    """I04: a commit names the transactional id alone, under which there may be a newer, unfinished transaction."""
+
+    def request(self, writer: TaskId, attempt: AttemptId, name: str) -> Commit:
+        self.reached = self.reached or EPOCH in name
+        return Commit(writer=writer, attempt=attempt, name=name, by_id=True)
+
+
 class SwallowsInRecovery(Committing):
     """I05: a commit that fails during recovery is taken for one that was done before."""
 
     def verdict(self, outcome: Outcome, recovering: bool) -> str:
-        if recovering and isinstance(outcome, NoAnswer):
+        if recovering and not isinstance(outcome, Done):
             self.reached = True
             return "done"
         return super().verdict(outcome, recovering)
+
+
+class TakesNewsForData(GlobalCommitting):
+    """I14: the news that a checkpoint is complete is taken for the proof that all its committables have come."""
+
+    def up_to(self, settled: Sequence[CheckpointId], told: CheckpointId) -> CheckpointId:
+        self.reached = self.reached or told > min(settled)
+        return told
 
 
 class KeepsSealed(SinkRecovery):
@@ -213,6 +229,13 @@ DEFECTS = (
         replacements=lambda: {"committing": CommitsOnlyThis()},
     ),
     Defect(
+        id="I04",
+        upstream="FLINK-8132",
+        title="a transactional id used again makes recovery commit the wrong transaction",
+        invariant="exactly-once",
+        replacements=lambda: {"committing": CommitsById()},
+    ),
+    Defect(
         id="I05",
         upstream="FLINK-8086 / FLINK-7784",
         title="a failed commit in recovery is swallowed",
@@ -246,6 +269,13 @@ DEFECTS = (
         title="restored transactions displace each other",
         invariant="exactly-once",
         replacements=lambda: {"sink_recovery": KeepsOneOfMany()},
+    ),
+    Defect(
+        id="I14",
+        upstream="FLINK-24530",
+        title="a global committer takes a notification for its inputs",
+        invariant="visibility",
+        replacements=lambda: {"global_committing": TakesNewsForData()},
     ),
     Defect(
         id="I19",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ..core.committing import Committer, GlobalCommitter, WriterSink
 from ..core.config import Config
 from ..core.ids import AttemptId, ChannelId, TaskId, channel_id
 from ..core.input_task import OperatorTask
@@ -94,6 +95,12 @@ class Machines:
             return OperatorTask(described, config, parts, spec.build())
         if spec.role == "two-phase":
             return TwoPhaseTask(described, config, parts)
+        if spec.role == "committer":
+            return Committer(described, config, parts)
+        if spec.role == "global-committer":
+            return GlobalCommitter(described, config, parts)
+        if described.outputs:
+            return WriterSink(described, config, parts)
         if config.sink == "transactional":
             return TransactionalSink(described, config, parts)
         return DirectSink(described, config, parts, self._job.identity)

@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING
 
 from ..core.events import Answered
 from ..core.transactions import (
+    AbortTransaction,
     AnyRequest,
     Append,
     Begin,
     Commit,
+    CommitRequest,
     Denied,
+    Finalise,
     NoAnswer,
     Outcome,
     PreCommit,
+    Publish,
     Upsert,
     Write,
+    names_of,
 )
 from .arms import Arms
 
@@ -29,6 +34,8 @@ POINTS: dict[type, str] = {
     Write: "transaction-written",
     PreCommit: "transaction-pre-committed",
     Commit: "commit-requested",
+    Finalise: "commit-requested",
+    Publish: "commit-requested",
     Append: "row-written",
     Upsert: "row-written",
 }
@@ -44,14 +51,17 @@ class Sessions:
         self.store = store
         self.arms = arms
         self._clear_at: dict[str, int] = {}
+        self._expired: dict[str, int] = {}
+        """transactions that a fault had the store give up, by name, and the fault"""
 
     def send(self, asker: TaskRunner | CoordinatorRunner, number: int, request: AnyRequest) -> None:
         """Send a request; `Answered(number, …)` follows, for some only when they are refused."""
         point = POINTS.get(type(request))
         if point is not None and not self.world.point(point, asker.name, "before", asker):
             return
-        if isinstance(request, Commit):
-            self.world.observer.commit_requested(request.name)
+        if isinstance(request, CommitRequest):
+            for name in names_of(request):
+                self.world.observer.commit_requested(name)
         loop = self.world.loop
         arrival = loop.now + self.world.settings.transaction_us + self.world.decisions.late(f"transaction {asker.name}")
         arrival = max(arrival, self._clear_at.get(asker.name, 0))
@@ -62,7 +72,7 @@ class Sessions:
 
     def _arrive(self, sender: tuple[TaskRunner | CoordinatorRunner, int, int], request: AnyRequest) -> None:
         asker, number, applied = sender
-        outcome = self._commit(asker, request) if isinstance(request, Commit) else self._done(request, applied)
+        outcome = self._commit(asker, request) if isinstance(request, CommitRequest) else self._done(request, applied)
         silent = isinstance(outcome, NoAnswer) and outcome.reason != "refused"
         patience = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
@@ -74,22 +84,42 @@ class Sessions:
         self.world.observer.transacted(request, outcome, applied)
         return outcome
 
-    def _commit(self, asker: TaskRunner | CoordinatorRunner, request: Commit) -> Outcome:
+    def _commit(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
         """Commits are what faults aim at: refused, unanswered, or done and unanswered."""
         for how in ("refused", "unavailable", "lost-response"):
             for target in (asker.name, None):
                 fault = self.arms.take(how, target)
                 if fault is None:
                     continue
-                self.world.fired(fault, f"the commit of {request.name}: {how}", asker.attempt)
+                self.world.fired(fault, f"the commit of {', '.join(names_of(request))}: {how}", asker.attempt)
                 if how == "lost-response":
                     self._done(request, 0)
                 return NoAnswer(reason=how)
+        outcome = self._expired_or_done(asker, request)
+        known = [name for name in names_of(request) if name in self._expired]
+        if isinstance(outcome, Denied) and known:
+            asker.blame = self._expired[known[0]]
+        return outcome
+
+    def _expired_or_done(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
+        """A fault may have the store's time-out strike just before: unless it is settled the transaction is gone."""
+        for target in (asker.name, None):
+            fault = self.arms.take("expired", target) if isinstance(request, Commit | Finalise) else None
+            if fault is None or not isinstance(request, Commit | Finalise):
+                continue
+            self._done(AbortTransaction(writer=request.writer, attempt=request.attempt, name=request.name), 0)
+            outcome = self._done(request, 0)
+            if isinstance(outcome, Denied):
+                self._expired[request.name] = fault
+                self.world.fired(fault, f"the commit of {request.name}: expired", asker.attempt)
+            else:
+                self.arms.arm("expired", target, fault)
+            return outcome
         return self._done(request, 0)
 
     def _answer(self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]) -> None:
         (asker, number), (request, outcome) = asked, answer
-        answered = isinstance(request, Commit)
+        answered = isinstance(request, CommitRequest)
         if answered and not self.world.point("commit-answered", asker.name, "before", asker):
             return
         asker.deliver(Answered(number, outcome))

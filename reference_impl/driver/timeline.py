@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition, Idle, Record, Watermark
+from ..core.messages import (
+    Barrier,
+    CancelBarrier,
+    Committable,
+    Element,
+    EndOfData,
+    EndOfPartition,
+    Idle,
+    Record,
+    Settled,
+    Watermark,
+)
 
 if TYPE_CHECKING:
     from .ports import Inbound
@@ -18,6 +29,8 @@ SENT: dict[type, str] = {
     Idle: "idle-sent",
     EndOfData: "end-of-data-sent",
     EndOfPartition: "end-of-partition-sent",
+    Committable: "committable-sent",
+    Settled: "settled-sent",
 }
 
 

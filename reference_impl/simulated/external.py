@@ -22,12 +22,15 @@ from ..core.transactions import (
     Denied,
     Done,
     Fence,
+    Finalise,
     Flush,
     Outcome,
     PreCommit,
+    Publish,
     Row,
     Upsert,
     Write,
+    id_of,
 )
 
 
@@ -39,7 +42,11 @@ class Account(msgspec.Struct, kw_only=True):
     rows: list[Row] = []
     sealed_for: CheckpointId | None = None
     status: str = "open"
-    """open, prepared, committed, aborted"""
+    """open, prepared, final, committed, aborted"""
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.status in ("open", "prepared", "final")
 
 
 class TransactionStore:
@@ -68,7 +75,9 @@ class TransactionStore:
             self.table[request.identity] = request.row
         elif isinstance(request, Begin):
             return self._begin(request)
-        elif isinstance(request, Write | PreCommit | Commit | AbortTransaction):
+        elif isinstance(request, Publish):
+            return self._publish(request)
+        elif isinstance(request, Write | PreCommit | Commit | Finalise | AbortTransaction):
             return self._on_transaction(request)
         return Done()
 
@@ -81,7 +90,7 @@ class TransactionStore:
         unfinished = [
             (account.name, account.sealed_for)
             for account in self.accounts.values()
-            if account.writer == request.writer and account.status in ("open", "prepared")
+            if account.writer == request.writer and account.is_unfinished
         ]
         return Done(unfinished=tuple(unfinished))
 
@@ -98,10 +107,13 @@ class TransactionStore:
             account.status, account.rows, account.sealed_for = "open", [], None
         return Done()
 
-    def _on_transaction(self, request: Write | PreCommit | Commit | AbortTransaction) -> Outcome:
+    def _on_transaction(self, request: Write | PreCommit | Commit | Finalise | AbortTransaction) -> Outcome:
         account = self.accounts.get(request.name)
+        if isinstance(request, Commit) and request.by_id:
+            same = [one for one in self.accounts.values() if id_of(one.name) == id_of(request.name)]
+            account = same[-1] if same else None
         if isinstance(request, AbortTransaction):
-            if account is not None and account.status in ("open", "prepared"):
+            if account is not None and account.is_unfinished:
                 account.status = "aborted"
             return Done()
         if account is None:
@@ -111,16 +123,32 @@ class TransactionStore:
         if account.status == "aborted":
             return Denied(reason=f"transaction {request.name} has been aborted")
         if isinstance(request, Write):
-            if account.status == "prepared":
+            if account.status != "open":
                 return Denied(reason=f"transaction {request.name} is sealed")
             account.rows.extend(request.rows)
         elif isinstance(request, PreCommit):
             self._seal(account, request)
+        elif isinstance(request, Finalise):
+            account.status = "final"
         else:
-            account.status = "committed"
-            if account.writer not in self._aside:
-                self.visible.extend(account.rows)
+            self._show(account)
         return Done()
+
+    def _publish(self, request: Publish) -> Outcome:
+        """All that it names becomes visible in one step, or nothing does."""
+        accounts = [self.accounts.get(name) for name in request.names]
+        for name, account in zip(request.names, accounts, strict=True):
+            if account is None or account.status not in ("final", "committed"):
+                return Denied(reason=f"transaction {name} is not final")
+        for account in accounts:
+            if account is not None and account.status == "final":
+                self._show(account)
+        return Done()
+
+    def _show(self, account: Account) -> None:
+        account.status = "committed"
+        if account.writer not in self._aside:
+            self.visible.extend(account.rows)
 
     def _seal(self, account: Account, request: PreCommit) -> None:
         account.status, account.sealed_for = "prepared", request.checkpoint

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.committing import CommittingTask, GlobalCommitter
 from ..core.sink import TransactionalSink
 from ..core.stages import Mending, Restarting, Terminating, Working
 
 if TYPE_CHECKING:
     from .world import World
+
+_RECOVERING = (Restarting, Mending)
 
 
 def phase_of(world: World) -> str:
@@ -17,7 +20,7 @@ def phase_of(world: World) -> str:
     if coordinator is None or not coordinator.alive:
         return "recovering"
     machine = coordinator.machine
-    if isinstance(machine.stage, Restarting | Mending):
+    if isinstance(machine.stage, _RECOVERING):
         return "recovering"
     if not isinstance(machine.stage, Working | Terminating):
         return "deploying" if world.attempts <= 1 and world.job == 1 else "recovering"
@@ -31,11 +34,19 @@ def phase_of(world: World) -> str:
 
 
 def _commits_are_due(world: World) -> bool:
-    """Some sink holds a sealed transaction that a complete checkpoint covers."""
+    """Some sink or committer holds a sealed transaction that a complete checkpoint covers, or one is on its way
+    from one committer to the next."""
     newest = world.newest
-    return newest is not None and any(
+    if newest is None:
+        return False
+    return _is_handing_over(world) or any(
         transaction.checkpoint <= newest.checkpoint
         for runner in world.live()
-        if isinstance(runner.task, TransactionalSink)
+        if isinstance(runner.task, TransactionalSink | CommittingTask)
         for transaction in runner.task.sealed
     )
+
+
+def _is_handing_over(world: World) -> bool:
+    published = (runner for runner in world.live() if isinstance(runner.task, GlobalCommitter))
+    return any(channel.queue for runner in published for channel in runner.inputs)

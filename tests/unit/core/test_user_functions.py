@@ -173,7 +173,7 @@ def test_another_parallelism_deals_out_what_is_held_by_key() -> None:
     first = operator(Waits)
     for number, key in enumerate((None, 1, 2, 3, 4, 5, 6, 7)):
         take(first, at(key, number, value=number + 1))
-    piece = Piece(parallelism=1, subtask=0, gates=(0,))
+    piece = Piece(gates=(0,))
     rows = []
     for subtask in range(2):
         share = Share(subtask=subtask, parallelism=2, key_groups=16, gates=(0,))

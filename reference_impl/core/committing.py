@@ -1,0 +1,230 @@
+"""A sink in three stages: writers, committers and a global committer (ABS-11).
+
+A writer seals what it wrote into a transaction at the barrier and sends its
+handle, a committable, ahead of the barrier to its committer, which so has it in
+the same checkpoint.  The committer keeps committables in its state until their
+checkpoint is complete, then commits them, and asks again until the answer is
+definite.  With a global committer behind it, what it asks for makes a
+transaction final and not yet visible; it hands the committable on, and says in
+its channel up to which checkpoint all of its own has gone that way.  The global
+committer waits until every committer has said so, and publishes the whole in one
+step.  That the coordinator called a checkpoint complete proves nothing of what
+has arrived: news overtakes data (FLINK-24530).
+
+Between commit and publication a committable is always in somebody's snapshot:
+the committer's until it is handed on, in the step that takes it out; the global
+committer's from then on.  A committer with another behind it still owes that one
+its news when all its input has ended, so it stays until the job ends.
+
+Committables are plain entries of a state, each with one owner: a restore may
+deal them out anew.
+"""
+
+from __future__ import annotations
+
+from .config import Config
+from .effects import Effect
+from .events import Arrived
+from .ids import CheckpointId
+from .messages import Committable, Complete, EndOfPartition, Settled, Terminate
+from .parts import Parts
+from .sink import SinkTask, TransactionalSink
+from .state import Sealed, TaskState
+from .task import NO_CHECKPOINT, TaskSpec
+from .transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
+
+EVERYTHING = CheckpointId((1 << 62) - 1)
+"""What is settled in a channel in which nothing follows."""
+
+
+class WriterSink(TransactionalSink):
+    """It writes and seals; the commit is for those behind it."""
+
+    def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
+        effects = super().seal_current(checkpoint)
+        handed, self.sealed = self.sealed, []
+        return [*effects, *(e for one in handed for e in self.broadcast(Committable(one.name, one.checkpoint)))]
+
+    def _recover(self) -> list[Effect]:
+        """What it sealed up to the restored checkpoint is the committer's; all else that is unfinished is aborted."""
+        handed = [
+            Sealed(name, checkpoint)
+            for name, checkpoint in self._unfinished
+            if checkpoint is not None and checkpoint <= self.restored_checkpoint
+        ]
+        aborts = self._drop(self.parts.sink_recovery.to_abort(handed, self._unfinished))
+        return [*aborts, *self.begin_transaction(), *self.open_inputs()]
+
+
+class CommittingTask(SinkTask):
+    """What both kinds of committers share: committables in the state, and commits of them."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
+        super().__init__(spec, config, parts)
+        self.sealed: list[Sealed] = []
+        self.told = NO_CHECKPOINT
+        """the newest checkpoint that it knows to be complete"""
+        self._recovering = False
+
+    def on_arrived(self, event: Arrived) -> list[Effect]:
+        element = event.element
+        if type(element) is Committable:
+            self.accept(Sealed(element.name, element.checkpoint))
+            return []
+        return super().on_arrived(event)
+
+    def accept(self, committable: Sealed) -> None:
+        """Keep it, once: what a finished committer's last state holds is sent again."""
+        if committable not in self.sealed:
+            self.sealed.append(committable)
+
+    def commit(self) -> list[Effect]:
+        """Ask for what is due and is not being asked for already."""
+        raise NotImplementedError
+
+    def on_complete(self, message: Complete) -> list[Effect]:
+        self.told = max(self.told, message.checkpoint)
+        return self.commit()
+
+    def on_terminate(self, message: Terminate) -> list[Effect]:
+        self.terminating = True
+        self.told = max(self.told, message.checkpoint or NO_CHECKPOINT)
+        return [*self.commit(), *self.finish_if_settled()]
+
+    def finish_if_settled(self) -> list[Effect]:
+        raise NotImplementedError
+
+    def asked_for(self) -> list[str]:
+        """The transactions that requests without an answer name."""
+        requests = self._asked.values()
+        return [name for request in requests if isinstance(request, CommitRequest) for name in names_of(request)]
+
+    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
+        return self.parts.committing.verdict(outcome, self._recovering)
+
+    def settle(self, request: AnyRequest) -> list[Sealed]:
+        """A commit is done: what it was about is out of the state."""
+        names = names_of(request) if isinstance(request, CommitRequest) else ()
+        done = [one for one in self.sealed if one.name in names]
+        self.sealed = [one for one in self.sealed if one.name not in names]
+        self._recovering = self._recovering and bool(self._asked)
+        return done
+
+    # -- recovery ------------------------------------------------------------------
+
+    def take_over(self, state: TaskState) -> None:
+        super().take_over(state)
+        self.sealed = self.parts.sink_recovery.taken_over(state.transactions)
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        state.transactions = list(self.sealed)
+        return state
+
+    def opened(self) -> list[Effect]:
+        """Nobody writes in its name, so nobody is to be shut out; what is behind the restored
+        checkpoint (at-least-once lets it overtake the barrier) comes again under another name."""
+        self.told = self.restored_checkpoint
+        self.sealed = [one for one in self.sealed if one.checkpoint <= self.told]
+        return self.open_inputs()
+
+
+class Committer(CommittingTask):
+    """It commits what its writer sealed, once the checkpoint is complete."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
+        super().__init__(spec, config, parts)
+        self._has_global = bool(spec.outputs)
+        self._announced = NO_CHECKPOINT
+
+    def commit(self) -> list[Effect]:
+        asked = self.asked_for()
+        due = [one for one in self.parts.committing.due(self.sealed, self.told) if one.name not in asked]
+        return [*(self.ask(self._request(one.name)) for one in due), *self._announce()]
+
+    def _request(self, name: str) -> Commit | Finalise:
+        spec = self.spec
+        if self._has_global:
+            return Finalise(writer=spec.task, attempt=spec.attempt, name=name)
+        return self.parts.committing.request(spec.task, spec.attempt, name)
+
+    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+        done = self.settle(request)
+        handed = [Committable(one.name, one.checkpoint) for one in done] if self._has_global else []
+        effects = [effect for one in handed for effect in self.broadcast(one)]
+        return [*effects, *self._announce(), *self.finish_if_settled()]
+
+    def _announce(self) -> list[Effect]:
+        """Say up to which checkpoint nothing is left here, when that has advanced."""
+        held = [CheckpointId(one.checkpoint - 1) for one in self.sealed]
+        level = min([self.told, *held])
+        if not self._has_global or level <= self._announced:
+            return []
+        self._announced = level
+        return self.broadcast(Settled(level))
+
+    def opened(self) -> list[Effect]:
+        opened = super().opened()
+        due = self.parts.sink_recovery.to_commit(self.sealed)
+        self._recovering = bool(due)
+        asks: list[Effect] = [self.ask(self._request(one.name)) for one in due]
+        return [*opened, *asks, *self._announce()]
+
+    def finish_if_settled(self) -> list[Effect]:
+        due = any(one.checkpoint <= self.told for one in self.sealed)
+        return self.finish() if self.terminating and not due and not self._asked and not self.finished else []
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        state.ended = state.ended and not self._has_global  # it still owes the one behind it what it will settle
+        return state
+
+
+class GlobalCommitter(CommittingTask):
+    """One subtask: it publishes what all committers of a checkpoint have made final, in one step."""
+
+    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
+        super().__init__(spec, config, parts)
+        self._settled = [NO_CHECKPOINT] * len(spec.gates)
+        """by channel, up to which checkpoint all has come"""
+
+    @property
+    def level(self) -> CheckpointId:
+        """Up to which checkpoint it may publish."""
+        return self.parts.global_committing.up_to(self._settled, self.told)
+
+    def on_arrived(self, event: Arrived) -> list[Effect]:
+        element = event.element
+        if type(element) is Settled:
+            self._settled[event.channel] = max(self._settled[event.channel], element.checkpoint)
+            return [*self.commit(), *self.finish_if_settled()]
+        if type(element) is EndOfPartition:
+            self._settled[event.channel] = EVERYTHING
+            return [*super().on_arrived(event), *self.commit(), *self.finish_if_settled()]
+        return super().on_arrived(event)
+
+    def commit(self) -> list[Effect]:
+        """One version of the table at a time."""
+        level = self.level
+        due = self.parts.committing.due(self.sealed, level)
+        if not due or self._asked:
+            return []
+        names = tuple(one.name for one in due)
+        last = max(one.checkpoint for one in due)
+        return [self.ask(Publish(writer=self.spec.task, attempt=self.spec.attempt, checkpoint=last, names=names))]
+
+    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+        self.settle(request)
+        return [*self.commit(), *self.finish_if_settled()]
+
+    def finish_if_settled(self) -> list[Effect]:
+        """Told to finish, and all up to the last checkpoint has come and is visible."""
+        level = self.level
+        due = any(one.checkpoint <= level for one in self.sealed)
+        is_settled = level >= self.told and not due and not self._asked
+        return self.finish() if self.terminating and is_settled and not self.finished else []
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        state.ended = False  # what its committers have settled is still to come, after any checkpoint
+        return state
