@@ -98,6 +98,14 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        name="no record after the end",
+        reason="without checkpoints no part of a job ends before the rest: once a partition ends, all input is worked "
+        "off, and no record follows that a function could raise on",
+        forbids=lambda cell: (
+            cell.alignment == "none" and cell.point == "end-of-partition-sent" and cell.fault == "raise-in-operator"
+        ),
+    ),
+    Rule(
         name="no savepoint to stop with",
         reason="a stop, with drain or without, takes a savepoint, which at-most-once refuses",
         forbids=lambda cell: cell.alignment == "none" and cell.ending in ("stopped", "drained"),

@@ -42,7 +42,9 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
             if checkpoint in case.drained:
                 time = END_OF_TIME
             if time is not None and not source.idle_after_us and state.watermark != time:
-                return _wrong(checkpoint, task, f"watermark {state.watermark}", f"{time}", "watermark differs")
+                return _wrong(
+                    checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs"
+                )
     return None
 
 
@@ -56,10 +58,11 @@ def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
         time = END_OF_TIME
     for task, state in _of_operator(case, checkpoint, window.name):
         if state.watermark != time:
-            return _wrong(checkpoint, task, f"watermark {state.watermark}", f"{time}", "watermark differs")
+            return _wrong(checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs")
         heard = [one for channel, one in enumerate(state.times) if channel not in state.idle]
         if time > BEGINNING and min(heard, default=None if not state.idle else time) != time:
-            return _wrong(checkpoint, task, f"the channels' watermarks {state.times}", f"{time}", "watermark differs")
+            times = ", ".join(_moment(one) for one in state.times) or "nothing"
+            return _wrong(checkpoint, task, f"as the channels' watermarks {times}", _moment(time), "watermark differs")
     return None
 
 
@@ -74,6 +77,13 @@ def _timers(case: Case, checkpoint: int, window: Node) -> Violated | None:
         return None
     missing, extra = list((owed - held).elements()), list((held - owed).elements())
     return _wrong(checkpoint, window.name, f"timers {_in_words(extra)}", _in_words(missing), "timer differs")
+
+
+def _moment(time: int) -> str:
+    """An event time in words."""
+    if time >= END_OF_TIME:
+        return "the end of time"
+    return str(time) if time > BEGINNING else "the beginning of time"
 
 
 def _in_words(timers: list[Timer]) -> str:

@@ -63,8 +63,17 @@ def _of_source(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
             if time < END_OF_TIME and not (least <= time <= (most if source.idle_after_us else least)):
                 yield _belied(case, run, count, "read", time, least, most)
             last = max(last, time)
-        if count and last < least and count < len(run.reads):
+        if count and last < least and count < len(run.reads) and _is_awake(case, run, source, count):
             yield _belied(case, run, count, "read", last, least, most)
+
+
+def _is_awake(case: Case, run: TaskRun, source: Input, count: int) -> bool:
+    """Whether some split was waited for behind so many reads: the last one read, unless that was its end."""
+    split, offset = run.reads[count - 1]
+    ended = (
+        source.bounded and offset + 1 == {number: len(records) for number, _, records in case.workload.splits()}[split]
+    )
+    return not source.idle_after_us or not ended
 
 
 def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
@@ -82,10 +91,16 @@ def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
             time = max(time, advances.pop(0)[1])
             if time > most:
                 yield _belied(case, run, count, "taken", time, least, most)
-        if time < least and count < len(run.applies):
+        if time < least and count < len(run.applies) and not _some_idle(inputs, taken):
             yield _belied(case, run, count, "taken", time, least, most)
         if count < len(run.applies):
             taken[run.applies[count][0]] += 1
+
+
+def _some_idle(inputs: list[_Heard], taken: list[int]) -> bool:
+    """Whether some channel was said to be idle, up to its last record: only its next watermark is looked at again."""
+    channels = zip(inputs, taken, strict=True)
+    return any(one.may_be_idle(received) or one.may_be_idle(received - 1) for one, received in channels)
 
 
 def _most(inputs: list[_Heard], taken: list[int]) -> int:

@@ -75,7 +75,7 @@ class Jobs:
         newest = max(self._retained if self._memory else [one.checkpoint for one in initial], default=None)
         if newest is None and status == "failed":
             return
-        number = self._scenario.commands.index(command)
+        number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
         journal = self._scene.journal
         journal.command_issued(number, "resume", False, command.parallelism)
         self.submit(initial, recall=self._memory)

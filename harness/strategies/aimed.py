@@ -68,7 +68,9 @@ def _amid_writes(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> in
         return choices.between(target.reads * 2 // 3, target.reads * 5 // 6)
     if point == "record-applied":
         return target.depth * choices.between(target.reads // 2, target.reads * 3 // 4)
-    if point in ("row-written", "transaction-written"):
+    if point == "row-written":
+        return choices.between(target.reads // 3, target.reads // 2)
+    if point == "transaction-written":
         return choices.between(target.reads // 5, target.reads // 4)
     if point in TRANSACTION_POINTS:
         return choices.between(3, 4)
@@ -86,6 +88,8 @@ def share_of(target: Forecast, percent: int) -> int:
 def lasting(target: Forecast, aim: Aim) -> tuple[str, ...]:
     """The tasks that are there to the end: where one input ends early, not its own."""
     layout = target.layout
+    if aim.whole:
+        return layout.sinks
     if not aim.apart:
         return layout.tasks
     ending = layout.sources[0].rpartition("-")[0]
@@ -107,7 +111,8 @@ def _pause_task(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigge
 
 def _channel(choices: Choices, target: Forecast, aim: Aim) -> dict[str, str]:
     tasks = lasting(target, aim)
-    channels = [channel for channel in target.layout.channels if channel[0] in tasks]
+    end = 1 if aim.whole else 0  # what leads to a sink is in use to the end
+    channels = [channel for channel in target.layout.channels if channel[end] in tasks]
     sender, receiver = choices.pick(channels or target.layout.channels)
     return {"sender": sender, "receiver": receiver}
 
@@ -127,8 +132,9 @@ def _cut_channel(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigg
 
 
 def _message(choices: Choices, aim: Aim) -> str:
-    menu = ("running", "deploy") if aim.guarantee == "at-most-once" else ("ack", "complete", "trigger")
-    return choices.pick(menu)
+    if aim.whole:
+        return "finished"
+    return choices.pick(("running", "deploy") if aim.guarantee == "at-most-once" else ("ack", "complete", "trigger"))
 
 
 def _lose_message(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:

@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 
 from ...faults.plan import COMMON_KINDS
-from ..coverage import ALIGNMENTS, TRANSACTION_POINTS, possible_cells
+from ..coverage import ALIGNMENTS, possible_cells
 from ..subject import Capabilities
 from .choices import Choices
 from .stage import ALL_GUARANTEES, ALL_SINKS, Frame
@@ -51,7 +51,13 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def apart(self) -> bool:
+        """One input ends long before the others."""
         return "apart" in self.needs
+
+    @property
+    def whole(self) -> bool:
+        """All input ends, and what ends the job otherwise comes amid that: without checkpoints no part ends before."""
+        return "whole" in self.needs
 
 
 @cache
@@ -71,10 +77,10 @@ def draw_aim(choices: Choices, frame: Frame) -> Aim:
     keys = [key for key in table if key[0] != "at-most-once" or "plain" in frame.sinks for _ in range(_weight(*key))]
     guarantee, ending = choices.pick(keys or [(min(frame.guarantees), "finished")])
     sink = _draw_sink(choices, frame, guarantee)
-    pairs = [pair for pair in table.get((guarantee, ending), ()) if _fits(pair, sink)]
+    pairs = [pair for pair in table.get((guarantee, ending), ()) if _fits(pair, sink, guarantee)]
     if not pairs:
         return Aim(guarantee=guarantee, sink=sink, ending=ending, pairs=(), needs=frozenset())
-    rare = [pair for pair in pairs if _needs(pair, guarantee) or (ending == "failed" and pair[1] in UPSETTING)]
+    rare = [pair for pair in pairs for _ in range(_rarity(pair, guarantee, ending))]
     first = choices.pick(rare if rare and choices.percent(RARE_PERCENT) else pairs)
     needs = _needs(first, guarantee)
     calm = UPSETTING if ending == "failed" or "slow writes" in needs else frozenset()
@@ -106,11 +112,19 @@ def _draw_sink(choices: Choices, frame: Frame, guarantee: str) -> str:
     return wanted if wanted in frame.sinks else min(frame.sinks)
 
 
-def _fits(pair: Pair, sink: str) -> bool:
+def _fits(pair: Pair, sink: str, guarantee: str) -> bool:
+    """Where rows are written at once that point alone is aimed at, but in at-most-once, which has few others."""
     point, fault = pair
     if sink == "transactional":
         return point != "row-written"
-    return point not in TRANSACTION_POINTS and fault != "fail-commit"
+    return fault != "fail-commit" and (point == "row-written" or guarantee == "at-most-once")
+
+
+def _rarity(pair: Pair, guarantee: str, ending: str) -> int:
+    """How often a pair stands among those that are not hit beside others: the more it needs, the oftener."""
+    needs = len(_needs(pair, guarantee))
+    alone = pair[1] == "raise-in-operator" or (ending == "failed" and pair[1] in UPSETTING)
+    return 4 if needs > 1 else max(needs, int(alone))
 
 
 COSTING = frozenset({"abort", "restart before", "restart after"})
@@ -120,7 +134,10 @@ COSTING = frozenset({"abort", "restart before", "restart after"})
 def _needs(pair: Pair, guarantee: str) -> frozenset[str]:
     point, fault = pair
     needs = set()
-    if point in ENDS:
+    whole = guarantee == "at-most-once" and point == "end-of-partition-sent"
+    if whole:
+        needs.add("whole")
+    elif point in ENDS:
         needs.add("apart")
     if point == "checkpoint-aborted":
         needs.add("abort")
@@ -128,7 +145,7 @@ def _needs(pair: Pair, guarantee: str) -> frozenset[str]:
         needs.add("savepoint")
     if point == "state-loaded" or (point in RECOVERY and fault == "lose-unsynced"):
         needs.add("restart before")
-    if fault == "fail-read" or (fault in MESSAGES and guarantee == "at-most-once"):
+    if fault == "fail-read" or (fault in MESSAGES and guarantee == "at-most-once" and not whole):
         needs.add("restart after")
     if fault == "lose-unsynced":
         needs.add("slow writes")

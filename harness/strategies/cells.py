@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AtPoint, AtTime
+from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
 from ...properties.workload import Workload
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
@@ -41,7 +41,7 @@ def every_cell(choices: Choices, frame: Frame) -> Scenario:
 
 def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
     """Inputs that do not end where something else ends the job; one that ends early where that is the point."""
-    endless = aim.ending != "finished"
+    endless = aim.ending != "finished" and not aim.whole
     recipe = frame.recipe(
         most_records=48,
         least_records=24,
@@ -98,7 +98,7 @@ def _commands(choices: Choices, target: Forecast, aim: Aim, end_us: int) -> tupl
     commands: list[AnyCommand] = []
     if "savepoint" in aim.needs:
         commands.append(Savepoint(trigger=AtTime(at_us=share_of(target, choices.between(45, 65)))))
-    when = AtTime(at_us=end_us)
+    when = _when_it_ends(target, aim, end_us)
     if aim.ending in ("stopped", "drained"):
         commands.append(StopWithSavepoint(trigger=when, drain=aim.ending == "drained"))
     elif aim.ending == "cancelled":
@@ -120,8 +120,16 @@ def _company(choices: Choices, target: Forecast, aim: Aim, end_us: int) -> tuple
         late_us = share_of(target, 85) if aim.ending == "finished" else (target.start_us + target.span_us + end_us) // 2
         found.append(plan.KillTask(trigger=AtTime(at_us=late_us), task=choices.pick(tasks)))
     if aim.ending == "failed":
-        found.append(plan.KillTask(trigger=AtTime(at_us=end_us), task=choices.pick(tasks)))
+        found.append(plan.KillTask(trigger=_when_it_ends(target, aim, end_us), task=choices.pick(tasks)))
     return tuple(found)
+
+
+def _when_it_ends(target: Forecast, aim: Aim, end_us: int) -> AnyTrigger:
+    """When the last blow or command comes."""
+    if aim.whole:
+        again = any(kind == "kill-coordinator" for _, kind in aim.pairs)  # then another attempt ends once more
+        return AtPoint(point="end-of-partition-sent", occurrence=len(target.layout.channels) + again)
+    return AtTime(at_us=end_us)
 
 
 def _restart_before(choices: Choices, aim: Aim, tasks: tuple[str, ...]) -> AnyFault:

@@ -115,7 +115,7 @@ class Run:
         self.environment = Disturbances(self.world)
         self.triggers = Triggers(self.environment.now, self.environment.at)
         self._unapplied: dict[str, None] = {}
-        self._resumes = [command for command in scenario.commands if isinstance(command, Resume)]
+        self._resumes = [(at, one) for at, one in enumerate(scenario.commands) if isinstance(one, Resume)]
         self._plan()
 
     def _plan(self) -> None:
@@ -152,8 +152,7 @@ class Run:
         """Start the next job, once the one before has ended, if the scenario says so."""
         if not self._resumes or status not in ("stopped", "drained", "cancelled", "failed"):
             return
-        command = self._resumes.pop(0)
-        number = self.scenario.commands.index(command)
+        number, command = self._resumes.pop(0)
         pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else 1_000
 
         def act() -> None:
@@ -175,7 +174,7 @@ class Run:
         history.quiet = world.quiet
         history.committed = list(world.external.rows())
         history.residue = self._residue()
-        history.unapplied = [*self._unapplied, *self.decisions.unapplied(), *(kind_of(one) for one in self._resumes)]
+        history.unapplied = [*self._unapplied, *self.decisions.unapplied(), *(kind_of(one) for _, one in self._resumes)]
         history.defect_reached = self.parts.reached
         if world.quiet:
             world.look()

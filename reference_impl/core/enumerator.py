@@ -93,6 +93,8 @@ class Enumerator:
         before = restored or EnumeratorState()
         self._pool = dict(before.unassigned)
         """the splits that nobody has, and where to begin each"""
+        self._kept = dict(before.assigned)
+        """those that have not come back: their readers are about to hand them back, or had finished as a whole"""
         self._hidden: dict[int, int] = {}
         """how much later each of the others is discovered"""
         for split in spec.splits:
@@ -111,13 +113,18 @@ class Enumerator:
         return all(reader.taken >= reader.gave for reader in self._readers.values())
 
     def snapshot(self) -> EnumeratorState:
-        assigned = {split: task for task, reader in self._readers.items() for split in reader.given}
-        return EnumeratorState(unassigned=dict(self._pool), assigned=assigned)
+        given = {split: task for task, reader in self._readers.items() for split in reader.given}
+        return EnumeratorState(unassigned=dict(self._pool), assigned={**self._kept, **given})
 
     # -- splits --------------------------------------------------------------------
 
     def take_back(self, splits: Mapping[int, int]) -> None:
         self._pool.update(splits)
+
+    def forget(self, splits: Collection[int]) -> None:
+        """Whoever had these has handed them back."""
+        for split in splits:
+            self._kept.pop(split, None)
 
     def still_hidden(self) -> dict[int, int]:
         return dict(self._hidden)
@@ -227,6 +234,7 @@ class Enumerators:
     def take_back(self, reader: TaskId, splits: Mapping[int, int]) -> None:
         each = self._of(reader)
         if each is not None and splits:
+            each.forget(splits)
             each.take_back(self._parts.enumerating.taken_back(splits))
 
     def hear(self, message: Dealing) -> None:

@@ -9,10 +9,24 @@ import msgspec
 import pytest
 
 from browser.chromium import Page, browse
+from cutproof.faults.plan import KINDS
+from cutproof.faults.points import POINTS
+from cutproof.reports.model import Coverage, CoverageRow
 from cutproof.reports.render import render_html
 from unit.reports import stories
 
 HOSTILE = "<script>document.title = 'taken'</script><img src='http://example.invalid/x'>"
+
+
+EVERYWHERE = Coverage(
+    possible=2 * len(KINDS) * len(POINTS),
+    rows=[
+        CoverageRow(alignment="aligned", ending=ending, point=point, fired=dict.fromkeys(KINDS, fired))
+        for point in POINTS
+        for ending, fired in (("finished", 1_000), ("failed", 0))
+    ],
+)
+"""The widest map there can be."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +41,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     long = stories.counterexample("long", stories.long_history())
     hostile = msgspec.structs.replace(stories.counterexample("hostile"), story=HOSTILE, scenario=HOSTILE)
     file = tmp_path_factory.mktemp("report") / "report.html"
-    everything = msgspec.structs.replace(view, counterexamples=(*view.counterexamples, long, hostile))
+    summary = msgspec.structs.replace(view.summary, coverage=EVERYWHERE)
+    everything = msgspec.structs.replace(view, counterexamples=(*view.counterexamples, long, hostile), summary=summary)
     file.write_text(render_html(everything), encoding="utf-8")
     return file
 
@@ -131,6 +146,8 @@ def test_paper_gets_white_ground_and_whole_diagrams(page: Page) -> None:
     assert page.evaluate(drawn) > 300
     cut_off = "[...document.querySelectorAll('.diagram')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
     assert page.evaluate(cut_off) == 0
+    assert page.evaluate("document.querySelectorAll('.coverage').length") > 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") is True
 
 
 def test_nothing_of_a_hostile_text_runs_or_loads(page: Page) -> None:

@@ -73,7 +73,7 @@ def test_comparisons_are_changed() -> None:
 
 def test_every_mutant_of_the_real_sources_parses_and_has_an_address_of_its_own() -> None:
     files = [*(ROOT / "reference_impl/core").glob("*.py"), *(ROOT / "properties").glob("*.py")]
-    found = [each for path in files for each in mutants(path.name, path.read_text(encoding="utf-8"))]
+    found = [each for path in files for each in mutants(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))]
     assert len(found) > 300
     assert len({each.address for each in found}) == len(found)
     for mutant in draw(found, seed="parse", count=50):

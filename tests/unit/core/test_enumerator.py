@@ -8,6 +8,7 @@ import pytest
 from conductor import Conductor, complete_snapshot, handles, notes, of, timers, told
 
 from cutproof.reference_impl.core.effects import Effect, Store
+from cutproof.reference_impl.core.enumerator import Enumerator
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.events import CompletedSnapshot
 from cutproof.reference_impl.core.ids import TaskId
@@ -225,3 +226,15 @@ def test_what_was_given_after_the_snapshot_is_given_anew() -> None:
 def test_a_mode_that_keeps_no_state_is_refused() -> None:
     with pytest.raises(Refused, match="source has an enumerator, and at-most-once keeps no state of it"):
         job(1, guarantee="at-most-once", sink="plain")
+
+
+def test_what_nobody_hands_back_is_still_with_who_had_it() -> None:
+    """A source that had finished as a whole comes up finished: its splits are never to be read again."""
+    spec = OperatorSpec(name="source", parallelism=2, splits=(0, 1), role="source", enumerated=True)
+    readers = dict.fromkeys(TaskId(f"source-{number}") for number in range(2))
+    before = EnumeratorState(assigned={0: TaskId("source-0"), 1: TaskId("source-1")})
+    enumerator = Enumerator(spec, readers, before)
+    assert enumerator.snapshot() == before
+    enumerator.forget([0])
+    enumerator.take_back({0: 7})
+    assert enumerator.snapshot() == EnumeratorState(unassigned={0: 7}, assigned={1: TaskId("source-1")})

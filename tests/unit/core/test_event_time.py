@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.state import BEGINNING, TaskState
 from cutproof.reference_impl.core.task import Task
 from cutproof.reference_impl.core.topology import EventTime
-from cutproof.reference_impl.core.watermarks import END_OF_TIME
+from cutproof.reference_impl.core.watermarks import END_OF_TIME, SplitTimes
 from cutproof.reference_impl.core.windows import Tumbling
 
 
@@ -176,3 +176,12 @@ def test_without_event_time_a_state_says_nothing_of_it() -> None:
     state = up(operator()).snapshot_now().materialise()
     assert (state.watermark, state.times, state.timers) == (BEGINNING, [], [])
     assert state == TaskState(rotations=[0])
+
+
+def test_a_split_that_was_never_read_is_idle_after_one_time_out() -> None:
+    times = SplitTimes((0, 1), 5)
+    times.wakes(0)
+    times.rest((0, 1))
+    assert times.idle == (1,)
+    times.rest((0, 1))
+    assert times.idle == (0, 1)

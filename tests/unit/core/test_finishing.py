@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conductor import Conductor, addressed, deployed, discarded, end, handle, stored, timers, told
+from finishing import gone, one_each
 from machines import (
     END,
     GONE,
@@ -29,6 +30,7 @@ from cutproof.reference_impl.core.effects import Block, EndJob, Open, Persist, R
 from cutproof.reference_impl.core.events import CompletedSnapshot, Poll
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.messages import Complete, Finished, Terminate, Trigger
+from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.transactions import Begin
 
@@ -50,27 +52,6 @@ def graph(partitioning: str = "hash", sources: tuple[str, ...] = ("short", "long
         ),
         16,
     )
-
-
-def one_each() -> JobGraph:
-    """A source and a task of two subtasks each, joined one to one: subtask by subtask they finish apart."""
-    return JobGraph(
-        (
-            OperatorSpec(name="source", parallelism=2, splits=(0, 1), role="source"),
-            OperatorSpec(name="op", parallelism=2, inputs=(EdgeSpec(sender="source", partitioning="forward"),)),
-            OperatorSpec(name="sink", parallelism=1, inputs=(EdgeSpec(sender="op", partitioning="hash"),), role="sink"),
-        ),
-        16,
-    )
-
-
-def gone(job: Conductor, checkpoint: int, *tasks: str) -> None:
-    """These acknowledge a checkpoint after all their input, the others amid theirs; it completes, and they go."""
-    job.trigger()
-    job.ack(checkpoint, *tasks, ended=True)
-    job.ack(checkpoint, *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.checkpoints.left)))
-    job.stored(checkpoint)
-    job.finished(*tasks)
 
 
 # -- a task ------------------------------------------------------------------------------------------------------
@@ -333,6 +314,20 @@ def test_the_tasks_of_an_operator_that_goes_on_come_up_with_their_last_state() -
     orders = deployed(job.again())
     assert not any(order.finished for order in orders.values())
     assert orders["source-0"].handle == handle(1, "source-0")
+
+
+def test_a_state_in_the_coordinators_memory_goes_on_in_later_snapshots_as_well() -> None:
+    job = Conductor(graph=one_each(), memory=True).up()
+    state = TaskState(positions={0: 4})
+    job.trigger()
+    job.ack(1, "source-0", ended=True, state=state)
+    job.ack(1, "source-1", "op-0", "op-1", "sink-0")
+    job.saved()
+    job.stored(1)
+    job.finished("source-0")
+    job.trigger()
+    (snapshot,) = stored(job.ack(2, "source-1", "op-0", "op-1", "sink-0"))
+    assert snapshot.states == {TaskId("source-0"): state}
 
 
 def test_a_stop_waits_for_those_who_are_still_there() -> None:

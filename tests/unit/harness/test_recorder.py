@@ -149,7 +149,10 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
         (h.TaskFailed, {"task": "a-0", "attempt": 2, "reason": "it was killed", "fault": 0}),
         (h.CoordinatorDown, {"fault": 1}),
         (h.CoordinatorUp, {}),
-        (h.CommandIssued, {"command": 5, "kind": "stop-with-savepoint", "drain": True, "checkpoint": None}),
+        (
+            h.CommandIssued,
+            {"command": 5, "kind": "stop-with-savepoint", "drain": True, "checkpoint": None, "parallelism": {}},
+        ),
         (h.CommandReturned, {"command": 5, "checkpoint": 4, "error": ""}),
         (h.SnapshotDeleted, {"checkpoint": 3, "handles": ["h"]}),
         (h.SnapshotDeleted, {"checkpoint": 0, "handles": ["h"]}),

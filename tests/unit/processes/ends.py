@@ -11,6 +11,7 @@ from cutproof.reference_impl.processes.channels import InputChannel, OutputChann
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.connections import Outbox
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
+from unit.processes.rig import release
 
 NAME = "source-0>count-0"
 
@@ -39,6 +40,10 @@ class Ends:
         self.reception = Reception(self.listener, self.outbox)
         self.broken: list[str] = []
         self.log = Log()
+
+    def close(self) -> None:
+        release(self.loop)
+        self.listener.close()
 
     def sender(self, attempt: int = 1, late: Lateness | None = None) -> OutputChannel:
         return OutputChannel(NAME, attempt, self.port, self.outbox, self.log, late)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from cutproof.reference_impl.core.messages import Barrier
@@ -10,8 +12,10 @@ from unit.processes.ends import Ends, record
 
 
 @pytest.fixture
-def ends() -> Ends:
-    return Ends()
+def ends() -> Iterator[Ends]:
+    made = Ends()
+    yield made
+    made.close()
 
 
 def test_a_sender_has_no_room_until_it_is_accepted(ends: Ends) -> None:

@@ -66,6 +66,7 @@ def everything(journal: Journal) -> None:
     log.applies.pop()
     log.marked(CHECKPOINT, [1], [2])
     log.advanced(-5)
+    log.assigned({0: 0, 4: 2})
     log.restored(CHECKPOINT, "{}")
     log.input_ended()
     log.ended("finished")

@@ -10,9 +10,11 @@ from lies import with_rows
 
 from cutproof.properties.case import Case
 from cutproof.properties.compare import difference_of, loss_by_expiry, transaction_in_words, violated_rows
-from cutproof.properties.history import JobEnded
+from cutproof.properties.history import JobEnded, TaskFailed
 from cutproof.properties.verdict import Unknown
 from cutproof.properties.workload import Row
+
+EXPIRED = "transaction sink-0/1 expired"
 
 A: Row = (1, 2, 3, 0)
 B: Row = (4, 5, 6, 0)
@@ -67,18 +69,25 @@ def test_a_transaction_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "excused"),
+    ("status", "reason", "of_a_task", "excused"),
     [
-        ("failed", "transaction sink-0/1 expired", True),
-        ("failed", "too many restarts", False),
-        ("cancelled", "transaction sink-0/1 expired", False),
+        ("failed", EXPIRED, "", True),
+        ("failed", "too many restarts", "", False),
+        ("failed", "too many restarts", EXPIRED, True),
+        ("cancelled", "by its user", "", False),
+        ("cancelled", "by its user", EXPIRED, True),
+        ("finished", "", EXPIRED, False),
     ],
 )
-def test_only_a_loud_failure_excuses_an_expired_transaction(status: str, reason: str, excused: bool) -> None:
+def test_only_a_loud_failure_excuses_an_expired_transaction(
+    status: str, reason: str, of_a_task: str, excused: bool
+) -> None:
     toy = recovered(counting(per_split=8))
     toy.checkpoint_now()
     one = with_rows(toy.history())
     one.status, one.aborted = "aborted", toy.tick()
+    if of_a_task:
+        toy.note(TaskFailed, task="sink-0", attempt=2, reason=of_a_task)
     toy.note(JobEnded, job=1, status=status, reason=reason)
     case = Case(toy.workload, toy.topology, toy.history())
     verdict = loss_by_expiry(case, one.rows)

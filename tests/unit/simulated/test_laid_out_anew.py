@@ -121,3 +121,10 @@ def test_an_input_of_which_one_subtask_had_finished() -> None:
 
 def test_state_in_the_coordinators_memory() -> None:
     all_there(job(STOP, resume(**every(3)), snapshot_store="memory"))
+
+
+def test_two_resumes_that_ask_for_the_same_are_two() -> None:
+    """Each has a number of its own, and so an answer of its own."""
+    again = StopWithSavepoint(trigger=AtTime(at_us=9_000))
+    history = all_there(job(STOP, resume(sink=1), again, resume(sink=1), records=80))
+    assert [entry.command for entry in journal(CommandIssued, history)] == [0, 1, 2, 3]
