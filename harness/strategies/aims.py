@@ -97,7 +97,7 @@ def draw_aim(choices: Choices, frame: Frame) -> Aim:
 
 def _weight(guarantee: str, ending: str) -> int:
     """At-most-once has few cells; a job that is to fail can be hit hard but once, so its cells need more scenarios."""
-    return (1 if guarantee == "at-most-once" else 5) * (2 if ending == "failed" else 1)
+    return (2 if guarantee == "at-most-once" else 5) * (2 if ending == "failed" else 1)
 
 
 RARE_PERCENT = 70
@@ -124,7 +124,7 @@ def _rarity(pair: Pair, guarantee: str, ending: str) -> int:
     """How often a pair stands among those that are not hit beside others: the more it needs, the oftener."""
     needs = len(_needs(pair, guarantee))
     alone = pair[1] == "raise-in-operator" or (ending == "failed" and pair[1] in UPSETTING)
-    return 4 if needs > 1 else max(needs, int(alone))
+    return 4 if needs > 1 or pair[1] == "lose-unsynced" else max(needs, int(alone))
 
 
 COSTING = frozenset({"abort", "restart before", "restart after"})
