@@ -35,7 +35,7 @@ class SplitReader(SourceTask):
 
     @property
     def awaits_splits(self) -> bool:
-        return not self._told_last
+        return not (self._told_last or self.finished)
 
     # -- coming up -----------------------------------------------------------------
 

@@ -351,7 +351,8 @@ class World:
         return self.loop.now < self.busy_until + 4 * (settings.snapshot_write_us + settings.control_latency_us)
 
     def _so_far(self) -> tuple[int, int]:
-        return self._attempts, sum(runner.applied + len(runner.log.reads) for runner in self.live())
+        """Zombies count: what one writes late must still be heard of, or nobody deletes it."""
+        return self._attempts, sum(runner.done for runner in self._runners.values() if runner.alive)
 
     def _rest_if_settled(self, checkpoint: int, _: object) -> None:
         """A job that nothing ends is frozen once a complete checkpoint covers all there was."""

@@ -41,3 +41,14 @@ def test_a_savepoint_keeps_the_file_that_later_checkpoints_refer_to() -> None:
     shared = {handle for one in history.completed if one.finished for handle in one.handles.values()}
     assert shared & set(savepoint.handles.values())
     assert set(savepoint.handles.values()) <= set(history.residue.files)
+
+
+def test_a_job_comes_to_rest_beside_readers_that_had_finished() -> None:
+    history = result_of("readers-that-had-finished").history
+    assert history.quiet
+    assert len(history.completed) < 100
+
+
+def test_what_a_zombie_writes_late_is_heard_of_and_deleted() -> None:
+    result = result_of("a-zombie-with-a-backlog")
+    assert isinstance(result.judgement.verdicts["no-leaks"], Holds)

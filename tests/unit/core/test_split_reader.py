@@ -112,6 +112,12 @@ def test_its_input_ends_when_no_more_will_come() -> None:
     assert not task.awaits_splits
 
 
+def test_one_that_had_finished_awaits_nothing() -> None:
+    task = bare(1)
+    told(task, deploy(finished=True))
+    assert not task.awaits_splits
+
+
 def test_the_last_word_counts_though_an_older_one_follows() -> None:
     task = reader(1)
     told(task, assign(2, {0: 0}, more=False))
