@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..faults.plan import AnyTrigger, AtPoint, AtTime
+from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ..properties.workload import SINK, Topology, Workload
 from .layout import Layout, layout_of, reads_by_source
 from .scenario import Engine
@@ -18,6 +18,9 @@ RECORD_POINTS = frozenset({"record-read", "record-applied", "transaction-written
 
 COMPLETION_POINTS = frozenset({"checkpoint-completed", "completion-notified", "commit-requested", "commit-answered"})
 """points that lie behind the completion of a checkpoint"""
+
+LAST_POINTS = frozenset({"end-of-data-sent", "end-of-partition-sent"})
+"""points that lie behind the end of an input"""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,12 +56,16 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, (self.span_us - self.checkpoint_us) // max(1, apart_us))
 
     def time_of(self, trigger: AnyTrigger) -> int | None:
-        """About when a trigger goes off; None for a phase, which comes when it comes."""
+        """About when a trigger goes off; None for a phase, which comes when it comes, but for the last."""
         engine = self.engine
         if isinstance(trigger, AtTime):
             return trigger.at_us
+        if isinstance(trigger, InPhase) and trigger.phase == "finishing" and self.bounded:
+            return self.start_us + self.span_us + trigger.after_us
         if not isinstance(trigger, AtPoint):
             return None
+        if trigger.point in LAST_POINTS:
+            return self.start_us + self.span_us
         times = trigger.occurrence
         if trigger.point in RECORD_POINTS:
             hops = 1 if trigger.point == "record-read" else self.depth

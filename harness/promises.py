@@ -52,7 +52,7 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         return frozenset()  # it may fail with nothing to go on from
     could = {
         "exactly-once": bool(strikes) or troubled,
-        "no-data-loss": bool(strikes) or troubled or bool(scenario.commands) or _is_endless(scenario),
+        "no-data-loss": any(True for _ in _losses(scenario, course)) or troubled,
         "consistent-cut": amid,
         "at-least-once": bool(strikes),
         "at-most-once": bool(strikes),
@@ -68,6 +68,12 @@ def can_show(scenario: Scenario) -> frozenset[str]:
 
 def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
     """About when something makes the job restore while records flow."""
+    yield from _losses(scenario, course)
+    yield from _resumed(scenario, course, StopWithSavepoint)
+
+
+def _losses(scenario: Scenario, course: Forecast) -> Iterator[int]:
+    """Those of them that may leave something uncommitted, as a stop does not."""
     end_us = course.start_us + course.span_us
     for fault in scenario.faults:
         if _restores(fault):
@@ -76,10 +82,15 @@ def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
                 yield end_us // 2
             elif course.start_us < at_us < end_us:
                 yield at_us
+    yield from _resumed(scenario, course, Cancel)
+
+
+def _resumed(scenario: Scenario, course: Forecast, kind: type[Cancel] | type[StopWithSavepoint]) -> Iterator[int]:
+    """About when commands of a kind end the job amid records, where it is resumed."""
     if any(isinstance(command, Resume) for command in scenario.commands):
         for command in scenario.commands:
             at_us = course.time_of(command.trigger)
-            if isinstance(command, (Cancel, StopWithSavepoint)) and at_us is not None and at_us < end_us:
+            if isinstance(command, kind) and at_us is not None and at_us < course.start_us + course.span_us:
                 yield at_us
 
 

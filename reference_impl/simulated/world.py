@@ -87,6 +87,8 @@ class World:
         self.retained: list[CompletedSnapshot] = []
         self.freezing = False
         """nothing more will happen by itself: no checkpoint is triggered any more"""
+        self._heard_by = 0
+        """when the coordinator has heard of what was written last, and has deleted what nobody needs"""
         self._at_trigger: dict[int, tuple[int, int]] = {}
         """what had happened when each checkpoint was triggered"""
         self._endless = not all(spec.bounded for spec in self.graph.operators)
@@ -368,8 +370,12 @@ class World:
         """No checkpoint is triggered any more; stop when the last one is done with."""
         if self.job_over or not self.freezing:
             return
+        if any(write.runner.alive for write in self.stores.writing):
+            self._heard_by = self.loop.now + 4 * self.settings.control_latency_us
         if not all(one.alive for one in self._latest.values()):
             self.freezing = False
+        elif self.loop.now < self._heard_by:
+            self.loop.after(200, self._freeze)
         elif self.phase == "running":
             self.loop.stopped = True
         elif self.is_busy or self.phase == "recovering":

@@ -49,6 +49,7 @@ def test_a_job_comes_to_rest_beside_readers_that_had_finished() -> None:
     assert len(history.completed) < 100
 
 
-def test_what_a_zombie_writes_late_is_heard_of_and_deleted() -> None:
-    result = result_of("a-zombie-with-a-backlog")
+@pytest.mark.parametrize("name", ["a-zombie-with-a-backlog", "a-late-write-at-the-end"])
+def test_what_is_written_late_is_heard_of_and_deleted(name: str) -> None:
+    result = result_of(name)
     assert isinstance(result.judgement.verdicts["no-leaks"], Holds)
