@@ -39,8 +39,11 @@ def following_order(scenario: Scenario) -> Scenario:
     return replace(scenario, workload=replace(scenario.workload, nodes=nodes))
 
 
+TABLE = {"sink": "idempotent", "guarantee": "exactly-once", "committing": "writer", "pooled_ids": False}
+
+
 def into_a_table(scenario: Scenario) -> Scenario:
-    return replace(scenario, engine=replace(scenario.engine, sink="idempotent", guarantee="exactly-once"))
+    return replace(scenario, engine=replace(scenario.engine, **TABLE))
 
 
 def is_merged(scenario: Scenario) -> bool:
