@@ -109,8 +109,8 @@ def with_other_state(kind: type[Machine]) -> type[Machine]:
     return Wrong
 
 
-def with_other_panes(*, emitted: int, held: int) -> type[WindowMachine]:
-    """Windows whose rows, or whose state, have another value."""
+def with_other_panes(monkeypatch: pytest.MonkeyPatch, *, emitted: int, held: int) -> None:
+    """Have every window's rows, or its state, be of another value."""
 
     class Wrong(WindowMachine):
         def entries(self) -> list[Entry]:
@@ -120,7 +120,10 @@ def with_other_panes(*, emitted: int, held: int) -> type[WindowMachine]:
             origin, (key, value, tags, start) = super()._emitted(pane)
             return origin, (key, (value or 0) + emitted, tags, start)
 
-    return Wrong
+    def machine(operator: Window, *, strict: bool) -> Wrong:
+        return Wrong(operator)
+
+    monkeypatch.setattr("cutproof.properties.expected.timed_machine", machine)
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str, wrong: type[Machine]) -> None:
@@ -160,7 +163,7 @@ def test_without_an_error_both_agree(name: str) -> None:
 @pytest.mark.parametrize("name", OPERATORS)
 def test_wrong_rows_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(OPERATORS[name], Window):
-        monkeypatch.setattr("cutproof.properties.expected.WindowMachine", with_other_panes(emitted=1, held=0))
+        with_other_panes(monkeypatch, emitted=1, held=0)
     else:
         plant(monkeypatch, name, with_other_rows(type(semantics.machine(OPERATORS[name]))))
     assert is_the_harness_that_failed(verified(name, PySpark()))
@@ -169,7 +172,7 @@ def test_wrong_rows_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", STATEFUL)
 def test_wrong_state_of_the_quick_checker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(OPERATORS[name], Window):
-        monkeypatch.setattr("cutproof.properties.expected.WindowMachine", with_other_panes(emitted=0, held=1))
+        with_other_panes(monkeypatch, emitted=0, held=1)
     else:
         plant(monkeypatch, name, with_other_state(type(semantics.machine(OPERATORS[name]))))
     assert is_the_harness_that_failed(verified(name, PySpark()))
