@@ -14,7 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, ChannelFault, InPhase
-from ..properties.workload import Edge, Input, InputRecord, Node, Topology, Workload
+from ..properties.stages import COMMITTERS, width
+from ..properties.workload import SINK, Edge, Input, InputRecord, Node, Topology, Workload
 from .forecast import RECORD_POINTS
 from .layout import layout_of
 from .scenario import AnyCommand, Deviation, Resume, Scenario
@@ -134,6 +135,16 @@ def branches(workload: Workload) -> list[tuple[str, str]]:
     return [(node.name, name) for node in workload.nodes if len(node.inputs) > 1 for name in node.inputs]
 
 
+def without_committers(scenario: Scenario) -> Scenario:
+    """Each subtask of the sink commits by itself; what befalls a committer befalls that subtask."""
+
+    def rename(task: str) -> str:
+        operator, _, subtask = task.rpartition("-")
+        return f"{SINK}-{subtask}" if operator in COMMITTERS else task
+
+    return _renamed(replace(scenario, engine=replace(scenario.engine, committing="writer")), rename)
+
+
 def with_parallelism(scenario: Scenario, parallelism: dict[str, int]) -> Scenario:
     """Lay it out narrower; a forward edge between unequal neighbours is hashed."""
     edges = tuple(
@@ -146,7 +157,7 @@ def with_parallelism(scenario: Scenario, parallelism: dict[str, int]) -> Scenari
 
     def rename(task: str) -> str:
         operator, _, subtask = task.rpartition("-")
-        return task if int(subtask) < parallelism[operator] else f"{operator}-0"
+        return task if int(subtask) < width(topology, operator) else f"{operator}-0"
 
     return _renamed(replace(scenario, topology=topology), rename)
 

@@ -200,6 +200,8 @@ def _less_anew(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
 
 def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:
     plain = Engine(guarantee=scenario.engine.guarantee, sink=scenario.engine.sink)
+    if scenario.engine.committing != plain.committing:
+        yield reductions.without_committers(scenario)
     if scenario.engine == plain:
         return
     yield replace(scenario, engine=plain)

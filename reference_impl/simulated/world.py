@@ -183,6 +183,7 @@ class World:
 
     def job_ended(self, effect: EndJob) -> None:
         self.job_over = True
+        self.freezing = False  # a job that is resumed after it begins anew
         for runner in self._latest.values():
             runner.end("finished" if runner.task.finished else "cancelled")
         for runner in self._runners.values():

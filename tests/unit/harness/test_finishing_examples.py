@@ -183,7 +183,9 @@ def chained(scenario: Scenario, how: str) -> Scenario:
         topology=msgspec.structs.replace(
             topology, parallelism={**topology.parallelism, first: width, second: width}, edges=(*edges, *onward)
         ),
-        engine=msgspec.structs.replace(scenario.engine, finishing=how, two_phase=PASSING),
+        engine=msgspec.structs.replace(
+            scenario.engine, finishing=how, two_phase=PASSING, committing="writer", pooled_ids=False
+        ),
         faults=tuple(fault for fault in scenario.faults if getattr(fault, "receiver", None) is None),
         deviations=(),
     )
