@@ -43,8 +43,9 @@ def test_a_savepoint_keeps_the_file_that_later_checkpoints_refer_to() -> None:
     assert set(savepoint.handles.values()) <= set(history.residue.files)
 
 
-def test_a_job_comes_to_rest_beside_readers_that_had_finished() -> None:
-    history = result_of("readers-that-had-finished").history
+@pytest.mark.parametrize("name", ["readers-that-had-finished", "drained-at-rest-and-resumed"])
+def test_a_job_that_nothing_ends_comes_to_rest(name: str) -> None:
+    history = result_of(name).history
     assert history.quiet
     assert len(history.completed) < 100
 
