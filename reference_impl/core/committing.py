@@ -22,6 +22,8 @@ deal them out anew.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from .config import Config
 from .effects import Effect
 from .events import Arrived
@@ -56,7 +58,7 @@ class WriterSink(TransactionalSink):
         return [*aborts, *self.begin_transaction(), *self.open_inputs()]
 
 
-class CommittingTask(SinkTask):
+class CommittingTask(SinkTask, ABC):
     """What both kinds of committers share: committables in the state, and commits of them."""
 
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
@@ -78,9 +80,9 @@ class CommittingTask(SinkTask):
         if committable not in self.sealed:
             self.sealed.append(committable)
 
+    @abstractmethod
     def commit(self) -> list[Effect]:
         """Ask for what is due and is not being asked for already."""
-        raise NotImplementedError
 
     def on_complete(self, message: Complete) -> list[Effect]:
         self.told = max(self.told, message.checkpoint)
@@ -91,8 +93,9 @@ class CommittingTask(SinkTask):
         self.told = max(self.told, message.checkpoint or NO_CHECKPOINT)
         return [*self.commit(), *self.finish_if_settled()]
 
+    @abstractmethod
     def finish_if_settled(self) -> list[Effect]:
-        raise NotImplementedError
+        """Finish once nothing is left to commit or to hand on."""
 
     def asked_for(self) -> list[str]:
         """The transactions that requests without an answer name."""
