@@ -8,7 +8,7 @@ from itertools import accumulate
 from .case import Case
 from .history import History, Read, Transaction
 from .lies import Lie, middle
-from .time_lies import asked_to_drain, is_amid
+from .time_lies import killed_amid
 from .workload import END_OF_TIME, Row, Window, window_of
 
 ENDED = ("finished", "drained", "stopped")
@@ -133,14 +133,7 @@ def leave_pending(case: Case) -> Lie | None:
 
 def end_time_early(case: Case) -> Lie | None:
     """A source that was killed amid its records had let every window go."""
-    sources = {source.name for source in case.workload.inputs}
-    lengths = {split: len(records) for split, _, records in case.workload.splits()}
-    places = [
-        at
-        for at, run in enumerate(case.history.runs)
-        if run.operator in sources and not run.end_of_data and not asked_to_drain(case, run) and is_amid(run, lengths)
-    ]
-    at = middle(places)
+    at = killed_amid(case)
     if at is None or window_of(case.workload) is None:
         return None
 

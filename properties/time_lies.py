@@ -31,16 +31,25 @@ def leave_window(case: Case) -> Lie | None:
     return ("drain",), alter
 
 
-def end_early(case: Case) -> Lie | None:
-    """A source that was killed amid its records had told everybody that they were all."""
+def killed_amid(case: Case) -> int | None:
+    """The run of a source that ended amid its records, and had not been asked to drain."""
     sources = {source.name for source in case.workload.inputs}
     lengths = {split: len(records) for split, _, records in case.workload.splits()}
-    places = [
-        at
-        for at, run in enumerate(case.history.runs)
-        if run.operator in sources and not run.end_of_data and not asked_to_drain(case, run) and is_amid(run, lengths)
-    ]
-    at = middle(places)
+    return middle(
+        [
+            at
+            for at, run in enumerate(case.history.runs)
+            if run.operator in sources
+            and not run.end_of_data
+            and not asked_to_drain(case, run)
+            and is_amid(run, lengths)
+        ]
+    )
+
+
+def end_early(case: Case) -> Lie | None:
+    """A source that was killed amid its records had told everybody that they were all."""
+    at = killed_amid(case)
     if at is None or window_of(case.workload) is None:
         return None
 
