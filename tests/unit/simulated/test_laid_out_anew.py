@@ -120,7 +120,8 @@ def test_an_input_of_which_one_subtask_had_finished() -> None:
 
 
 def test_state_in_the_coordinators_memory() -> None:
-    all_there(job(STOP, resume(**every(3)), snapshot_store="memory"))
+    history = all_there(job(STOP, resume(**every(3)), snapshot_store="memory"))
+    assert {run.subtask for run in history.runs if run.job == 2 and run.loaded is not None} == {0, 1, 2}
 
 
 def test_two_resumes_that_ask_for_the_same_are_two() -> None:

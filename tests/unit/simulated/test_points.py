@@ -110,19 +110,19 @@ OF_COORDINATORS = (
 )
 
 
-def survives(scenario: Scenario) -> None:
+def survived(scenario: Scenario) -> tuple[int, int, bool, list[str]]:
+    """How many faults fired, how many attempts there were, whether just the rows owed came out, what is violated."""
     history = run(scenario)
-    assert len(fired(history)) == len(scenario.faults)
-    assert attempts(history) == 2
-    assert Counter(history.committed) == rows(scenario)
-    assert judge(scenario.workload, scenario.topology, history).violated == {}
+    violated = judge(scenario.workload, scenario.topology, history).violated
+    return len(fired(history)), attempts(history), Counter(history.committed) == rows(scenario), list(violated)
 
 
 @pytest.mark.parametrize("point", OF_TASKS)
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_a_task_can_die_on_either_side_of_a_point(point: str, side: str) -> None:
     task = OF_TASKS[point]
-    survives(job(faults=(KillTask(trigger=AtPoint(point=point, task=task, side=side), task=task),)))
+    die = KillTask(trigger=AtPoint(point=point, task=task, side=side), task=task)
+    assert survived(job(faults=(die,))) == (1, 2, True, [])
 
 
 @pytest.mark.parametrize("point", OF_COORDINATORS)
@@ -131,7 +131,7 @@ def test_a_coordinator_can_die_on_either_side_of_a_point(point: str, side: str) 
     die = KillCoordinator(trigger=AtPoint(point=point, side=side))
     spoil = (FailWrite(trigger=AtTime(at_us=2_000), task="op1-0"),) if point == "checkpoint-aborted" else ()
     ask = (Savepoint(trigger=AtTime(at_us=3_000)),) if point == "savepoint-requested" else ()
-    survives(job(faults=(die, *spoil), commands=ask))
+    assert survived(job(faults=(die, *spoil), commands=ask)) == (1 + len(spoil), 2, True, [])
 
 
 @pytest.mark.parametrize(("side", "acknowledged"), [("before", False), ("after", True)])
