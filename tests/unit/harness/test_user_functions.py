@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 
 import msgspec
@@ -23,21 +21,14 @@ from cutproof.properties.verdict import Holds, Violated
 from cutproof.properties.workload import Input, Node, Sum, Topology, User, Workload, problems
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken
-
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "operators"
+from unit.user_examples import examples_known
 
 
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The two functions of the documents, known as a user makes them known."""
-    monkeypatch.setattr("cutproof.harness.user_functions._known", {})
-    monkeypatch.setattr("cutproof.harness.user_functions._entries", {})
-    monkeypatch.setattr("cutproof.properties.user_functions._known", {})
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    known(["silence:SILENCE", "top_two:TOP_TWO"])
-    yield
-    for name in ("silence", "top_two"):
-        sys.modules.pop(name, None)
+    with examples_known(monkeypatch):
+        yield
 
 
 def workload(name: str, *, delay: int = 40) -> Workload:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -17,22 +15,15 @@ from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
 from cutproof.properties.user_functions import CounterpartFailed, counterpart
 from cutproof.properties.workload import AnyOperator, Count, Filter, Input, Node, Sum, User, Workload
-
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "operators"
+from unit.user_examples import examples_known
 
 pytestmark = pytest.mark.usefixtures("spark")
 
 
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("cutproof.harness.user_functions._known", {})
-    monkeypatch.setattr("cutproof.harness.user_functions._entries", {})
-    monkeypatch.setattr("cutproof.properties.user_functions._known", {})
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    known(["silence:SILENCE", "top_two:TOP_TWO"])
-    yield
-    for name in ("silence", "top_two"):
-        sys.modules.pop(name, None)
+    with examples_known(monkeypatch):
+        yield
 
 
 SILENT, BEST = User(function="silence", timed=True), User(function="top-two", ordered=True)

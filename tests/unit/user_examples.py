@@ -1,0 +1,27 @@
+"""The two functions of the documents, known as a user makes them known."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.user_functions import known
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "operators"
+
+
+@contextmanager
+def examples_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Known as long as it lasts, and nothing else."""
+    monkeypatch.setattr("cutproof.harness.user_functions._known", {})
+    monkeypatch.setattr("cutproof.harness.user_functions._entries", {})
+    monkeypatch.setattr("cutproof.properties.user_functions._known", {})
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    known(["silence:SILENCE", "top_two:TOP_TWO"])
+    yield
+    for name in ("silence", "top_two"):
+        sys.modules.pop(name, None)
