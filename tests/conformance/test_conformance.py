@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from answers import ANSWERS, owed
+from conforming import EXACTLY, committed, conforms, statuses
 
 from cutproof.faults.plan import (
     AnyFault,
@@ -22,16 +23,15 @@ from cutproof.faults.plan import (
     StallChannel,
     kind_of,
 )
-from cutproof.harness.run import Result, run
+from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
-from cutproof.properties.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
+from cutproof.properties.history import AttemptStarted, TaskFailed
 from cutproof.properties.verdict import Holds, Unknown
-from cutproof.properties.workload import Row
 
 AMID = AtPoint(point="checkpoint-completed", occurrence=1)
 """a checkpoint is complete, and records still flow, in every workload below"""
@@ -60,28 +60,6 @@ def scenario(
         commands=commands,
         seed=workload,  # by which a subject that has several kinds of sinks chooses one
     )
-
-
-def conforms(subject: Subject, asked: Scenario, *shown: str) -> Result:
-    """Run and judged: nothing is violated, and these were exercised and hold."""
-    result = run(subject, asked)
-    assert result.judgement.violated == {}
-    for name in shown:
-        assert isinstance(result.judgement.verdicts[name], Holds), (name, result.judgement.verdicts[name])
-    fired = {entry.fault for entry in result.history.journal if isinstance(entry, FaultFired)}
-    assert fired == set(range(len(asked.faults)))
-    return result
-
-
-def committed(result: Result) -> Counter[Row]:
-    return Counter(result.history.committed)
-
-
-def statuses(result: Result) -> list[str]:
-    return [entry.status for entry in result.history.journal if isinstance(entry, JobEnded)]
-
-
-EXACTLY = ("exactly-once", "no-data-loss", "consistent-cut", "restored-state", "visibility", "progress", "no-leaks")
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------
