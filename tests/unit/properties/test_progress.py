@@ -229,37 +229,6 @@ def test_an_unbounded_job_that_is_cut_off_owes_what_was_offered() -> None:
     assert isinstance(judged(toy), Holds)
 
 
-def test_a_resumed_job_owes_a_checkpoint_though_all_its_input_was_covered_before() -> None:
-    toy = resting()
-    toy.stop()
-    toy.resume()
-    toy.seen.quiet = False
-    verdict = judged(toy)
-    assert isinstance(verdict, Violated)
-    assert verdict.difference == "no checkpoint"
-    assert verdict.message == "everything had healed, and job 2 completed no checkpoint until it was cut off"
-    toy.seen.cut_short = True
-    assert reason(toy) == "not observable"
-    toy.seen.cut_short = False
-    toy.checkpoint_now()
-    assert isinstance(judged(toy), Holds)
-
-
-def test_a_checkpoint_from_before_healing_is_none_after_it() -> None:
-    toy = resting()
-    toy.seen.quiet = False
-    assert isinstance(judged(toy), Holds)
-    toy.seen.healed = toy.order + 1
-    assert difference(toy) == "no checkpoint"
-
-
-def test_at_most_once_owes_no_checkpoint() -> None:
-    toy = Toy(counting(bounded=False), guarantee="at-most-once")
-    toy.start()
-    toy.seen.quiet = False
-    assert not isinstance(judged(toy), Violated)
-
-
 def test_a_fault_that_comes_again_and_again() -> None:
     toy = recovered()
     toy.seen.quiet = False
