@@ -87,7 +87,7 @@ def test_what_fails_in_a_run_that_was_cut_short_is_found() -> None:
     assert difference(toy) == "unexplained failure"
 
 
-# -- a job that never ends -----------------------------------------------------------------------------------------------
+# -- a job that never ends ----------------------------------------------------------------------------------------
 
 
 def resting() -> Toy:
