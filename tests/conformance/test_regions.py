@@ -241,10 +241,11 @@ def test_a_drain_asked_for_while_a_region_is_down_waits_for_it(subject: Subject)
 
 def test_a_region_lost_once_the_savepoint_of_a_drain_is_complete_has_everything_restart(subject: Subject) -> None:
     """The one has finished: of what the other would read again nothing would be committed (J21)."""
-    drain = StopWithSavepoint(trigger=AMID, drain=True)
-    late = LateMessage(trigger=AMID, message="terminate", task="sink-1", by_us=20_000)
+    reading = AtPoint(point="record-read", occurrence=RECORDS)
+    drain = StopWithSavepoint(trigger=reading, drain=True)
+    late = LateMessage(trigger=reading, message="terminate", task="sink-1", by_us=20_000)
     kill = KillTask(trigger=AtPoint(point="end-of-partition-sent", task="double-0"), task="sink-1")
-    asked = scenario(kill, late, commands=(drain,), checkpoint_interval_us=6_000)
+    asked = scenario(kill, late, commands=(drain,), checkpoint_interval_us=1_000_000)
     result = conforms(subject, asked, "exactly-once", "no-data-loss", "visibility", "progress")
     assert statuses(result) == ["drained"]
     assert starts(result.history) == [[], []]
