@@ -78,8 +78,8 @@ class Orders:
 
     def commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
         """The next commits of a task, or (None) of whoever asks first."""
-        sinks = self._homes_of(*self._scene.placement.sinks)
-        processes = self._homes_of(task) if task is not None else (*sinks, COORDINATOR)
+        anybody = self._homes_of(*self._scene.placement.committing)
+        processes = self._homes_of(task) if task is not None else (*anybody, COORDINATOR)
         one = Waiting(
             fault=fault, processes=processes, order=lambda stamp: Arm(stamp, how, task, fault, one.times), times=times
         )

@@ -49,10 +49,6 @@ def make_job(described: bytes) -> Job:
     known(told.functions)
     scenario = told.scenario
     workload = scenario.workload
-    if scenario.engine.two_phase:
-        raise Refused("operators that commit what they pass on run in the simulator alone")
-    if scenario.engine.committing != "writer":
-        raise Refused("committers behind a sink run in the simulator alone")
     if any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults):
         raise Refused("the stores of processes give no transaction up by themselves")
     graph, *later = translation.job_graphs(scenario)

@@ -22,7 +22,7 @@ from ..core.topology import JobGraph
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions
-from ..driver.machines import Job, numbered
+from ..driver.machines import Job, numbered, passing
 from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
@@ -69,9 +69,7 @@ class World:
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
-        self.external = TransactionStore(
-            [task for graph in graphs for task, spec, _ in graph.tasks() if spec.role == "two-phase"]
-        )
+        self.external = TransactionStore(passing(graphs))
         arms = Arms()
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
