@@ -56,6 +56,10 @@ class Orders:
             if one.times <= 0:
                 self._waiting.remove(one)
 
+    def waits(self, fault: int) -> bool:
+        """Whether a fault still has its time to come."""
+        return any(one.fault == fault for one in self._waiting)
+
     def met_in(self, fault: int, member: Member) -> None:
         """A fault that waited in several processes has fired in one."""
         for one in [one for one in self._waiting if one.fault == fault]:

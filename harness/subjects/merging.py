@@ -18,6 +18,7 @@ from typing import Any
 from ...properties.history import AttemptStarted, History
 from ...properties.workload import Row
 from ...reference_impl.core import transactions as t
+from ...reference_impl.core.ids import AttemptId
 from ...reference_impl.processes import entries as e
 from ...reference_impl.processes.journal import read_journal
 from .merging_failures import judged
@@ -141,6 +142,7 @@ class Replay:
             e.Stopped: _nothing,
             e.Breaks: _nothing,
             e.Outage: _nothing,
+            e.Expired: self._expire,
             e.Closing: _nothing,
             e.Lagged: _nothing,
             e.DefectReached: self._reach_defect,
@@ -192,6 +194,10 @@ class Replay:
     def _transact(self, one: e.Transacted) -> None:
         if one.answer == "done":
             self.recorder.transacted(one.request, t.Done(unfinished=one.unfinished), one.applied)
+
+    def _expire(self, one: e.Expired) -> None:
+        gone = t.AbortTransaction(writer=t.writer_in(one.name), attempt=AttemptId(0), name=one.name)
+        self.recorder.transacted(gone, t.Done(), 0)
 
     def _begin_look(self, one: LookBegan) -> None:
         self._looks[self._source, one.stamp] = self.recorder.order()

@@ -62,6 +62,9 @@ class Evidence:
         for one in placed:
             if isinstance(one.entry, e.Transacted) and one.entry.answer == "done":
                 self._add(one.entry)
+            elif isinstance(one.entry, e.Expired):
+                self.sealed.add(one.entry.name)
+                self.done.add((t.AbortTransaction, one.entry.name))
 
     def _add(self, entry: e.Transacted) -> None:
         request = entry.request

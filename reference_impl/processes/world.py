@@ -170,6 +170,10 @@ class ProcessWorld(ABC):
         if seen is not None:
             self.journal.seen(began, seen)
 
+    def expire(self, fault: int, name: str, attempt: int | None) -> bool:
+        """The store is not this process's to command: the harness does it, as who administers the store would."""
+        return self.supervision.expire(fault, name, attempt)
+
     def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
         self.observer.timed(
             f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
