@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ..wire import Codec
 from .connections import Connection, Outbox
-from .frames import Arm, Disarm, Expiring, Frame, Go, Meddle, Poisoned, Reached, Ready, SupervisionFrame
+from .frames import Arm, Disarm, Expiring, Go, Meddle, Poisoned, Reached, Ready, SupervisionFrame
 
 CODEC: Codec[SupervisionFrame] = Codec(SupervisionFrame)
 
@@ -53,7 +53,7 @@ class Supervision:
         """Stand still while the harness has the store give a transaction up; whether that was done."""
         return self._wait_for(Expiring(self.stamp(), fault, name, attempt)).done
 
-    def _wait_for(self, told: Frame) -> Go:
+    def _wait_for(self, told: SupervisionFrame) -> Go:
         self.send(told)
         self.flush_all()
         self._answers.clear()
