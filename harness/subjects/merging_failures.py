@@ -120,8 +120,7 @@ class Faults:
 
     def giving_up(self, reason: str) -> int | None:
         """The fault of which the store knows the transaction no more that a refusal names."""
-        named = [name for name in self._expired if name in reason]
-        return self._expired[max(named, key=len)] if named else None
+        return next((self._expired[word] for word in reason.split() if word in self._expired), None)
 
     def slows(self, process: str, at: int) -> bool:
         """Whether some fault is a reason for a process to be late."""

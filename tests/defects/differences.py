@@ -87,7 +87,7 @@ SIMULATED = {
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
 misses it."""
 
-NOT_ON_PROCESSES = ("E01", "E12", "I04", "I09", "I14", "J21", "L03", "L09")
+NOT_ON_PROCESSES = ("E01", "E12", "I09", "J21", "L03", "L09")
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 
 _OTHERWISE = {
