@@ -6,21 +6,14 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core.committing import Committer, CommittingTask, GlobalCommitter
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.messages import Ack, Barrier, Complete, Deploy, Record, Running
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.state import Sealed
-from cutproof.reference_impl.core.task import TaskSpec
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.node import oldest_unsettled
 from unit.processes.rig import (
     CHANNELS,
     CONTROL,
@@ -224,22 +217,6 @@ def test_facts_are_told_when_they_change_and_only_then(tmp_path: Path) -> None:
         assert node.harness.expect(f.TaskFacts).sealed == 0
         node.answers()
         assert len(node.harness.all(f.TaskFacts)) == 2
-
-
-def committing(kind: type[CommittingTask], *checkpoints: int, waiting: int = 0) -> Any:
-    """What is seen of a committer that holds transactions of these checkpoints; so many elements wait at its input."""
-    spec = TaskSpec(task=TaskId("committer-0"), job=1, attempt=AttemptId(1), gates=(0,))
-    machine = kind(spec, Config(), Parts())
-    machine.sealed = [Sealed(f"job-1/sink-0/1-{number}", CheckpointId(number)) for number in checkpoints]
-    return SimpleNamespace(task=machine, inputs=[SimpleNamespace(queue=[None] * waiting)])
-
-
-def test_a_committer_has_not_settled_what_it_holds_and_the_last_one_what_is_on_its_way_to_it() -> None:
-    assert oldest_unsettled(committing(Committer)) == 0
-    assert oldest_unsettled(committing(Committer, 5, 4)) == 4
-    assert oldest_unsettled(committing(Committer, waiting=2)) == 0, "a barrier may be among them"
-    assert oldest_unsettled(committing(GlobalCommitter, 3)) == 3
-    assert oldest_unsettled(committing(GlobalCommitter, waiting=1)) == 1, "of some checkpoint that is complete"
 
 
 def test_what_the_phase_depends_on_is_told_before_a_point(tmp_path: Path) -> None:
