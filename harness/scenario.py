@@ -62,7 +62,7 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     failover: str = "full"
     """what the loss of a task restarts: full (everything), or region: what data channels join it with"""
     two_phase: tuple[str, ...] = ()
-    """nodes (maps that change nothing) which commit what they pass on; in the simulator alone"""
+    """nodes (maps that change nothing) which commit what they pass on"""
 
 
 class Command(Value, kw_only=True, tag_field="command"):

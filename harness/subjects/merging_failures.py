@@ -51,6 +51,8 @@ class Faults:
         self._died: list[e.Died] = []
         self._outages: list[tuple[int, int | None, int]] = []
         """(from, until, fault)"""
+        self._expired: dict[str, int] = {}
+        """transactions that the store gave up, and the fault that had it do so"""
         for one in placed:
             entry = one.entry
             if isinstance(entry, e.FaultHealed):
@@ -63,6 +65,8 @@ class Faults:
                 self._died.append(entry)
             elif isinstance(entry, e.Outage):
                 self._outage(entry)
+            elif isinstance(entry, e.Expired):
+                self._expired[entry.name] = entry.fault
 
     def _outage(self, entry: e.Outage) -> None:
         if entry.began:
@@ -113,6 +117,10 @@ class Faults:
             if start <= at and (until is None or began <= until + LATER_US):
                 return fault
         return None
+
+    def giving_up(self, reason: str) -> int | None:
+        """The fault of which the store knows the transaction no more that a refusal names."""
+        return next((self._expired[word] for word in reason.split() if word in self._expired), None)
 
     def slows(self, process: str, at: int) -> bool:
         """Whether some fault is a reason for a process to be late."""
@@ -234,6 +242,9 @@ class _Judge:
         if entry.reason == PROCESS_GONE:
             return faults.ending(self._process_of.get(entry.task, ""), at)
         if STORE_REFUSED in entry.reason:
+            expired = faults.giving_up(entry.reason)
+            if expired is not None:
+                return expired
             return faults.taking_database(run.began if run is not None else at, at)
         return None
 

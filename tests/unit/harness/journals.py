@@ -94,7 +94,7 @@ class Script:
 
     # -- what it becomes ---------------------------------------------------------------
 
-    def history(self, *committed: tuple[str, Row], rolls_back: bool = False) -> h.History:
+    def history(self, *committed: tuple[str, Row], passed: Sequence[str] = (), rolls_back: bool = False) -> h.History:
         for journal in self._journals.values():
             journal.close()
         history = h.History(
@@ -112,7 +112,8 @@ class Script:
             journal=[],
             timeline=[],
         )
-        merged(history, KINDS, journals_in(self._folder), False, committed=committed, rolls_back=rolls_back)
+        journals = journals_in(self._folder)
+        merged(history, KINDS, journals, False, committed=committed, passed=passed, rolls_back=rolls_back)
         return history
 
 

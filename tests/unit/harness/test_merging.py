@@ -372,6 +372,19 @@ def test_a_refusal_is_the_fault_s_that_took_the_database_away(script: Script) ->
     assert failures(script.history()) == [("sink-0", 1, DATABASE)]
 
 
+def test_a_refusal_is_the_fault_s_that_had_the_transaction_given_up(script: Script) -> None:
+    """Also in another process than the one that stood before the commit: it was killed meanwhile."""
+    script.attempt(1, "sink-0")
+    script.later()
+    script.harness.expired(CUT, "x-1", script.harness.order())
+    script.harness.expired(KILL, "x", script.harness.order())
+    for attempt, name in ((2, "x"), (3, "x-1"), (4, "y")):
+        script.attempt(attempt, "sink-0", incarnation=attempt)
+        script.fails("sink-0", f"sink-0: the external store refused: it knows no transaction {name}", attempt=attempt)
+
+    assert failures(script.history()) == [("sink-0", 2, KILL), ("sink-0", 3, CUT), ("sink-0", 4, None)]
+
+
 def test_a_refusal_before_the_outage_or_of_a_later_run_is_not(script: Script) -> None:
     script.attempt(1, "sink-0")
     script.fails("sink-0", REFUSED)
