@@ -84,7 +84,10 @@ class Redistribution:
         return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
 
     def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
-        """Of the items of lists, given by old subtask: those whose turn it is."""
+        """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
+        those whose turn it is."""
+        if len(lists) == share.parallelism:
+            return list(lists[share.subtask])
         return [item for held in lists for item in held][share.subtask :: share.parallelism]
 
     def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
