@@ -18,7 +18,7 @@ from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Resume, Scenario
-from ..user_functions import user_operator
+from ..user_functions import shares_state, user_operator
 
 
 def job_graph(workload: Workload, topology: Topology, told: Engine | None = None) -> JobGraph:
@@ -101,6 +101,8 @@ def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[E
 
 def shares(operator: described.Operator) -> bool:
     """Whether an operator holds a union."""
+    if isinstance(operator, described.User):
+        return shares_state(operator.function)
     return isinstance(operator, described.Tally)
 
 
