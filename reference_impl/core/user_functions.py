@@ -307,9 +307,11 @@ class UserOperator(Operator):
         return [(name, text) for name, texts in self._items.items() if states[name].kind == kind for text in texts]
 
     def keeps(self, item: Item) -> bool:
-        """By its user's rule; raises Refused for a state that is not declared, or where the rule raises."""
+        """By its user's rule; raises Refused where that raises.  What is declared otherwise is refused later."""
         name, text = item
-        self._declaration(name)
+        declared = self._function.states.get(name)
+        if declared is None or declared.kind != "union":
+            return True
         try:
             return self._function.keeps(name, msgspec.json.decode(text), self.place)
         except Exception as error:
