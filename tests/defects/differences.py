@@ -35,6 +35,7 @@ SIMULATED = {
     "F16": "record never read",
     "H01": "state differs",
     "H04": "state differs",
+    "H06": "lost row",
     "I01": "transaction differs",
     "I03": "commit outstanding",
     "I04": "repeated row",
