@@ -97,7 +97,7 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
     drawn = msgspec.structs.replace(drawn, committing=committing, pooled_ids=pooled)
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
-    if not frame.real_time and "failover" not in settings and has_regions(topology) and choices.percent(50):
+    if "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")
     target = forecast(workload, topology, engine)
     if frame.workload is None and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):

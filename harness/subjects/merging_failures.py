@@ -152,7 +152,9 @@ class _Judge:
         self._runs = runs_of(placed, sources)
         self._of = {(run.task, run.attempt): run for run in self._runs}
         self._process_of = {run.task: sources[run.source].process for run in self._runs}
-        self._newest = 0
+        self._parts = _parts(placed)
+        self._newest: dict[TaskId | None, int] = {}
+        """of each task that restarted with a part alone, and of all (None)"""
         self._jobs: dict[int, int] = {}
         """attempt: job"""
         self._over: set[int] = set()
@@ -182,7 +184,8 @@ class _Judge:
     def _heed(self, one: Placed) -> None:
         entry = one.entry
         if isinstance(entry, e.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
-            self._newest = max(self._newest, entry.attempt)
+            for task in self._parts.get(entry.attempt, (None,)):
+                self._newest[task] = max(self._newest.get(task, 0), entry.attempt)
             self._jobs[entry.attempt] = entry.job
         elif isinstance(entry, e.JobEnded):
             self._over.add(entry.job)
@@ -192,12 +195,13 @@ class _Judge:
 
     # -- tasks -----------------------------------------------------------------------
 
-    def _is_superseded(self, attempt: AttemptId) -> bool:
-        return self._newest > attempt or self._jobs.get(attempt) in self._over
+    def _is_superseded(self, task: TaskId, attempt: AttemptId) -> bool:
+        newest = max(self._newest.get(None, 0), self._newest.get(task, 0))
+        return newest > attempt or self._jobs.get(attempt) in self._over
 
     def _failure(self, one: Placed, entry: e.TaskFailed) -> None:
         key = (entry.task, entry.attempt)
-        if self._is_superseded(entry.attempt) or key in self._failed:
+        if self._is_superseded(*key) or key in self._failed:
             return
         fault = entry.fault
         if fault is None:
@@ -256,7 +260,7 @@ class _Judge:
             shift = (number + 1) / (len(victims) + 1) / 2
             ended = e.RunEnded(one.stamp, run.number, "killed")
             self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
-            if not self._is_superseded(run.attempt) and (run.task, run.attempt) not in self._failed:
+            if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
                 self._failed.add((run.task, run.attempt))
                 failed = e.TaskFailed(one.stamp, run.task, run.attempt, entry.reason, entry.fault)
                 self.kept.append(one.with_entry(failed, shift))
@@ -277,6 +281,15 @@ class _Judge:
         before = self._answered.setdefault(entry.command, entry)
         if before is entry or (before.checkpoint, before.error) != (entry.checkpoint, entry.error):
             self.kept.append(one.with_entry(entry))
+
+
+def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
+    """The tasks of each attempt that only a part of them began; whoever went on keeps the one before."""
+    return {
+        one.entry.attempt: tuple(TaskId(task) for task in one.entry.detail.split())
+        for one in placed
+        if isinstance(one.entry, e.Noted) and one.entry.what == "tasks-restarted" and one.entry.attempt is not None
+    }
 
 
 def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:

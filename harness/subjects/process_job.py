@@ -59,12 +59,10 @@ def make_job(described: bytes) -> Job:
 
 
 def real_config(scenario: Scenario, scale: int) -> Config:
-    """The engine's settings, its time-outs no shorter than a busy machine needs; the loss of a
-    task restarts everything here, regions or not."""
+    """The engine's settings, its time-outs no shorter than a busy machine needs."""
     told = translation.config(scenario.engine, translation.lateness_us(scenario))
     return msgspec.structs.replace(
         told,
-        failover="full",
         checkpoint_timeout_us=max(told.checkpoint_timeout_us, CHECKPOINT_TIMEOUT_US // scale),
         deploy_timeout_us=max(told.deploy_timeout_us, DEPLOY_TIMEOUT_US // scale),
         retry_us=max(told.retry_us, RETRY_US // scale),

@@ -46,11 +46,19 @@ class Script:
         self.now += by_us
 
     def attempt(
-        self, number: int, *tasks: str, job: int = 1, incarnation: int = 0, restores: int | None = None
+        self,
+        number: int,
+        *tasks: str,
+        job: int = 1,
+        incarnation: int = 0,
+        restores: int | None = None,
+        alone: bool = False,
     ) -> None:
-        """The coordinator starts an attempt; each task comes up in a process of its own."""
+        """The coordinator starts an attempt, of all or (`alone`) of these tasks; each comes up in its own process."""
         self.later()
         self.process("coordinator").note("attempt-started", restores, number, job, "")
+        if alone:
+            self.process("coordinator").note("tasks-restarted", restores, number, job, " ".join(tasks))
         self.later()
         for task in tasks:
             self.run(task, number, incarnation=incarnation)

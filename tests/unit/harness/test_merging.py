@@ -216,6 +216,30 @@ def test_a_failure_of_a_superseded_attempt_is_nobody_s_concern(script: Script) -
     assert failures(script.history()) == []
 
 
+def test_whoever_goes_on_beside_a_part_that_restarted_fails_as_before(script: Script) -> None:
+    script.attempt(1, "a-0", "b-0", "a-1", "b-1")
+    script.dies("b-1")
+    script.attempt(2, "a-1", "b-1", incarnation=1, alone=True)
+    script.fails("a-1", "KeyError: 3")  # of its older attempt: nobody's concern
+    script.fails("a-0", "KeyError: 4", fault=5)
+    script.dies("b-0", fault=None)
+
+    assert failures(script.history()) == [("b-1", 1, KILL), ("a-0", 1, 5), ("b-0", 1, None)]
+
+
+def test_a_later_attempt_of_all_supersedes_whoever_went_on(script: Script) -> None:
+    script.attempt(1, "a-0", "a-1")
+    script.dies("a-1")
+    script.attempt(2, "a-1", incarnation=1, alone=True)
+    script.attempt(3, "a-1", incarnation=2)
+    script.fails("a-0", "KeyError: 4")
+
+    history = script.history()
+
+    assert failures(history) == [("a-1", 1, KILL)]
+    assert [entry.tasks for entry in entries(h.AttemptStarted, history)] == [[], ["a-1"], []]
+
+
 def test_two_failures_of_one_attempt_count_once(script: Script) -> None:
     script.attempt(1, "a-0")
     script.fails("a-0", "KeyError: 3", fault=5)
