@@ -41,6 +41,8 @@ from cutproof.properties.workload import (
 
 SCENARIOS = 6
 
+pytestmark = pytest.mark.usefixtures("spark")
+
 OPERATORS: dict[str, AnyOperator] = {
     "map": Map(multiply=3, add=1),
     "filter": Filter(modulus=3),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 import msgspec
 import pytest
 
@@ -15,26 +12,16 @@ from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.streaming_batch import Comparison, as_bounded, compare_all
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History
-from cutproof.properties.spark import session
 from cutproof.properties.spark.operators import MEANINGS
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.reference_impl.batch.execution import Batch
 from cutproof.reference_impl.core import operators
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 SCENARIOS = 300
 FEW = 40
 
 pytestmark = pytest.mark.usefixtures("spark")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    yield session.session()
-    session.stop()
 
 
 def drawn(number: int) -> list[Scenario]:
