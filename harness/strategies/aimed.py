@@ -19,7 +19,7 @@ WAITING = frozenset(
 )
 """kinds that wait for something still to come"""
 
-_MILD = frozenset({"delay-channel", "stall-channel", "late-message", "repeat-message", "fail-commit"})
+_MILD = frozenset({"delay-channel", "stall-channel", "late-message", "repeat-message"})
 BESIDE_A_COMMAND: dict[str, frozenset[str]] = {
     "stopped": _MILD,
     "drained": _MILD,
@@ -68,8 +68,8 @@ def _amid_writes(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> in
         return choices.between(target.reads * 2 // 3, target.reads * 5 // 6)
     if point == "record-applied":
         return target.depth * choices.between(target.reads // 2, target.reads * 3 // 4)
-    if point == "row-written":
-        return choices.between(target.reads // 3, target.reads // 2)
+    if point == "row-written":  # a filter leaves few
+        return choices.between(2, max(2, target.reads // 3))
     if point == "transaction-written":
         return choices.between(target.reads // 5, target.reads // 4)
     if point in TRANSACTION_POINTS:
