@@ -1,10 +1,10 @@
 """Template `cells`: every possible cell of the coverage in turn, each fault brought to its point.
 
-A free draw comes to a few cells often and to most never.  Here the cell is
-drawn first (`coverage.possible_cells`), and the scenario built so that the
-fault fires there: an engine that waits for it, an input that ends early where
-the point is the end of one, and company where the point or the fault needs it
-(a failing read needs a restart, the end of a job by failure a last blow).
+A free draw comes to a few cells often and to most never.  Here the cells come
+first (`turns`), and the scenario is built so that their faults fire there: an
+engine that waits for it, an input that ends early where the point is the end
+of one, and company where the point or the fault needs it (a failing read needs
+a restart, the end of a job by failure a last blow).
 """
 
 from __future__ import annotations

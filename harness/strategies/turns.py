@@ -98,14 +98,12 @@ TRIES = 3
 
 
 def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]) -> Iterator[tuple[Pair, ...]]:
-    """As many at a time as there is room for.  Where the first blow ends all, one that strikes beside those that do
-    not, before it; what is never sure alone, and several times."""
+    """As many at a time as there is room for; alone what would be the end of the others, and, several times, what is
+    never sure."""
     if "slow writes" in needs:
         yield from ((pair,) * min(room, TRIES) for pair in pairs)
         return
     blows = [pair for pair in pairs if ending == "failed" and pair[1] in UPSETTING]
     mild = [pair for pair in pairs if pair not in blows]
-    for blow in blows:
-        yield (*mild[: room - 1], blow)
-        mild = mild[room - 1 :]
+    yield from ((blow,) for blow in blows)
     yield from (tuple(mild[at : at + room]) for at in range(0, len(mild), room))
