@@ -98,12 +98,12 @@ TRIES = 3
 
 
 def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]) -> Iterator[tuple[Pair, ...]]:
-    """As many at a time as there is room for; alone what would be the end of the others, and, several times, what is
-    never sure."""
+    """As many at a time as there is room for: blows by themselves, since a restart undoes what others wait for, and
+    one only where the first is the end; alone, and several times, what is never sure."""
     if "slow writes" in needs:
         yield from ((pair,) * min(room, TRIES) for pair in pairs)
         return
-    blows = [pair for pair in pairs if ending == "failed" and pair[1] in UPSETTING]
-    mild = [pair for pair in pairs if pair not in blows]
-    yield from ((blow,) for blow in blows)
-    yield from (tuple(mild[at : at + room]) for at in range(0, len(mild), room))
+    blows = [pair for pair in pairs if pair[1] in UPSETTING]
+    mild = [pair for pair in pairs if pair[1] not in UPSETTING]
+    for some, size in ((blows, 1 if ending == "failed" else room), (mild, room)):
+        yield from (tuple(some[at : at + size]) for at in range(0, len(some), size))
