@@ -11,6 +11,7 @@ a scenario can be had again by its seed and number alone.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TypeVar
@@ -98,12 +99,23 @@ TRIES = 3
 
 
 def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]) -> Iterator[tuple[Pair, ...]]:
-    """As many at a time as there is room for: blows by themselves, since a restart undoes what others wait for, and
-    one only where the first is the end; alone, and several times, what is never sure."""
+    """As many at a time as there is room for.
+
+    Blows by themselves, since a restart undoes what others wait for, and one at a point; one at all where the first is
+    the end.  Alone, and several times, what is never sure.
+    """
     if "slow writes" in needs:
         yield from ((pair,) * min(room, TRIES) for pair in pairs)
         return
     blows = [pair for pair in pairs if pair[1] in UPSETTING]
     mild = [pair for pair in pairs if pair[1] not in UPSETTING]
-    for some, size in ((blows, 1 if ending == "failed" else room), (mild, room)):
-        yield from (tuple(some[at : at + size]) for at in range(0, len(some), size))
+    at_one_point = max(Counter(point for point, _ in blows).values(), default=0)
+    yield from _dealt(blows, len(blows) if ending == "failed" else max(at_one_point, -(-len(blows) // room)))
+    yield from _dealt(mild, -(-len(mild) // room))
+
+
+def _dealt(pairs: list[Pair], among: int) -> Iterator[tuple[Pair, ...]]:
+    """Dealt out like cards, point by point: those at one point go different ways."""
+    points = {point: None for point, _ in pairs}
+    cards = [pair for point in points for pair in pairs if pair[0] == point]
+    yield from (tuple(cards[first::among]) for first in range(among))

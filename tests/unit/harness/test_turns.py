@@ -63,6 +63,14 @@ def test_where_the_first_blow_ends_the_job_it_strikes_alone() -> None:
     assert any(len(aim.pairs) > 3 for aim in failing), "what does not strike goes together"
 
 
+def test_no_two_blows_are_aimed_at_one_point() -> None:
+    """The first would be felt, and the others find nothing that is alive."""
+    for aim in a_round(Frame(max_faults=6), 0):
+        blows = Counter(point for point, kind in set(aim.pairs) if kind in UPSETTING)
+        assert set(blows.values()) <= {1}
+        assert not blows or len(blows) == len(set(aim.pairs)), "nothing waits beside them"
+
+
 def test_what_is_not_possible_is_not_aimed_at() -> None:
     modest = Capabilities(faults=frozenset({"kill-task", "tear-write"}), sinks=frozenset({"plain"}))
     frame = Frame(capabilities=modest)
