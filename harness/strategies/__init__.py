@@ -121,7 +121,7 @@ class scenario_of:
         self._aimed = self._fuzz((CELLS,))
 
     def __call__(self, seed: int, index: int) -> Scenario:
-        turn = turn_of(seed, index, *self._shares)
+        turn = turn_of(self._frame, seed, index, *self._shares)
         lead = lead_of(index, self._leads) if self._frame.real_time else None
         self._now = msgspec.structs.replace(self._frame, lead=lead, turn=turn)
         draw = self._free if turn is None else self._aimed

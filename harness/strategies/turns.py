@@ -32,15 +32,16 @@ _ALL = Capabilities(
 )
 
 
-def turn_of(seed: int, index: int, share: int, of: int) -> int | None:
+def turn_of(frame: Frame, seed: int, index: int, share: int, of: int) -> int | None:
     """Which turn scenario `index` has, where `share` of so many are aimed at cells; None for one of the others.
 
-    Each seed begins elsewhere, so that short runs of several seeds come to different cells.
+    Each seed begins with a round of its own, so that short runs of several seeds come to different cells.
     """
     turn = index * share // of
     if (index + 1) * share // of == turn:
         return None
-    return turn + int.from_bytes(hashlib.sha256(f"turns {seed}".encode()).digest()[:4])
+    first_round = int.from_bytes(hashlib.sha256(f"turns {seed}".encode()).digest()[:4])
+    return first_round * turns_in_a_round(frame) + turn
 
 
 def aim_of(frame: Frame, turn: int) -> Aim:

@@ -84,16 +84,20 @@ def test_what_is_not_possible_is_not_aimed_at() -> None:
 
 
 def test_turns_follow_one_another_in_their_share_of_the_numbers() -> None:
-    turns = [turn_of(7, index, 10, 105) for index in range(1_050)]
+    frame = Frame(capabilities=CAPABILITIES)
+    turns = [turn_of(frame, 7, index, 10, 105) for index in range(1_050)]
     taken = [turn for turn in turns if turn is not None]
     assert len(taken) == 100
     assert taken == list(range(taken[0], taken[0] + 100))
-    assert all(turn_of(7, index, 3, 3) is not None for index in range(5))
-    assert all(turn_of(7, index, 0, 3) is None for index in range(5))
+    assert all(turn_of(frame, 7, index, 3, 3) is not None for index in range(5))
+    assert all(turn_of(frame, 7, index, 0, 3) is None for index in range(5))
 
 
-def test_each_seed_begins_elsewhere() -> None:
-    assert len({turn_of(seed, 0, 1, 1) for seed in range(20)}) == 20
+def test_each_seed_begins_with_a_round_of_its_own() -> None:
+    frame = Frame(capabilities=CAPABILITIES)
+    begin = [turn_of(frame, seed, 0, 1, 1) or 0 for seed in range(20)]
+    assert len(set(begin)) == 20
+    assert {turn % turns_in_a_round(frame) for turn in begin} == {0}
 
 
 def test_a_scenario_is_had_again_by_its_seed_and_number_alone() -> None:
@@ -104,7 +108,7 @@ def test_a_scenario_is_had_again_by_its_seed_and_number_alone() -> None:
         assert scenario_of(drawing)(4, index) == run[index]
     share = 8 * SHARES[CELLS]
     of = sum(SHARES.values()) + 7 * SHARES[CELLS]
-    turns = [turn_of(4, index, share, of) for index in range(12)]
+    turns = [turn_of(Frame(capabilities=CAPABILITIES), 4, index, share, of) for index in range(12)]
     assert [one.name == CELLS for one in run] == [turn is not None for turn in turns]
     assert {one.name == CELLS for one in run} == {True, False}
 
@@ -113,7 +117,7 @@ def test_a_scenario_has_the_faults_whose_turn_it_is() -> None:
     draw = scenario_of(Drawing(templates=(CELLS,), max_records=30, max_faults=5, capabilities=CAPABILITIES))
     frame = Frame(capabilities=CAPABILITIES, max_faults=5)
     for index in range(40):
-        turn = turn_of(4, index, 1, 1)
+        turn = turn_of(frame, 4, index, 1, 1)
         assert turn is not None
         faults = draw(4, index).faults
         planned = {(fault.trigger.point, kind_of(fault)) for fault in faults if isinstance(fault.trigger, AtPoint)}
