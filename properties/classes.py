@@ -20,7 +20,23 @@ from __future__ import annotations
 import msgspec
 
 from .event_time import is_late_free
-from .workload import SINK, Count, Dedup, Filter, FlatMap, Join, Map, Sum, Topology, User, Window, Workload, is_ordered
+from .workload import (
+    SINK,
+    Batch,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Join,
+    Map,
+    Sum,
+    Tally,
+    Topology,
+    User,
+    Window,
+    Workload,
+    is_ordered,
+)
 
 FOLLOWING = ("H", "W")
 """The classes whose rows follow what a run really applied."""
@@ -79,7 +95,7 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
             return False
         receiver = node.name
         operator = node.operator
-        if isinstance(operator, (Count, Dedup)):
+        if isinstance(operator, (Count, Dedup, Tally)):
             return not is_ordered(operator)
         if isinstance(operator, Sum):
             return node.name == workload.output and not operator.signed
@@ -103,6 +119,8 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
         if isinstance(node.operator, Window):  # what comes of a key comes of one subtask, window after window
             stream = _Stream(lanes={key: {(key,)} for key in stream.lanes})
         if isinstance(node.operator, Join):
+            stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
+        if isinstance(node.operator, Batch):  # rows that wait are dealt to whoever is there
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         if isinstance(node.operator, User):  # which of its rows comes first is its user's affair
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from .case import Case
-from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file
+from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file, take_no_checkpoint
 from .ending_lies import (
     commit_unsealed,
     end_time_early,
@@ -311,6 +311,7 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "answer a command with a savepoint that is not there": answer_with_nothing,
     "begin with another snapshot": begin_with_another,
     "lose a retained file": lose_file,
+    "take no checkpoint": take_no_checkpoint,
     **TIME_LIES,
 }
 """Every lie by its name."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .messages import Record
+from .operator_state import Item, Place
 from .state import Entry, TaskState
 from .timers import Timer, Timers
 
@@ -32,6 +33,8 @@ class Operator:
     def __init__(self) -> None:
         self.heap: dict[Any, Any] = {}
         self.timers = Timers()
+        self.place = Place()
+        """which subtask it is; whoever runs it says so"""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         """The rows that a record of input `gate` yields, in order."""
@@ -41,8 +44,24 @@ class Operator:
         """The rows that the task's watermark, now at `time`, yields; `due` are the timers that it reached."""
         return ()
 
+    def on_end(self) -> Iterable[Record]:
+        """The rows that the end of its data yields, before anybody behind it hears of that."""
+        return ()
+
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return []
+
+    def listed(self) -> list[Item]:
+        """The items that it holds in lists."""
+        return []
+
+    def shared(self) -> list[Item]:
+        """The items that it adds to unions."""
+        return []
+
+    def keeps(self, item: Item) -> bool:
+        """Whether an item of a union is its own, here."""
+        return True
 
     def lineage(self) -> list[tuple[int, int]]:
         """Of a window operator, what its entries do not say: (end, origin) of each."""

@@ -26,7 +26,7 @@ from unit.user_examples import examples_known
 
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The two functions of the documents, known as a user makes them known."""
+    """The functions of the documents, known as a user makes them known."""
     with examples_known(monkeypatch):
         yield
 
@@ -39,12 +39,12 @@ def workload(name: str, *, delay: int = 40) -> Workload:
         for split in (0, 1)
     )
     times = tuple(tuple(10 * number + random.randrange(-15, 15) for number in range(30)) for _ in (0, 1))
-    operator = User(function=name, timed=name == "silence", ordered=name == "top-two")
+    operator = User(function=name, timed=name in ("silence", "last-call"), ordered=name == "top-two")
     source = Input(name="source", splits=splits, times=times, delay=delay)
     return Workload(name=name, inputs=(source,), nodes=(Node(name="mine", operator=operator, inputs=("source",)),))
 
 
-@pytest.mark.parametrize("name", ["silence", "top-two"])
+@pytest.mark.parametrize("name", ["silence", "top-two", "last-call", "turns"])
 def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
     subject, held = SimulatedSubject(), Counter[str]()
     draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload(name)))
@@ -53,7 +53,21 @@ def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
         assert not [verdict for verdict in verdicts.values() if isinstance(verdict, Violated)]
         held.update(invariant for invariant, verdict in verdicts.items() if isinstance(verdict, Holds))
     assert min(held[one] for one in ("exactly-once", "no-data-loss", "consistent-cut", "restored-state")) > 10
-    assert (held["drain"] > 10) is (name == "silence")
+    assert (held["drain"] > 10) is (name in ("silence", "last-call"))
+
+
+@pytest.mark.parametrize("name", ["last-call", "turns"])
+def test_what_belongs_to_no_key_survives_another_parallelism(name: str) -> None:
+    subject, held, anew = SimulatedSubject(), Counter[str](), 0
+    drawing = Drawing(capabilities=subject.capabilities, workload=workload(name), templates=("laid-out-anew",))
+    draw = scenario_of(drawing)
+    for index in range(12):
+        result = run(subject, draw(5, index))
+        assert not result.judgement.violated
+        anew += len({layout.parallelism["mine"] for layout in result.case.layouts.values()}) > 1
+        held.update(name for name, verdict in result.judgement.verdicts.items() if isinstance(verdict, Holds))
+    assert anew > 5
+    assert min(held[one] for one in ("no-data-loss", "consistent-cut", "restored-state")) > 3
 
 
 class Forgetful(Function):
