@@ -192,8 +192,9 @@ def test_every_meaning_has_its_turn() -> None:
 def test_without_an_error_both_agree(name: str) -> None:
     done, _ = without_an_error(name)
     assert done.exit_code is ExitCode.HELD
-    # one of the scenarios is of a mode whose rows follow what was applied: of windows and batches nothing is asked then
-    asked = SCENARIOS - isinstance(OPERATORS[name], (Batch, Window))
+    # of two of the scenarios the rows follow what was applied: of batches nothing is asked then, of windows where
+    # records may be lost
+    asked = SCENARIOS - 2 * isinstance(OPERATORS[name], Batch) - isinstance(OPERATORS[name], Window)
     assert (done.summary.oracle.workloads, done.summary.oracle.disagreements) == (asked, 0)
 
 
