@@ -2,7 +2,8 @@
 
 Class M: of the input multiset.  Class S: of each split's order too.  Class H:
 of the order in which a run happened to merge its inputs.  Class W: of that and
-of its watermarks, which is what windows are where a record may come late.  Rows
+of its watermarks, which is what windows are where a record may come late, or of
+the clock, where an operator goes by processing time.  Rows
 and state of class M and S are known from the positions of a cut alone; for
 class H and W the line's apply events, and where among them the watermark
 advanced, give the order.
@@ -20,7 +21,22 @@ from __future__ import annotations
 import msgspec
 
 from .event_time import is_late_free
-from .workload import SINK, Count, Dedup, Filter, FlatMap, Join, Map, Sum, Topology, User, Window, Workload, is_ordered
+from .workload import (
+    SINK,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Join,
+    Map,
+    Sum,
+    Topology,
+    User,
+    Window,
+    Workload,
+    is_clocked,
+    is_ordered,
+)
 
 FOLLOWING = ("H", "W")
 """The classes whose rows follow what a run really applied."""
@@ -53,7 +69,7 @@ def classes(workload: Workload, topology: Topology) -> dict[str, str]:
         own = "M"
         if is_ordered(node.operator):
             own = "S" if streams[node.name].in_order else "H"
-        elif isinstance(node.operator, Window) and not is_late_free(workload, node.name):
+        elif is_clocked(node.operator) or (isinstance(node.operator, Window) and not is_late_free(workload, node.name)):
             own = "W"
         found[node.name] = max([own, *(found[name] for name in node.inputs)], key="MSHW".index)
     return found

@@ -48,6 +48,8 @@ class Mark(Entry, kw_only=True):
     received: list[int]
     sent: list[int]
     watermarks: int = 0
+    ticks: int = 0
+    """times that it was told the processing time"""
     events: int = -1
     """reads and applies of all tasks of the run together by then; -1 where nobody counted them"""
 
@@ -86,6 +88,9 @@ class TaskRun(Entry, kw_only=True):
     marks: list[Mark] = []
     watermarks: list[tuple[int, int]] = []
     """(records read or applied before it, event time) of each advance of its watermark, in order"""
+    ticks: list[tuple[int, int]] = []
+    """(records applied before it, µs) of each time that it was told the processing time, in order: the world's
+    clock, or the end of time when all input had ended; only where an operator goes by it"""
     read_at: list[int] = []
     advanced_at: list[int] = []
     """when (µs) `reads` and `watermarks` were; only where splits can be idle"""

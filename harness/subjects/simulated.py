@@ -33,6 +33,7 @@ OPERATORS = (
     "tumbling",
     "sliding",
     "session",
+    "burst",
     "retractions",
     "user",
 )

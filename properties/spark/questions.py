@@ -16,7 +16,7 @@ from ..classes import FOLLOWING
 from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
-from ..workload import KEYED, SINK, window_of
+from ..workload import KEYED, SINK, is_clocked, window_of
 from .heard import advances_of, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
@@ -84,6 +84,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
+        clocked = bool(heard) and window is not None and is_clocked(window.operator)
         for segment in line.of_operator(reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
             for count, ((_, origin), epoch) in enumerate(taken):
@@ -94,6 +95,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
                     line=attempt,
                     lane=segment.run.subtask if heard else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
+                    moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
                 )
 
 

@@ -43,6 +43,17 @@ class Raising(Operator):
     def timers(self, timers: Timers) -> None:
         """As with the heap."""
 
+    @property
+    def alarms(self) -> Timers:
+        return self._inner.alarms
+
+    @alarms.setter
+    def alarms(self, alarms: Timers) -> None:
+        """As with the heap."""
+
+    def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
+        return self._inner.on_clock(now, due)
+
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
         return self._inner.on_watermark(time, due)
 
