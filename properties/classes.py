@@ -67,10 +67,10 @@ def classes(workload: Workload, topology: Topology) -> dict[str, str]:
     streams = _streams(workload, topology) if ordered else {}
     for node in workload.nodes:
         own = "M"
-        if is_ordered(node.operator):
-            own = "S" if streams[node.name].in_order else "H"
-        elif is_clocked(node.operator) or (isinstance(node.operator, Window) and not is_late_free(workload, node.name)):
+        if is_clocked(node.operator) or (isinstance(node.operator, Window) and not is_late_free(workload, node.name)):
             own = "W"
+        elif is_ordered(node.operator):
+            own = "S" if streams[node.name].in_order else "H"
         found[node.name] = max([own, *(found[name] for name in node.inputs)], key="MSHW".index)
     return found
 

@@ -15,7 +15,7 @@ from .case import Case
 from .history import TaskRun
 from .verdict import Violated
 from .words import journal_until
-from .workload import BEGINNING, END_OF_TIME, is_clocked, window_of
+from .workload import BEGINNING, END_OF_TIME, Burst, is_clocked, window_of
 
 OVERDUE_US = 100_000
 """A task that stands still, or is slow, may be as late as this."""
@@ -57,7 +57,7 @@ def _ended_early(case: Case, run: TaskRun) -> Violated | None:
 def overdue(case: Case) -> Violated | None:
     """A timer that a living task still held in a snapshot, long after it was due."""
     node, healed = window_of(case.workload), case.history.healed
-    if node is None or not is_clocked(node.operator) or case.history.lasting or case.history.starved:
+    if node is None or not isinstance(node.operator, Burst) or case.history.lasting or case.history.starved:
         return None
     for segment in case.line.of_operator(node.name):
         run = segment.run

@@ -13,13 +13,13 @@ from .replay import is_determined
 from .verdict import Violated
 from .windows import Timer
 from .words import LIMIT
-from .workload import BEGINNING, END_OF_TIME, Node, Window, is_clocked, window_of
+from .workload import BEGINNING, END_OF_TIME, Burst, Node, Window, is_clocked, window_of
 
 
 def stored_times(case: Case, checkpoint: int) -> Violated | None:
     """Event time, and timers of either kind, as the store's bytes have them."""
     window = window_of(case.workload)
-    if window is not None and is_clocked(window.operator):
+    if window is not None and isinstance(window.operator, Burst):
         found = _timers(case, checkpoint, window)
         if found is not None:
             return found

@@ -163,6 +163,8 @@ class User(Operator, kw_only=True, tag="user"):
     """its rows depend on the order of a key's records"""
     timed: bool = False
     """it has timers in event time, or acts at the end of all input"""
+    clocked: bool = False
+    """it has timers in processing time"""
 
 
 AnyOperator = (
@@ -179,7 +181,7 @@ ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
 
 def is_clocked(operator: Operator) -> bool:
     """Whether it goes by processing time."""
-    return isinstance(operator, Burst)
+    return isinstance(operator, Burst) or (isinstance(operator, User) and operator.clocked)
 
 
 def is_signed(operator: Operator) -> bool:

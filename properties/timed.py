@@ -16,7 +16,9 @@ def timed_machine(operator: User | Window, *, strict: bool = False) -> TimedMach
     """A fresh one, with empty state; `strict` as for a `UserMachine`."""
     if isinstance(operator, Burst):
         return BurstMachine(operator)
-    return UserMachine(operator, strict=strict) if isinstance(operator, User) else WindowMachine(operator)
+    if isinstance(operator, User):  # without the moments at which it took its records nothing is known of it
+        return UserMachine(operator, strict=strict and not operator.clocked)
+    return WindowMachine(operator)
 
 
 def dealt_anew(

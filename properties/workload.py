@@ -213,7 +213,8 @@ def window_of(workload: Workload) -> Node | None:
 
 
 def _goes_by_time(node: Node) -> bool:
-    return isinstance(node.operator, Window) or (isinstance(node.operator, User) and node.operator.timed)
+    operator = node.operator
+    return isinstance(operator, Window) or is_clocked(operator) or (isinstance(operator, User) and operator.timed)
 
 
 def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:

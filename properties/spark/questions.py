@@ -16,7 +16,7 @@ from ..classes import FOLLOWING
 from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
-from ..workload import KEYED, SINK, is_clocked, window_of
+from ..workload import KEYED, SINK, User, is_clocked, window_of
 from .heard import advances_of, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
@@ -35,9 +35,11 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     beside the state of the nodes that the positions alone determine; so are windows
     whose records may be late.  There is none of windows in a job that went on where
     its input had been drained: all that came was late; nor of a user's functions in
-    what was applied: their counterparts speak of positions alone.
+    what was applied: their counterparts speak of positions alone; nor where one goes
+    by processing time, of which positions say nothing.
     """
-    if window_of(case.workload) is not None and case.went_on_drained:
+    window = window_of(case.workload)
+    if window is not None and (case.went_on_drained or (isinstance(window.operator, User) and window.operator.clocked)):
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]

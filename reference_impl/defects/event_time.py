@@ -1,8 +1,9 @@
-"""Groups J and L: watermarks and timers."""
+"""Groups J and L, and H06: watermarks and timers."""
 
 from __future__ import annotations
 
 from ..core.parts import Firing, Watermarks
+from ..core.processing_time import ProcessingTime
 from ..core.timers import Timer, Timers
 from ..core.watermarks import InputTimes, SplitTimes
 from .registry import Defect
@@ -39,6 +40,14 @@ class ForgetsTimers(Firing):
         return []
 
 
+class ForgetsAlarms(ProcessingTime):
+    """L06, in processing time."""
+
+    def kept(self, alarms: Timers) -> list[Timer]:
+        self.reached = self.reached or bool(alarms.pending())
+        return []
+
+
 class FiresAndKeeps(Firing):
     """L07: a timer that has fired stays, in the snapshot too."""
 
@@ -67,6 +76,14 @@ class ForgetsActivity(Watermarks):
             self.reached = True
 
 
+class WakesNobody(ProcessingTime):
+    """H06: a timer is in the restored state, and nobody asks to be told when its time has come."""
+
+    def wakes(self, alarms: Timers) -> int | None:
+        self.reached = self.reached or alarms.earliest() is not None
+        return None
+
+
 class ForgetsMaxima(Watermarks):
     """L10: a source's event time is not stored beside its positions."""
 
@@ -76,6 +93,13 @@ class ForgetsMaxima(Watermarks):
 
 
 DEFECTS = (
+    Defect(
+        id="H06",
+        upstream="FLINK-29827",
+        title="restored buffer has no flush timer",
+        invariant="progress",
+        replacements=lambda: {"processing_time": WakesNobody()},
+    ),
     Defect(
         id="J11",
         upstream="FLINK-39481 (39930)",
@@ -102,7 +126,7 @@ DEFECTS = (
         upstream="BYTEWAX#138",
         title="scheduled wake-ups not in the snapshot",
         invariant="consistent-cut",
-        replacements=lambda: {"firing": ForgetsTimers()},
+        replacements=lambda: {"firing": ForgetsTimers(), "processing_time": ForgetsAlarms()},
     ),
     Defect(
         id="L07",
