@@ -1,4 +1,4 @@
-"""The two functions of the documents, known as a user makes them known."""
+"""The functions of the documents, known as a user makes them known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def examples_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("cutproof.harness.user_functions._entries", {})
     monkeypatch.setattr("cutproof.properties.user_functions._known", {})
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    known(["silence:SILENCE", "top_two:TOP_TWO"])
+    known(["silence:SILENCE", "top_two:TOP_TWO", "tally:TALLY"])
     yield
-    for name in ("silence", "top_two"):
+    for name in ("silence", "top_two", "tally"):
         sys.modules.pop(name, None)
