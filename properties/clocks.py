@@ -6,7 +6,9 @@ only where all input has: behind all that the network's log has for its inputs.
 A timer fires exactly once, in the first tick at or behind its time: that is in
 the rows which the replay of the ticks yields.  None is left: a task that takes
 a snapshot long after a timer was due, everything having healed, and still holds
-it, has not asked to be told the time, and may never be.
+it, has not asked to be told the time, and may never be.  That is asked where all
+moments of a history are by one clock (in virtual time): on processes the time
+that tasks go by is scaled, and a machine may be slow.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def _ended_early(case: Case, run: TaskRun) -> Violated | None:
 def overdue(case: Case) -> Violated | None:
     """A timer that a living task still held in a snapshot, long after it was due."""
     node, healed = window_of(case.workload), case.history.healed
-    if node is None or not isinstance(node.operator, Burst) or case.history.lasting or case.history.starved:
+    if node is None or not isinstance(node.operator, Burst) or case.history.lasting or not case.history.one_clock:
         return None
     for segment in case.line.of_operator(node.name):
         run = segment.run

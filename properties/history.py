@@ -377,6 +377,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """the run came to rest by itself within its bound of (virtual) time"""
     cut_short: bool = False
     """the harness had no more time for it, though it still got on or had reason to wait"""
+    one_clock: bool = False
+    """every `at_us`, and the processing time that tasks were told, are by one clock"""
     starved: bool = False
     """the harness or its machine was too slow to judge by time"""
     unapplied: list[str] = []

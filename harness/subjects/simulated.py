@@ -82,6 +82,7 @@ class Run:
         told = config(engine, lateness_us(scenario))
         told.check([source.name for source in scenario.workload.inputs if not source.rewindable])
         self._history = History(
+            one_clock=True,
             subject="simulated",
             guarantee=engine.guarantee,
             sink=engine.sink,
