@@ -60,10 +60,9 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """together, or one of the ways that the documents reject: one-by-one, commit-at-finish,
     discard-at-finish, drain-after-savepoint"""
     failover: str = "full"
-    """what the loss of a task restarts: full (everything), or region: what data channels join it with; in the
-    simulator alone (processes restart everything)"""
+    """what the loss of a task restarts: full (everything), or region: what data channels join it with"""
     two_phase: tuple[str, ...] = ()
-    """nodes (maps that change nothing) which commit what they pass on; in the simulator alone"""
+    """nodes (maps that change nothing) which commit what they pass on"""
 
 
 class Command(Value, kw_only=True, tag_field="command"):

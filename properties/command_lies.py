@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .case import Case
 from .commands import STOPS
-from .history import CommandIssued, CommandReturned, History
+from .history import CommandIssued, CommandReturned, History, TaskFailed
 from .lies import Alteration, Lie, beside, middle
 
 
@@ -78,6 +78,25 @@ def begin_with_another(case: Case) -> Lie | None:
 def _older(case: Case, checkpoint: int) -> int | None:
     """The completed snapshot before one, None where there is none."""
     return max((one.checkpoint for one in case.history.completed if one.checkpoint < checkpoint), default=None)
+
+
+def take_no_checkpoint(case: Case) -> Lie | None:
+    """A job that never ends, resumed or not, takes no checkpoint, and so is never seen at rest."""
+    start = case.lines.starts.get(case.lines.last_attempt)
+    healed, history = case.history.healed or 0, case.history
+    if start is None or case.ended is not None or not history.quiet or history.starved:
+        return None
+    if history.guarantee == "at-most-once" or all(source.bounded for source in case.workload.inputs):
+        return None
+    if any(isinstance(entry, TaskFailed) and entry.order > healed for entry in history.journal):
+        return None  # what comes again after healing excuses a job
+    job = start.job
+
+    def alter(history: History) -> None:
+        history.completed = [one for one in history.completed if one.job != job]
+        history.quiet = False
+
+    return ("progress",), alter
 
 
 def lose_file(case: Case) -> Lie | None:

@@ -153,8 +153,8 @@ def _state_destroyed(case: Case, ended: JobEnded) -> bool:
 def _restless(case: Case) -> Verdict:
     """A living job that was cut off by the run's bound of time.
 
-    With unbounded input it lives on until then; it owes that all input is covered,
-    but its latest transactions may be on their way.
+    With unbounded input it lives on until then; it owes that all input is covered and that
+    it took a checkpoint itself, but its latest transactions may be on their way.
     """
     healed = _healed(case)
     if healed is None:
@@ -164,7 +164,8 @@ def _restless(case: Case) -> Verdict:
     if _came_again(case, healed):
         return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
     if not all(source.bounded for source in case.workload.inputs):
-        return case.commands.outstanding() or _input_outstanding(case) or _achieved(case)
+        owed = case.commands.outstanding() or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
+        return owed or _achieved(case)
     return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
 
 
@@ -235,6 +236,17 @@ def _input_outstanding(case: Case) -> Violated | None:
                 None,
             )
     return None
+
+
+def _checkpoint_outstanding(case: Case, healed: int) -> Violated | None:
+    """A living job that completed no checkpoint after healing: those of the job before it may cover all there is."""
+    start = case.lines.starts.get(case.lines.last_attempt)
+    if start is None or case.history.guarantee == "at-most-once":
+        return None
+    if any(one.job == start.job and one.order > healed for one in case.history.completed):
+        return None
+    message = f"everything had healed, and job {start.job} completed no checkpoint until it was cut off"
+    return _violated(case, "no checkpoint", message, None)
 
 
 def _achieved(case: Case) -> Verdict:

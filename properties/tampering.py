@@ -20,7 +20,7 @@ import msgspec
 
 from .case import Case
 from .clock_lies import end_clock_early, keep_timer
-from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file
+from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file, take_no_checkpoint
 from .ending_lies import (
     commit_unsealed,
     end_time_early,
@@ -318,6 +318,7 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "answer a command with a savepoint that is not there": answer_with_nothing,
     "begin with another snapshot": begin_with_another,
     "lose a retained file": lose_file,
+    "take no checkpoint": take_no_checkpoint,
     **TIME_LIES,
     **CLOCK_LIES,
 }

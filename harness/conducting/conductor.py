@@ -66,6 +66,7 @@ class Conductor:
         self._take: dict[type, Callable[[Member, Any], None]] = {
             f.Ready: lambda member, told: None,
             f.Reached: self._reached,
+            f.Expiring: self._expire,
             f.Fired: self._fired,
             f.Felt: lambda member, told: self._environment.channels.felt(told),
             f.Broke: lambda member, told: self._environment.channels.broke(told),
@@ -182,6 +183,15 @@ class Conductor:
             self.scene.journal.flush()
             member.send(f.Go(self.scene.clock.tick()))
 
+    def _expire(self, member: Member, told: f.Expiring) -> None:
+        """It stands still before a commit: have the store give that transaction up, then let it ask."""
+        if not member.is_gone:
+            gone = self._environment.expire(told.fault, told.name, told.attempt, member)
+            self.scene.journal.flush()
+            member.send(f.Go(self.scene.clock.tick(), gone))
+            if not gone and not self._environment.orders.waits(told.fault):
+                member.send(f.Disarm(self.scene.clock.tick(), told.fault))
+
     def _fired(self, member: Member, told: f.Fired) -> None:
         kind = self.scene.kinds[told.fault]
         if kind == "tear-write":
@@ -284,6 +294,7 @@ class Conductor:
                 committed = [("", row) for row in reader.table().values()]
             else:
                 committed = reader.committed()
+            passed = reader.passed()
         except Unreachable as error:
             raise HarnessFailed(f"what was committed cannot be read: {error}") from error
         finally:
@@ -299,6 +310,7 @@ class Conductor:
         return Evidence(
             scenario=self._scenario,
             committed=committed,
+            passed=passed,
             residue=residue,
             quiet=self._quiet,
             cut_short=self._bound.is_short,

@@ -212,6 +212,20 @@ class Disturbances:
     def fail_commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
         return self.orders.commit(fault, task, how, times)
 
+    def expire(self, fault: int, name: str, attempt: int | None, member: Member) -> bool:
+        """Have the store give a sealed transaction up, whose commit is about to be asked for in a process.
+
+        Several may stand before a commit at once: the first has met it, the others are to forget it.
+        """
+        scene = self._scene
+        stamp = scene.clock.tick()
+        if not self.orders.waits(fault) or not scene.told.sink.expire(name):
+            return False
+        scene.journal.expired(fault, name, stamp)
+        self.orders.met_in(fault, member)
+        scene.fired(fault, f"the commit of {name}: expired", attempt)
+        return True
+
     # -- servers -----------------------------------------------------------------------
 
     def kill_proxy(self, fault: int, down_us: int) -> bool:

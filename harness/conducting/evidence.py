@@ -33,6 +33,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     scenario: Scenario
     committed: list[tuple[str, Row]]
     """as an independent reader saw it at the end"""
+    passed: list[str] = []
+    """committed transactions that the job's output does not show: of operators that commit what they pass on"""
     residue: Residue
     quiet: bool
     cut_short: bool
@@ -158,6 +160,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         found,
         evidence.timeline,
         committed=evidence.committed,
+        passed=evidence.passed,
         rolls_back=evidence.rolls_back,
         lasting=evidence.lasting,
         epoch=evidence.begun,

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from ...reference_impl.processes.frames import JobFacts, TaskFacts
 
 WORKING = ("working", "terminating")
+RECOVERING = ("restarting", "mending")
+"""everything is to come up again, or a part is"""
 
 
 class Facts:
@@ -72,7 +74,7 @@ class Facts:
     def phase(self) -> str:
         """One of `faults.points.PHASES`; the same rule as the simulated world's."""
         job = self._job
-        if not self.coordinator_lives or job is None or job.stage == "restarting":
+        if not self.coordinator_lives or job is None or job.stage in RECOVERING:
             return "recovering" if self._began else "deploying"
         if job.stage not in WORKING:
             return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"

@@ -26,6 +26,7 @@ from ..scenario import Scenario
 from ..subjects import process_job
 
 COORDINATOR = "coordinator"
+COMMITTING_ROLES = ("sink", "two-phase", "committer", "global-committer")
 GIVEN_UP_US = 1_500_000
 """of the machine's clock: a node that gives no sign of life for longer is given up for dead"""
 
@@ -38,6 +39,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     operators: frozenset[TaskId]
     """tasks that run a user function"""
     sinks: tuple[TaskId, ...]
+    committing: tuple[TaskId, ...]
+    """tasks that ask the external store for commits"""
     nodes: int
     channels: dict[str, tuple[TaskId, TaskId]]
     """name: sender and receiver"""
@@ -56,6 +59,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
             tasks=tuple(numbers),
             operators=frozenset(task for task, role in of_role.items() if role == "operator"),
             sinks=tuple(task for task in numbers if of_role[task] == "sink"),
+            committing=tuple(task for task in numbers if of_role[task] in COMMITTING_ROLES),
             nodes=nodes,
             channels={f"{wire.sender}>{wire.receiver}": (wire.sender, wire.receiver) for wire in wires},
             homes={task: f"node-{number % nodes}" if together else str(task) for task, number in numbers.items()},

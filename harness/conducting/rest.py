@@ -52,9 +52,11 @@ class Rest:
 
     def _covers_all(self) -> bool:
         """Every task stands where its snapshot was taken, and nothing is between them."""
-        counts = self._counts
-        if not counts.keys() >= set(self._tasks) or len({count.attempt for count in counts.values()}) > 1:
+        counts, facts = self._counts, self._scene.facts
+        if not counts.keys() >= set(self._tasks):
             return False
+        if any(count.attempt != facts.attempt_of(task) for task, count in counts.items()):
+            return False  # an older attempt has spoken; a part that restarted alone has another than the rest
         if not all(count.is_idle and count.at_mark == count.now for count in counts.values()):
             return False
         sent = {name: number for count in counts.values() for name, number in count.sent.items()}

@@ -56,6 +56,10 @@ class Orders:
             if one.times <= 0:
                 self._waiting.remove(one)
 
+    def waits(self, fault: int) -> bool:
+        """Whether a fault still has its time to come."""
+        return any(one.fault == fault for one in self._waiting)
+
     def met_in(self, fault: int, member: Member) -> None:
         """A fault that waited in several processes has fired in one."""
         for one in [one for one in self._waiting if one.fault == fault]:
@@ -78,8 +82,8 @@ class Orders:
 
     def commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
         """The next commits of a task, or (None) of whoever asks first."""
-        sinks = self._homes_of(*self._scene.placement.sinks)
-        processes = self._homes_of(task) if task is not None else (*sinks, COORDINATOR)
+        anybody = self._homes_of(*self._scene.placement.committing)
+        processes = self._homes_of(task) if task is not None else (*anybody, COORDINATOR)
         one = Waiting(
             fault=fault, processes=processes, order=lambda stamp: Arm(stamp, how, task, fault, one.times), times=times
         )

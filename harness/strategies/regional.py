@@ -91,7 +91,7 @@ def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage
         topology = forward_alone(workload, 2 if frame.real_time else choices.pick((2, 2, 3)))
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
     tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 8), memory_percent=10)
-    return stage_of(choices, frame, recipe, tuning, failover="full" if frame.real_time else "region")
+    return stage_of(choices, frame, recipe, tuning, failover="region")
 
 
 def forward_alone(workload: Workload, parallelism: int) -> Topology:

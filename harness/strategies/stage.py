@@ -94,11 +94,10 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     topology = frame.topology or draw_topology(choices, workload, recipe)
     drawn = draw_engine(choices, workload, topology, tuning)
     committing = draw_committing(choices, drawn, frame.committing)
-    pooled = drawn.sink == "transactional" and committing == "writer" and not frame.real_time
-    pooled = pooled and choices.percent(25)
+    pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
     drawn = msgspec.structs.replace(drawn, committing=committing, pooled_ids=pooled)
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
-    if not frame.real_time and "failover" not in settings and has_regions(topology) and choices.percent(50):
+    if "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")
     target = forecast(workload, topology, engine)
     if frame.workload is None and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):

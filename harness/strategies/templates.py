@@ -94,6 +94,9 @@ def _overlap_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]
     return (draw_fault(choices, target, kind, when),)
 
 
+FEW_RESTARTS = 4
+
+
 def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
     """S7: the external store refuses, hangs or loses answers, and something dies between
     pre-commit, completion, notification and commit."""
@@ -109,8 +112,11 @@ def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
         faults = (extras.kill(choices, target), *faults)
     if choices.percent(10):
         faults = (_long_outage(choices, target), *faults)
-    elif choices.percent(5) and not frame.real_time:
+    elif choices.percent(5):
         faults = (plan.FailCommit(trigger=early(choices, target), how="expired"), *faults)
+        if frame.real_time:  # it ends when its restarts are used up, and each takes its time
+            engine = msgspec.structs.replace(stage.engine, restart_attempts=FEW_RESTARTS)
+            stage = msgspec.structs.replace(stage, engine=engine)
     commands: tuple[AnyCommand, ...] = ()
     if choices.percent(12):
         commands = (Savepoint(trigger=at_some_time(choices, target, share=(20, 80))),)

@@ -18,6 +18,7 @@ from typing import Any
 from ...properties.history import AttemptStarted, History
 from ...properties.workload import Row
 from ...reference_impl.core import transactions as t
+from ...reference_impl.core.ids import AttemptId
 from ...reference_impl.processes import entries as e
 from ...reference_impl.processes.journal import read_journal
 from .merging_failures import judged
@@ -49,20 +50,22 @@ def merged(
     timeline: bool,
     *,
     committed: Committed,
+    passed: Sequence[str] = (),
     rolls_back: bool,
     lasting: Sequence[int] = (),
     epoch: int | None = None,
 ) -> None:
     """Fill a history, whose head and `residue` are there, with what the journals tell.
 
-    `kinds` are the plan's faults by kind.  `rolls_back` says that the external store
+    `kinds` are the plan's faults by kind.  `passed` are committed transactions that the
+    job's output does not show.  `rolls_back` says that the external store
     ends open transactions with the sessions they live in.  `lasting` are the faults
     that still acted at the end.  Times count from `epoch`, a stamp; by default from
     the first entry.
     """
     sources = [Source(process, incarnation) for process, incarnation, _ in journals]
     placed = where_sent(in_order(journals))
-    placed = sorted([*placed, *settled(placed, committed, history.residue)])
+    placed = sorted([*placed, *settled(placed, committed, history.residue, passed)])
     placed = sorted([*placed, *completed(placed, history.residue.retained)])
     if rolls_back:
         placed = sorted([*placed, *rolled_back(placed, sources)])
@@ -140,6 +143,7 @@ class Replay:
             e.Stopped: _nothing,
             e.Breaks: _nothing,
             e.Outage: _nothing,
+            e.Expired: self._expire,
             e.Closing: _nothing,
             e.Lagged: _nothing,
             e.DefectReached: self._reach_defect,
@@ -191,6 +195,10 @@ class Replay:
     def _transact(self, one: e.Transacted) -> None:
         if one.answer == "done":
             self.recorder.transacted(one.request, t.Done(unfinished=one.unfinished), one.applied)
+
+    def _expire(self, one: e.Expired) -> None:
+        gone = t.AbortTransaction(writer=t.writer_in(one.name), attempt=AttemptId(0), name=one.name)
+        self.recorder.transacted(gone, t.Done(), 0)
 
     def _begin_look(self, one: LookBegan) -> None:
         self._looks[self._source, one.stamp] = self.recorder.order()

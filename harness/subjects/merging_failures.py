@@ -51,6 +51,8 @@ class Faults:
         self._died: list[e.Died] = []
         self._outages: list[tuple[int, int | None, int]] = []
         """(from, until, fault)"""
+        self._expired: dict[str, int] = {}
+        """transactions that the store gave up, and the fault that had it do so"""
         for one in placed:
             entry = one.entry
             if isinstance(entry, e.FaultHealed):
@@ -63,6 +65,8 @@ class Faults:
                 self._died.append(entry)
             elif isinstance(entry, e.Outage):
                 self._outage(entry)
+            elif isinstance(entry, e.Expired):
+                self._expired[entry.name] = entry.fault
 
     def _outage(self, entry: e.Outage) -> None:
         if entry.began:
@@ -114,6 +118,10 @@ class Faults:
                 return fault
         return None
 
+    def giving_up(self, reason: str) -> int | None:
+        """The fault of which the store knows the transaction no more that a refusal names."""
+        return next((self._expired[word] for word in reason.split() if word in self._expired), None)
+
     def slows(self, process: str, at: int) -> bool:
         """Whether some fault is a reason for a process to be late."""
         return self.silencing(process, at) is not None
@@ -144,7 +152,9 @@ class _Judge:
         self._runs = runs_of(placed, sources)
         self._of = {(run.task, run.attempt): run for run in self._runs}
         self._process_of = {run.task: sources[run.source].process for run in self._runs}
-        self._newest = 0
+        self._parts = _parts(placed)
+        self._newest: dict[TaskId | None, int] = {}
+        """of each task that restarted with a part alone, and of all (None)"""
         self._jobs: dict[int, int] = {}
         """attempt: job"""
         self._over: set[int] = set()
@@ -174,7 +184,8 @@ class _Judge:
     def _heed(self, one: Placed) -> None:
         entry = one.entry
         if isinstance(entry, e.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
-            self._newest = max(self._newest, entry.attempt)
+            for task in self._parts.get(entry.attempt, (None,)):
+                self._newest[task] = max(self._newest.get(task, 0), entry.attempt)
             self._jobs[entry.attempt] = entry.job
         elif isinstance(entry, e.JobEnded):
             self._over.add(entry.job)
@@ -184,12 +195,13 @@ class _Judge:
 
     # -- tasks -----------------------------------------------------------------------
 
-    def _is_superseded(self, attempt: AttemptId) -> bool:
-        return self._newest > attempt or self._jobs.get(attempt) in self._over
+    def _is_superseded(self, task: TaskId, attempt: AttemptId) -> bool:
+        newest = max(self._newest.get(None, 0), self._newest.get(task, 0))
+        return newest > attempt or self._jobs.get(attempt) in self._over
 
     def _failure(self, one: Placed, entry: e.TaskFailed) -> None:
         key = (entry.task, entry.attempt)
-        if self._is_superseded(entry.attempt) or key in self._failed:
+        if self._is_superseded(*key) or key in self._failed:
             return
         fault = entry.fault
         if fault is None:
@@ -230,6 +242,9 @@ class _Judge:
         if entry.reason == PROCESS_GONE:
             return faults.ending(self._process_of.get(entry.task, ""), at)
         if STORE_REFUSED in entry.reason:
+            expired = faults.giving_up(entry.reason)
+            if expired is not None:
+                return expired
             return faults.taking_database(run.began if run is not None else at, at)
         return None
 
@@ -245,7 +260,7 @@ class _Judge:
             shift = (number + 1) / (len(victims) + 1) / 2
             ended = e.RunEnded(one.stamp, run.number, "killed")
             self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
-            if not self._is_superseded(run.attempt) and (run.task, run.attempt) not in self._failed:
+            if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
                 self._failed.add((run.task, run.attempt))
                 failed = e.TaskFailed(one.stamp, run.task, run.attempt, entry.reason, entry.fault)
                 self.kept.append(one.with_entry(failed, shift))
@@ -266,6 +281,15 @@ class _Judge:
         before = self._answered.setdefault(entry.command, entry)
         if before is entry or (before.checkpoint, before.error) != (entry.checkpoint, entry.error):
             self.kept.append(one.with_entry(entry))
+
+
+def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
+    """The tasks of each attempt that only a part of them began; whoever went on keeps the one before."""
+    return {
+        one.entry.attempt: tuple(TaskId(task) for task in one.entry.detail.split())
+        for one in placed
+        if isinstance(one.entry, e.Noted) and one.entry.what == "tasks-restarted" and one.entry.attempt is not None
+    }
 
 
 def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:

@@ -19,7 +19,7 @@ from ...reference_impl.core.ids import CheckpointId
 from ...reference_impl.processes import entries as e
 from .merging_order import Placed, Source
 
-Named = t.Begin | t.Write | t.PreCommit | t.Commit | t.AbortTransaction
+Named = t.Begin | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
 Single = t.Append | t.Upsert
 """A row that belongs to no transaction."""
 
@@ -39,10 +39,17 @@ class Doubt(msgspec.Struct, frozen=True):
 class Evidence:
     """What is known of each transaction by the end, and of the rows that belong to none."""
 
-    def __init__(self, placed: Iterable[Placed], committed: Iterable[tuple[str, Row]], residue: Residue) -> None:
+    def __init__(
+        self,
+        placed: Iterable[Placed],
+        committed: Iterable[tuple[str, Row]],
+        residue: Residue,
+        passed: Iterable[str] = (),
+    ) -> None:
+        """`passed` are committed transactions of which `committed` shows no row."""
         self.rows: Counter[Row] = Counter()
         """visible rows of no transaction, less those that are known to have been written"""
-        self.visible: dict[str, None] = {}
+        self.visible: dict[str, None] = dict.fromkeys(passed)
         for name, row in committed:
             if name:
                 self.visible[name] = None
@@ -55,13 +62,15 @@ class Evidence:
         for one in placed:
             if isinstance(one.entry, e.Transacted) and one.entry.answer == "done":
                 self._add(one.entry)
+            elif isinstance(one.entry, e.Expired):
+                self.sealed.add(one.entry.name)
+                self.done.add((t.AbortTransaction, one.entry.name))
 
     def _add(self, entry: e.Transacted) -> None:
         request = entry.request
         if isinstance(request, Single):
             self.rows[request.row] -= 1
-        elif isinstance(request, Named):
-            self.done.add((type(request), request.name))
+        self._note(request)
         for name, checkpoint in entry.unfinished:
             self.listed.add(name)
             if checkpoint is not None:
@@ -73,9 +82,14 @@ class Evidence:
             return self.rows[request.row] > 0
         if isinstance(request, t.Commit):
             return request.name in self.visible and (t.Commit, request.name) not in self.done
+        if isinstance(request, t.Publish):
+            return all(name in self.visible for name in request.names) and any(
+                (t.Commit, name) not in self.done for name in request.names
+            )
         if isinstance(request, t.PreCommit):
             name = request.name
-            return name in self.visible or name in self.sealed or (t.Commit, name) in self.done
+            settled = self.done & {(t.Commit, name), (t.Finalise, name)}
+            return name in self.visible or name in self.sealed or bool(settled)
         if isinstance(request, t.AbortTransaction):
             gone = request.name not in self.visible and request.name not in self.left
             return gone and (t.AbortTransaction, request.name) not in self.done
@@ -84,14 +98,20 @@ class Evidence:
             return (
                 name in self.listed or name in self.visible or bool(self.done & {(t.Write, name), (t.PreCommit, name)})
             )
-        return False  # an unanswered write was its writer's last request: it is never sealed
+        return False  # a write: its writer's last request, so it is never sealed; a finalise: nothing shows by it
 
     def settle(self, request: t.AnyRequest) -> None:
         """It counts as done: no other is done by the same evidence."""
         if isinstance(request, Single):
             self.rows[request.row] -= 1
-        elif isinstance(request, Named):
+        self._note(request)
+
+    def _note(self, request: t.AnyRequest) -> None:
+        """What is published is what is committed, for all that it names."""
+        if isinstance(request, Named):
             self.done.add((type(request), request.name))
+        elif isinstance(request, t.Publish):
+            self.done.update((t.Commit, name) for name in request.names)
 
 
 def where_sent(placed: Sequence[Placed]) -> list[Placed]:
@@ -114,10 +134,12 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
     return sorted(found)
 
 
-def settled(placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue) -> list[Placed]:
+def settled(
+    placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue, passed: Sequence[str] = ()
+) -> list[Placed]:
     """The answers that nobody heard, in their places, for requests that were done."""
     doubts, found = in_doubt(placed)
-    evidence = Evidence([*placed, *found], committed, residue)
+    evidence = Evidence([*placed, *found], committed, residue, passed)
     for doubt in doubts:
         if evidence.speaks_for(doubt.request):
             evidence.settle(doubt.request)

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ...faults.plan import FailCommit
 from ...properties.user_functions import user_nodes
 from ...reference_impl.core.config import Config
-from ...reference_impl.core.errors import Refused
 from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.machines import Job
 from ...reference_impl.driver.settings import Settings
@@ -49,12 +47,6 @@ def make_job(described: bytes) -> Job:
     known(told.functions)
     scenario = told.scenario
     workload = scenario.workload
-    if scenario.engine.two_phase:
-        raise Refused("operators that commit what they pass on run in the simulator alone")
-    if scenario.engine.committing != "writer":
-        raise Refused("committers behind a sink run in the simulator alone")
-    if any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults):
-        raise Refused("the stores of processes give no transaction up by themselves")
     graph, *later = translation.job_graphs(scenario)
     return Job(
         graph=graph,
@@ -67,12 +59,10 @@ def make_job(described: bytes) -> Job:
 
 
 def real_config(scenario: Scenario, scale: int) -> Config:
-    """The engine's settings, its time-outs no shorter than a busy machine needs; the loss of a
-    task restarts everything here, regions or not."""
+    """The engine's settings, its time-outs no shorter than a busy machine needs."""
     told = translation.config(scenario.engine, translation.lateness_us(scenario))
     return msgspec.structs.replace(
         told,
-        failover="full",
         checkpoint_timeout_us=max(told.checkpoint_timeout_us, CHECKPOINT_TIMEOUT_US // scale),
         deploy_timeout_us=max(told.deploy_timeout_us, DEPLOY_TIMEOUT_US // scale),
         retry_us=max(told.retry_us, RETRY_US // scale),

@@ -57,6 +57,7 @@ class ProcessesSubject:
             rescales=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
+            committing=frozenset({"writer", "committer", "global"}),
             deviations=False,
             enumerators=True,
             real_time=True,

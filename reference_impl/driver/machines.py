@@ -37,6 +37,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         graphs = (self.graph, *self.later)
         return graphs[min(number, len(graphs)) - 1]
 
+    @property
+    def aside(self) -> tuple[TaskId, ...]:
+        """The tasks whose commits the job's output does not show (see `passing`)."""
+        return passing((self.graph, *self.later))
+
 
 class Machines:
     """Makes the machine of any attempt of any task of a job."""
@@ -104,6 +109,12 @@ class Machines:
         if config.sink == "transactional":
             return TransactionalSink(described, config, parts)
         return DirectSink(described, config, parts, self._job.identity)
+
+
+def passing(graphs: Sequence[JobGraph]) -> tuple[TaskId, ...]:
+    """The tasks of all jobs of a run that commit what they pass on, each once: into tables of their own."""
+    tasks = (task for graph in graphs for task, spec, _ in graph.tasks() if spec.role == "two-phase")
+    return tuple(dict.fromkeys(tasks))
 
 
 def numbered(graphs: Sequence[JobGraph]) -> dict[TaskId, int]:

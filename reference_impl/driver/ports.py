@@ -173,6 +173,9 @@ class World(Protocol):
     def look(self) -> None:
         """A read-committed reader looks at the sink."""
 
+    def expire(self, fault: int, name: str, attempt: int | None) -> bool:
+        """A fault has the external store give a sealed transaction up; whether it was there to be given up."""
+
     def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None: ...
 
     # -- of tasks

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ..core.events import Answered
 from ..core.transactions import (
-    AbortTransaction,
     AnyRequest,
     Append,
     Begin,
@@ -107,14 +106,11 @@ class Sessions:
             fault = self.arms.take("expired", target) if isinstance(request, Commit | Finalise) else None
             if fault is None or not isinstance(request, Commit | Finalise):
                 continue
-            self._done(AbortTransaction(writer=request.writer, attempt=request.attempt, name=request.name), 0)
-            outcome = self._done(request, 0)
-            if isinstance(outcome, Denied):
+            if self.world.expire(fault, request.name, asker.attempt):
                 self._expired[request.name] = fault
-                self.world.fired(fault, f"the commit of {request.name}: expired", asker.attempt)
             else:
                 self.arms.arm("expired", target, fault)
-            return outcome
+            break
         return self._done(request, 0)
 
     def _answer(self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]) -> None:

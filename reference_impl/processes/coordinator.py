@@ -163,7 +163,7 @@ class Nodes:
             if attempt:
                 self._deployed[task] = (attempt, guest)
             waiting = self._waiting.pop(task, None)
-            if waiting is not None and waiting.attempt == self.world.attempt:
+            if waiting is not None and waiting.attempt == self.world.attempt_of(task):
                 self._deliver(task, waiting)
 
     def gone(self, guest: Guest) -> None:
@@ -224,9 +224,9 @@ class CoordinatorWorld(ProcessWorld):
     def freezing(self) -> bool:
         return self._freezing
 
-    @property
-    def attempt(self) -> AttemptId:
-        return self.runner_now.machine.attempt if self.runner_now is not None else AttemptId(0)
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        """The number that the coordinator has for a task: those that restart alone have one of their own."""
+        return self.runner_now.machine.attempt_of(task) if self.runner_now is not None else AttemptId(0)
 
     # -- jobs ------------------------------------------------------------------------------
 

@@ -20,12 +20,14 @@ TABLES = (
         "CREATE TABLE begun (serial bigint GENERATED ALWAYS AS IDENTITY, name text NOT NULL, writer text NOT NULL,"
         " attempt bigint NOT NULL, process int NOT NULL)"
     ),
-    "CREATE TABLE ledger (name text NOT NULL, writer text NOT NULL, checkpoint bigint)",
+    "CREATE TABLE ledger (name text NOT NULL, writer text NOT NULL, checkpoint bigint, aside boolean NOT NULL)",
     "CREATE INDEX ledger_by_name ON ledger (name)",
+    "CREATE TABLE final (name text PRIMARY KEY, published boolean NOT NULL DEFAULT false)",
     (
         "CREATE TABLE output (serial bigint GENERATED ALWAYS AS IDENTITY, txn text NOT NULL, name text,"
         " key bigint, value bigint, tag bigint, tag2 bigint)"
     ),
+    "CREATE TABLE passed (txn text NOT NULL, key bigint, value bigint, tag bigint, tag2 bigint)",
     "CREATE UNIQUE INDEX output_by_name ON output (name) WHERE name IS NOT NULL",
     (
         "CREATE TABLE upserted (serial bigint GENERATED ALWAYS AS IDENTITY, identity text PRIMARY KEY,"
@@ -35,7 +37,9 @@ TABLES = (
 """`begun` is written before a transaction opens, `ledger` inside it: a name is visible there
 exactly when its rows are.  The ledger's names are not unique: a second transaction of the same
 name would have to wait for the first, which may be prepared and stay so.  Only plain rows have a
-name in `output`: one that is put in again, since nobody heard that it was in, is known by it."""
+name in `output`: one that is put in again, since nobody heard that it was in, is known by it.
+`final` names what is committed and not to be shown before it is published; `passed` has the rows that
+operators commit as they pass them on, which are none of the job's output (`aside` in the ledger)."""
 
 
 class Unreachable(Exception):
@@ -66,7 +70,8 @@ class Reader:
         if self._session is None or self._session.closed:
             self._session = connect(self._dsn, self._run, f"{self._run}-reader")
             tracked = self._session.execute("SHOW track_commit_timestamp").fetchone() == ("on",)
-            self._becoming_visible = "pg_xact_commit_timestamp(xmin)," if tracked else ""
+            shown = "pg_xact_commit_timestamp(COALESCE(final.xmin, own.xmin)),"
+            self._becoming_visible = shown if tracked else ""
         return self._session
 
     def _ask(self, query: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -85,12 +90,24 @@ class Reader:
 
     def seen(self) -> list[str]:
         """The names of transactions that are visible now, in the order they became so."""
-        return [name for (name,) in self._ask("SELECT name FROM ledger ORDER BY BECOMING_VISIBLE name")]
+        query = (
+            "SELECT own.name FROM ledger AS own LEFT JOIN final ON final.name = own.name"
+            " WHERE NOT own.aside AND (final.name IS NULL OR final.published) ORDER BY BECOMING_VISIBLE own.name"
+        )
+        return [name for (name,) in self._ask(query)]
+
+    def passed(self) -> list[str]:
+        """The names of committed transactions that the job's output does not show: what operators commit
+        as they pass it on."""
+        return [name for (name,) in self._ask("SELECT name FROM ledger WHERE aside ORDER BY name")]
 
     def committed(self) -> list[tuple[str, Row]]:
         """(transaction, or "" for a plain row; row), in the order they became visible where the
         server tracks when transactions commit, else in the order of names."""
-        query = "SELECT txn, key, value, tag, tag2 FROM output ORDER BY BECOMING_VISIBLE txn, serial"
+        query = (
+            "SELECT txn, key, value, tag, tag2 FROM output AS own LEFT JOIN final ON final.name = own.txn"
+            " WHERE final.name IS NULL OR final.published ORDER BY BECOMING_VISIBLE txn, serial"
+        )
         return [(txn, (key, value, tag, tag2)) for txn, key, value, tag, tag2 in self._ask(query)]
 
     def table(self) -> dict[tuple[int | None, ...], Row]:
@@ -99,7 +116,8 @@ class Reader:
         return {_identity(identity): (key, value, tag, tag2) for identity, key, value, tag, tag2 in self._ask(query)}
 
     def unfinished(self) -> list[tuple[str, str, int | None]]:
-        """(transaction, "open" or "prepared", the checkpoint that it was prepared for)."""
+        """(transaction, "open" or "prepared", the checkpoint that it was prepared for); what is final and not
+        visible counts as prepared."""
         open_now = self._ask(
             "SELECT last.name FROM (SELECT DISTINCT ON (process) process, name, serial FROM begun"
             " ORDER BY process, serial DESC) AS last JOIN pg_stat_activity AS activity ON activity.pid = last.process"
@@ -116,8 +134,13 @@ class Reader:
             )
         ]
         names = [gid.name for gid in sealed]
+        final = self._ask(
+            "SELECT final.name, ledger.checkpoint FROM final JOIN ledger ON ledger.name = final.name"
+            " WHERE NOT published"
+        )
         return [
             *((gid.name, "prepared", gid.checkpoint) for gid in sealed),
+            *((name, "prepared", checkpoint) for name, checkpoint in final),
             *((name, "open", None) for (name,) in open_now if name not in names),
         ]
 
@@ -151,6 +174,24 @@ class Reader:
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
+
+
+def expire(dsn: str, run: str, name: str) -> bool:
+    """Give a prepared transaction up, as an administrator rolls it back; whether it was there.
+
+    Raises `Unreachable`.
+    """
+    try:
+        with connect(dsn, run, f"{run}-administrator") as session:
+            for gid in prepared(session, run):
+                if gid.name == name:
+                    session.execute(sql.SQL("ROLLBACK PREPARED {}").format(gid.text()))
+                    return True
+    except errors.UndefinedObject:
+        return False
+    except psycopg.OperationalError as error:
+        raise Unreachable(one_line(error)) from error
+    return False
 
 
 def _identity(text: str) -> tuple[int | None, ...]:

@@ -275,6 +275,13 @@ class Breaks(Entry):
     channel: str
 
 
+class Expired(Entry):
+    """A fault has had the external store give a sealed transaction up."""
+
+    fault: int
+    name: str
+
+
 class Outage(Entry):
     """A fault takes the database away, or has given it back."""
 
@@ -348,6 +355,7 @@ AnyEntry = (
     | Stopped
     | Breaks
     | Outage
+    | Expired
     | Closing
     | Lagged
     | DefectReached

@@ -130,8 +130,19 @@ class Reached(Frame):
     side: str
 
 
+class Expiring(Frame):
+    """The process is about to ask for the commit of a transaction that a fault would have the store give up
+    before; it stands still until `Go`, which says whether that was done."""
+
+    fault: int
+    name: str
+    attempt: int | None
+
+
 class Go(Frame):
-    """Go on."""
+    """Go on; `done`: what stood still for it was done."""
+
+    done: bool = True
 
 
 class Fired(Frame):
@@ -331,6 +342,7 @@ class Close(Frame):
 SupervisionFrame = (
     Ready
     | Reached
+    | Expiring
     | Go
     | Fired
     | Felt

@@ -271,6 +271,10 @@ class Journal:
         """The database is dead by a fault, or back."""
         self.add(e.Outage(self.order(), fault, began))
 
+    def expired(self, fault: int, name: str, stamp: int) -> None:
+        """The external store has given a sealed transaction up, at a stamp from before that could be seen."""
+        self.add(e.Expired(stamp, fault, name))
+
     def closing(self) -> None:
         """The run is over, and its processes are told to go."""
         self.add(e.Closing(self.order()))

@@ -10,6 +10,7 @@ import socket
 
 import msgspec
 
+from ..core.committing import CommittingTask, GlobalCommitter
 from ..core.ids import AttemptId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..core.sink import TransactionalSink
@@ -251,10 +252,7 @@ class NodeWorld(ProcessWorld):
             if not runner.alive:
                 self._leave_seat(seat)
                 continue
-            machine = runner.task
-            sealed = machine.sealed if isinstance(machine, TransactionalSink) else ()
-            oldest = min((transaction.checkpoint for transaction in sealed), default=0)
-            facts = (any(runner.blocked), int(oldest))
+            facts = (any(runner.blocked), oldest_unsettled(runner))
             if facts != seat.facts:
                 seat.facts = facts
                 self.supervision.send(TaskFacts(self.clock.tick(), runner.name, *facts))
@@ -290,6 +288,16 @@ class NodeWorld(ProcessWorld):
         if seat is not None:
             seat.runner.blame = fault
             self.fired(fault, f"the user function of {task} raises", seat.runner.attempt)
+
+
+def oldest_unsettled(runner: TaskRunner) -> int:
+    """The oldest checkpoint with a sealed transaction that a task has not settled, 0 where there is none.  What
+    is on its way to a global committer belongs to some that is complete: the first one stands for it."""
+    machine = runner.task
+    if isinstance(machine, GlobalCommitter) and any(channel.queue for channel in runner.inputs):
+        return 1
+    sealed = machine.sealed if isinstance(machine, TransactionalSink | CommittingTask) else ()
+    return int(min((transaction.checkpoint for transaction in sealed), default=0))
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from ..core.errors import Refused
+from ..core.ids import TaskId
 from ..core.transactions import Row
 from ..driver.ports import External
 
@@ -20,6 +22,9 @@ class Reader(Protocol):
 
     def seen(self) -> list[str]:
         """The names of the transactions that are visible now."""
+
+    def passed(self) -> list[str]:
+        """The names of committed transactions that the job's output does not show."""
 
     def committed(self) -> list[tuple[str, Row]]:
         """(transaction or "", row), in the order in which they became visible as well as can be known."""
@@ -60,15 +65,16 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
             transaction_folders.create(self.folder)
 
-    def external(self) -> External:
-        """Somebody who writes there; nothing is connected before it is used."""
+    def external(self, aside: Collection[TaskId] = ()) -> External:
+        """Somebody who writes there; nothing is connected before it is used.  What the writers in `aside`
+        commit is kept apart from the job's output."""
         if self.store == DATABASE:
             from .database import Database
 
-            return Database(self.dsn, self.run)
+            return Database(self.dsn, self.run, aside)
         from .transaction_files import TransactionFiles
 
-        return TransactionFiles(self.folder)
+        return TransactionFiles(self.folder, aside)
 
     def reader(self) -> Reader:
         """Somebody who reads there, apart from who writes."""
@@ -76,9 +82,22 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
             from .database_reader import Reader as DatabaseReader
 
             return DatabaseReader(self.dsn, self.run)
-        from .transaction_folders import FileReader
+        from .transaction_reader import FileReader
 
         return FileReader(self.folder)
+
+    def expire(self, name: str) -> bool:
+        """The store, or who administers it, gives a sealed transaction up; whether it was there to be given up."""
+        if self.store == DATABASE:
+            from . import database_reader
+
+            try:
+                return database_reader.expire(self.dsn, self.run, name)
+            except database_reader.Unreachable:
+                return False
+        from . import transaction_versions
+
+        return transaction_versions.expire(self.folder, name)
 
 
 def look(place: Place, reader: Reader) -> list[str] | None:

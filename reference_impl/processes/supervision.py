@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ..wire import Codec
 from .connections import Connection, Outbox
-from .frames import Arm, Disarm, Go, Meddle, Poisoned, Reached, Ready, SupervisionFrame
+from .frames import Arm, Disarm, Expiring, Go, Meddle, Poisoned, Reached, Ready, SupervisionFrame
 
 CODEC: Codec[SupervisionFrame] = Codec(SupervisionFrame)
 
@@ -31,7 +31,7 @@ class Supervision:
         sock.connect(path)
         self._on_frame = on_frame
         self._outbox = outbox
-        self._may_go = False
+        self._answers: list[Go] = []
         self.flush_all: Callable[[], None] = outbox.flush
         """writes what was observed and lets go what was sent: nothing may lie behind a point"""
         self._connection = Connection(sock, CODEC, outbox, self._take, _alone)
@@ -47,13 +47,21 @@ class Supervision:
 
     def announce(self, point: str, task: str | None, side: str) -> None:
         """Stand still at a protocol point until the harness lets go; it may kill this process meanwhile."""
-        self.send(Reached(self.stamp(), point, task, side))
+        self._wait_for(Reached(self.stamp(), point, task, side))
+
+    def expire(self, fault: int, name: str, attempt: int | None) -> bool:
+        """Stand still while the harness has the store give a transaction up; whether that was done."""
+        return self._wait_for(Expiring(self.stamp(), fault, name, attempt)).done
+
+    def _wait_for(self, told: SupervisionFrame) -> Go:
+        self.send(told)
         self.flush_all()
-        self._may_go = False
-        while not self._may_go:
+        self._answers.clear()
+        while not self._answers:
             select.select([self._connection.sock], [], [])
             self._connection.read()
             self._connection.flush()
+        return self._answers[0]
 
     def die(self) -> NoReturn:
         """Die of a fault, as hard as by another's hand."""
@@ -63,7 +71,7 @@ class Supervision:
 
     def _take(self, frame: SupervisionFrame) -> None:
         if isinstance(frame, Go):
-            self._may_go = True
+            self._answers.append(frame)
         elif isinstance(frame, AT_ONCE):
             self._on_frame(frame)
         else:

@@ -1,6 +1,8 @@
 """The external transaction store as files: what is visible got there by an atomic rename.
 
     committed/NAME.jsonl                  a committed transaction, JSON lines
+    aside/NAME.jsonl                      one that the job's output does not show
+    final/, versions/                     what becomes visible together: see `transaction_versions`
     fences/WRITER/ATTEMPT                 older attempts of this writer are shut out
     live/WRITER/ATTEMPT.TOKEN/            one process's folder for one attempt; TOKEN makes it its own
         BEGUN-NAME.open                   an open transaction
@@ -28,7 +30,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -45,27 +47,34 @@ from ..core.transactions import (
     Denied,
     Done,
     Fence,
+    Finalise,
     Flush,
     NoAnswer,
     Outcome,
     PreCommit,
-    Row,
+    Publish,
     Upsert,
     Write,
+    writer_in,
 )
+from . import transaction_versions as versions
 from .transaction_folders import (
     LIMIT,
     LOGS,
     Account,
-    FileReader,
     attempt_of,
     committed_path,
     create,
     encoded,
+    folders_in,
+    line,
+    listed,
     make_folder,
     sync,
     transactions,
+    write_all,
 )
+from .transaction_reader import FileReader
 
 __all__ = ["FileReader", "TransactionFiles", "create"]
 
@@ -85,8 +94,9 @@ class Held(msgspec.Struct, kw_only=True):
 class Desk:
     """One attempt of one writer, in one process."""
 
-    def __init__(self, root: Path, writer: TaskId, attempt: AttemptId) -> None:
+    def __init__(self, root: Path, writer: TaskId, attempt: AttemptId, aside: bool = False) -> None:
         self.root, self.writer, self.attempt = root, writer, attempt
+        self._aside = aside
         self.live = root / "live" / encoded(writer)
         self.retired = root / "retired" / encoded(writer)
         self.fences = root / "fences" / encoded(writer)
@@ -100,7 +110,7 @@ class Desk:
         if not self.is_ready:
             make_folder(self.live)
             make_folder(self.folder)
-            if any(int(mark) > self.attempt for mark in _listed(self.fences)):
+            if any(int(mark) > self.attempt for mark in listed(self.fences)):
                 with suppress(FileNotFoundError):  # it may have been retired already
                     self.folder.rmdir()
                 raise Shut
@@ -120,12 +130,16 @@ class Desk:
 
     def find(self, name: str) -> Account | None:
         """The newest unfinished transaction of that name, of this attempt or an older one that was not retired."""
-        folders = [folder for folder in _folders(self.live) if attempt_of(folder) <= self.attempt]
+        folders = [folder for folder in folders_in(self.live) if attempt_of(folder) <= self.attempt]
         found = [account for account in transactions(*folders) if account.name == name]
         return found[-1] if found else None
 
+    def _committed_path(self, name: str) -> Path:
+        return committed_path(self.root, name, self._aside)
+
     def _is_committed(self, name: str) -> bool:
-        return committed_path(self.root, name).exists()
+        """Or final, which is as definite."""
+        return self._committed_path(name).exists() or name in versions.finals(self.root)
 
     def _let_go(self, name: str) -> Path | None:
         """Close an open transaction's handle."""
@@ -151,7 +165,7 @@ class Desk:
         if held is None:
             return self._not_open(request.name)
         try:
-            _write_all(held.handle, b"".join(_line(row) for row in request.rows))
+            write_all(held.handle, b"".join(line(row) for row in request.rows))
         except OSError:
             self._drop(request.name)  # nobody knows what is in it
             raise
@@ -186,19 +200,48 @@ class Desk:
     def commit(self, request: Commit) -> Outcome:
         """An open transaction is committed only by whoever opened it: it may lack rows."""
         name, held = request.name, self.open.get(request.name)
+        if request.by_id:
+            return self._commit_newest(name)
         if held is not None:
             os.fsync(held.handle)
-            path: Path | None = held.path
-        elif self._is_committed(name):
+            self._show(held.path, name)
             return Done()
-        else:
-            account = self.find(name)
-            path = account.path if account is not None and account.checkpoint is not None else None
-        if path is None:
+        if self._is_committed(name):
+            return Done()
+        if writer_in(name) not in ("", self.writer):
+            moved = versions.move_sealed(self.root, name, self.writer, self._committed_path(name))
+            return Done() if moved or self._is_committed(name) else unknown(name)
+        account = self.find(name)
+        if account is None or account.checkpoint is None:
             return unknown(name)
-        path.rename(committed_path(self.root, name))
+        self._show(account.path, name)
+        return Done()
+
+    def _commit_newest(self, name: str) -> Outcome:
+        """Whatever was begun last under the same transactional id, with the rows that it has."""
+        account = versions.newest_of_id(self.root, name, self.writer)
+        if account is None:
+            return Done() if self._is_committed(name) else unknown(name)
+        self._show(account.path, account.name)
+        return Done()
+
+    def _show(self, path: Path, name: str) -> None:
+        path.rename(self._committed_path(name))
         self._let_go(name)
-        sync(self.root / "committed")
+        sync(self._committed_path(name).parent)
+
+    def finalise(self, request: Finalise) -> Outcome:
+        name = request.name
+        if self._is_committed(name) or versions.finalise(self.root, name, self.writer):
+            return Done()
+        return unknown(name)
+
+    def publish(self, request: Publish) -> Outcome:
+        missing = versions.not_final(self.root, request.names)
+        for name in missing:
+            if not self._committed_path(name).exists():
+                return Denied(reason=f"transaction {name} is not final")
+        versions.publish(self.root, versions.Version(checkpoint=request.checkpoint, names=request.names))
         return Done()
 
     def abort(self, request: AbortTransaction) -> Outcome:
@@ -213,19 +256,19 @@ class Desk:
     # -- rows that are visible at once -------------------------------------------------
 
     def append(self, request: Append) -> Outcome:
-        self._log("appended.log", _line(request.row, at=time.time_ns()))
+        self._log("appended.log", line(request.row, at=time.time_ns()))
         return Done()
 
     def upsert(self, request: Upsert) -> Outcome:
-        self._log("upserted.log", _line(request.row, at=time.time_ns(), identity=request.identity))
+        self._log("upserted.log", line(request.row, at=time.time_ns(), identity=request.identity))
         return Done()
 
-    def _log(self, name: str, line: bytes) -> None:
+    def _log(self, name: str, told: bytes) -> None:
         if name not in self._logs:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._logs[name] = os.open(self.folder / name, flags, 0o644)
             self.get_ready()  # the folder may have been retired while the log was made
-        _write_all(self._logs[name], line)
+        write_all(self._logs[name], told)
 
     def flush(self, request: Flush) -> Outcome:
         for handle in self._logs.values():
@@ -237,25 +280,25 @@ class Desk:
     def fence(self, request: Fence) -> Outcome:
         make_folder(self.fences)
         make_folder(self.fences / str(self.attempt))
-        if any(int(mark) > self.attempt for mark in _listed(self.fences)):
+        if any(int(mark) > self.attempt for mark in listed(self.fences)):
             raise Shut
         make_folder(self.retired)
-        for folder in _folders(self.live):
+        for folder in folders_in(self.live):
             if attempt_of(folder) < self.attempt:
                 _rename(folder, self.retired / folder.name)
         empty_looks = 0
         while empty_looks < 2:
             empty_looks = 0 if self._take_over() else empty_looks + 1
-        for folder in _folders(self.retired):
+        for folder in folders_in(self.retired):
             _note_lengths(folder)
         for folder in (self.live, self.retired, self.folder):
             sync(folder)
-        accounts = transactions(*_folders(self.live))
+        accounts = transactions(*folders_in(self.live))
         return Done(unfinished=tuple((account.name, account.checkpoint) for account in accounts))
 
     def _take_over(self) -> int:
         """Move what shut-out attempts left unfinished here; how much there was."""
-        accounts = transactions(*_folders(self.retired))
+        accounts = transactions(*folders_in(self.retired))
         for account in accounts:
             _rename(account.path, self.folder / account.path.name)
         return len(accounts)
@@ -281,27 +324,6 @@ def _note_lengths(folder: Path) -> None:
     sync(folder)
 
 
-def _listed(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
-
-
-def _folders(parent: Path) -> list[Path]:
-    return [parent / name for name in _listed(parent)]
-
-
-def _line(row: Row, **more: Any) -> bytes:
-    key, value, tag, tag2 = row
-    return msgspec.json.encode({"key": key, "value": value, "tag": tag, "tag2": tag2, **more}) + b"\n"
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(handle, data) :]
-
-
 def unknown(name: str) -> Denied:
     return Denied(reason=f"it knows no sealed transaction {name}")
 
@@ -312,6 +334,8 @@ ACTIONS: dict[type, Callable[[Desk, Any], Outcome]] = {
     Write: Desk.write,
     PreCommit: Desk.pre_commit,
     Commit: Desk.commit,
+    Finalise: Desk.finalise,
+    Publish: Desk.publish,
     AbortTransaction: Desk.abort,
     Append: Desk.append,
     Upsert: Desk.upsert,
@@ -322,8 +346,10 @@ ACTIONS: dict[type, Callable[[Desk, Any], Outcome]] = {
 class TransactionFiles:
     """One process's way into the store in a folder; `create` makes the store.  Not for several threads."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, aside: Collection[TaskId] = ()) -> None:
+        """`aside` are writers whose transactions a reader of the job's output is not shown."""
         self._root = root
+        self._aside = aside
         self._desks: dict[tuple[TaskId, AttemptId], Desk] = {}
 
     def handle(self, request: AnyRequest) -> Outcome:
@@ -332,7 +358,7 @@ class TransactionFiles:
         if key not in self._desks:
             if isinstance(request, Flush):
                 return Done()
-            self._desks[key] = Desk(self._root, *key)
+            self._desks[key] = Desk(self._root, *key, aside=key[0] in self._aside)
         desk = self._desks[key]
         try:
             desk.get_ready()

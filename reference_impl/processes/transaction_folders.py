@@ -1,9 +1,8 @@
-"""The file store as somebody outside the engine sees it: its names, made, read, cleared away."""
+"""The file store's folders and names, made and read."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -16,7 +15,6 @@ from ..core.transactions import Row
 LOGS = ("appended.log", "upserted.log")
 LIMIT = ".length"
 """Beside a log: how much of it counts, once its writer's attempt has been shut out."""
-PURGE_TRIES = 20
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,21 +23,6 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     name: str
     checkpoint: CheckpointId | None
-
-
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A row in a file; `at` is when a log's line was written, in ns since the epoch."""
-
-    key: int | None
-    value: int | None
-    tag: int
-    tag2: int
-    at: int = 0
-    identity: tuple[int | None, ...] = ()
-
-    @property
-    def row(self) -> Row:
-        return (self.key, self.value, self.tag, self.tag2)
 
 
 def encoded(name: str) -> str:
@@ -51,8 +34,9 @@ def decoded(text: str) -> str:
     return unquote(text.replace("+", "%"))
 
 
-def committed_path(root: Path, name: str) -> Path:
-    return root / "committed" / f"txn-{encoded(name)}.jsonl"
+def committed_path(root: Path, name: str, aside: bool = False) -> Path:
+    """Where a transaction is once it is committed; `aside` of what the job's output does not show."""
+    return root / ("aside" if aside else "committed") / f"txn-{encoded(name)}.jsonl"
 
 
 def attempt_of(folder: Path) -> int:
@@ -96,85 +80,26 @@ def transactions(*folders: Path) -> list[Account]:
 def create(root: Path) -> None:
     """Make the folders of a store."""
     root.mkdir(parents=True, exist_ok=True)
-    for name in ("committed", "fences", "live", "retired"):
+    for name in ("aside", "committed", "fences", "final", "live", "retired", "versions"):
         make_folder(root / name)
 
 
-class FileReader:
-    """An independent look at the store."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def _committed_files(self) -> list[tuple[int, str, Path]]:
-        """(when it was renamed, in ns since the epoch; transaction; file)."""
-        with os.scandir(self._root / "committed") as entries:
-            return sorted(
-                (entry.stat().st_ctime_ns, decoded(Path(entry.path).stem.removeprefix("txn-")), Path(entry.path))
-                for entry in entries
-            )
-
-    def seen(self) -> list[str]:
-        """The names of transactions that are visible now, in the order they became so."""
-        return [name for _, name, _ in self._committed_files()]
-
-    def committed(self) -> list[tuple[str, Row]]:
-        """(transaction, or "" for a plain row; row), in the order they became visible as the
-        clocks of the disk and of the writers tell it."""
-        timed = [
-            (at, name, line.row) for at, name, path in self._committed_files() for line in lines(path.read_bytes())
-        ]
-        timed += [(line.at, "", line.row) for line in self._logged("appended.log")]
-        return [(name, row) for _, name, row in sorted(timed, key=lambda one: one[:2])]
-
-    def table(self) -> dict[tuple[int | None, ...], Row]:
-        """The rows of idempotent sinks by identity, in the order these first came."""
-        return {line.identity: line.row for line in self._logged("upserted.log")}
-
-    def unfinished(self) -> list[tuple[str, str, int | None]]:
-        """(transaction, "open" or "prepared", the checkpoint that it was prepared for)."""
-        folders = [*self._root.glob("live/*/*"), *self._root.glob("retired/*/*")]
-        return [
-            (one.name, "open" if one.checkpoint is None else "prepared", one.checkpoint)
-            for one in transactions(*folders)
-        ]
-
-    def _logged(self, name: str) -> list[Line]:
-        """A log's lines of all writers, as they were written."""
-        found: dict[str, list[Line]] = {}
-        # A folder may be retired between the two looks; its own name tells that it is the same.
-        for path in [*self._root.glob(f"live/*/*/{name}"), *self._root.glob(f"retired/*/*/{name}")]:
-            data = _read_up_to_limit(path)
-            if data is not None:
-                found[path.parent.name] = lines(data)
-        return sorted((line for one in found.values() for line in one), key=lambda line: line.at)
-
-    def purge(self) -> None:
-        """Remove the store, all of it.  A process that still writes finds no folder to write to;
-        what it made meanwhile is removed too."""
-        for _ in range(PURGE_TRIES):
-            shutil.rmtree(self._root, ignore_errors=True)
-            if not self._root.exists():
-                return
-        shutil.rmtree(self._root)
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def _read_up_to_limit(path: Path) -> bytes | None:
-    """What of a log counts; None when it has just been moved."""
+def listed(folder: Path) -> list[str]:
     try:
-        data = path.read_bytes()
+        return sorted(os.listdir(folder))
     except FileNotFoundError:
-        return None
-    try:
-        return data[: int(path.with_name(path.name + LIMIT).read_text())]
-    except FileNotFoundError:
-        return data if path.exists() else None
+        return []
 
 
-def lines(data: bytes) -> list[Line]:
-    """Whole lines; one that was torn off is not there yet."""
-    whole: Any = data[: data.rfind(b"\n") + 1]
-    return msgspec.json.Decoder(Line).decode_lines(whole)
+def folders_in(parent: Path) -> list[Path]:
+    return [parent / name for name in listed(parent)]
+
+
+def line(row: Row, **more: Any) -> bytes:
+    key, value, tag, tag2 = row
+    return msgspec.json.encode({"key": key, "value": value, "tag": tag, "tag2": tag2, **more}) + b"\n"
+
+
+def write_all(handle: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(handle, data) :]

@@ -96,7 +96,7 @@ class ProcessWorld(ABC):
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
         self._reader = self.place.reader()
-        self.sessions = Sessions(self, Journalled(self.place.external(), self.journal), self.arms)
+        self.sessions = Sessions(self, Journalled(self.place.external(self.job.aside), self.journal), self.arms)
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
         self._defect_told = False
@@ -169,6 +169,10 @@ class ProcessWorld(ABC):
         seen = look(self.place, self._reader)
         if seen is not None:
             self.journal.seen(began, seen)
+
+    def expire(self, fault: int, name: str, attempt: int | None) -> bool:
+        """The store is not this process's to command: the harness does it, as who administers the store would."""
+        return self.supervision.expire(fault, name, attempt)
 
     def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
         self.observer.timed(

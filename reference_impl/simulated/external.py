@@ -85,6 +85,14 @@ class TransactionStore:
         """What a reader sees now."""
         return list(self.table.values()) if self.table else list(self.visible)
 
+    def expire(self, name: str) -> bool:
+        """Its time-out rolls a sealed transaction back; whether it was there.  What is final has none."""
+        account = self.accounts.get(name)
+        if account is None or account.status != "prepared":
+            return False
+        account.status = "aborted"
+        return True
+
     def _fence(self, request: Fence) -> Outcome:
         self._fences[request.writer] = request.attempt
         unfinished = [

@@ -19,10 +19,11 @@ from ..core.parts import Parts
 from ..core.source import SplitLog
 from ..core.task import Task
 from ..core.topology import JobGraph
+from ..core.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions
-from ..driver.machines import Job, numbered
+from ..driver.machines import Job, numbered, passing
 from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
@@ -69,9 +70,7 @@ class World:
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
-        self.external = TransactionStore(
-            [task for graph in graphs for task, spec, _ in graph.tasks() if spec.role == "two-phase"]
-        )
+        self.external = TransactionStore(passing(graphs))
         arms = Arms()
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
@@ -311,6 +310,13 @@ class World:
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         self.observer.fault_fired(fault, self.phase, detail, attempt)
+
+    def expire(self, fault: int, name: str, attempt: int | None) -> bool:
+        if not self.external.expire(name):
+            return False
+        self.observer.transacted(AbortTransaction(writer=writer_in(name), attempt=AttemptId(0), name=name), Done(), 0)
+        self.fired(fault, f"the commit of {name}: expired", attempt)
+        return True
 
     def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
         if what == "attempt-started":

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from answers import ANSWERS, owed
+from conforming import EXACTLY, committed, conforms, statuses
 
 from cutproof.faults.plan import (
     AnyFault,
@@ -15,6 +17,7 @@ from cutproof.faults.plan import (
     AtTime,
     CutChannel,
     DelayChannel,
+    FailCommit,
     KillCoordinator,
     KillTask,
     LoseMessage,
@@ -22,16 +25,16 @@ from cutproof.faults.plan import (
     StallChannel,
     kind_of,
 )
-from cutproof.harness.run import Result, run
+from cutproof.harness.examples.finishing import THREE_2PC_CHAIN
+from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
-from cutproof.properties.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
+from cutproof.properties.history import AttemptStarted, JobEnded, TaskFailed
 from cutproof.properties.verdict import Holds, Unknown
-from cutproof.properties.workload import Row
 
 AMID = AtPoint(point="checkpoint-completed", occurrence=1)
 """a checkpoint is complete, and records still flow, in every workload below"""
@@ -60,28 +63,6 @@ def scenario(
         commands=commands,
         seed=workload,  # by which a subject that has several kinds of sinks chooses one
     )
-
-
-def conforms(subject: Subject, asked: Scenario, *shown: str) -> Result:
-    """Run and judged: nothing is violated, and these were exercised and hold."""
-    result = run(subject, asked)
-    assert result.judgement.violated == {}
-    for name in shown:
-        assert isinstance(result.judgement.verdicts[name], Holds), (name, result.judgement.verdicts[name])
-    fired = {entry.fault for entry in result.history.journal if isinstance(entry, FaultFired)}
-    assert fired == set(range(len(asked.faults)))
-    return result
-
-
-def committed(result: Result) -> Counter[Row]:
-    return Counter(result.history.committed)
-
-
-def statuses(result: Result) -> list[str]:
-    return [entry.status for entry in result.history.journal if isinstance(entry, JobEnded)]
-
-
-EXACTLY = ("exactly-once", "no-data-loss", "consistent-cut", "restored-state", "visibility", "progress", "no-leaks")
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------
@@ -205,6 +186,72 @@ def test_at_most_once_repeats_nothing(subject: Subject) -> None:
 def test_at_most_once_is_refused_where_nothing_would_ever_commit(subject: Subject, sink: str) -> None:
     with pytest.raises(SubjectFailed, match="it needs a plain sink"):
         subject.run(scenario("orders", guarantee="at-most-once", sink=sink))
+
+
+# -- who commits -------------------------------------------------------------------------------------------------
+
+SEEDS = ("d", "a")
+"""by which a subject that writes to files or to PostgreSQL chooses the one and the other"""
+
+
+def seeded(asked: Scenario, seed: str) -> Scenario:
+    return msgspec.structs.replace(asked, seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("committing", ["committer", "global"])
+def test_what_commits_behind_the_sink_commits_each_row_once(subject: Subject, committing: str, seed: str) -> None:
+    last = {"committer": "committer-1", "global": "global-committer-0"}[committing]
+    lost = FailCommit(trigger=AtTime(at_us=0), task=last, how="lost-response")
+    asked = seeded(scenario("orders", lost, committing=committing), seed)
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked.workload)
+    assert last in {run.task for run in result.history.runs}
+    assert result.history.residue.prepared_transactions == []
+
+
+@pytest.mark.parametrize(("task", "seed"), [("committer-0", "d"), ("global-committer-0", "a")])
+def test_a_committer_that_dies_amid_its_commits(subject: Subject, task: str, seed: str) -> None:
+    amid = AtPoint(point="commit-requested", occurrence=2, task=task, side="before")
+    asked = seeded(scenario("orders", KillTask(trigger=amid, task=task), committing="global", kill=False), seed)
+    assert committed(conforms(subject, asked, "exactly-once", "visibility", "progress")) == owed(asked.workload)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_transactional_ids_may_be_used_again(subject: Subject, seed: str) -> None:
+    asked = seeded(scenario("payments", pooled_ids=True), seed)
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked.workload)
+    ids = Counter(one.name.partition("#")[0] for one in result.history.transactions)
+    assert max(ids.values()) > 1
+
+
+@pytest.mark.parametrize(("finishing", "seed"), [("together", "d"), ("one-by-one", "d"), ("together", "a")])
+def test_operators_that_commit_what_they_pass_on(subject: Subject, finishing: str, seed: str) -> None:
+    chain = THREE_2PC_CHAIN.scenario
+    engine = msgspec.structs.replace(chain.engine, finishing=finishing)
+    asked = seeded(msgspec.structs.replace(chain, engine=engine), seed)
+    result = conforms(subject, asked, *EXACTLY)
+    rows = Counter((*record, 0) for _, _, records in chain.workload.splits() for record in records)
+    assert committed(result) == rows
+    for task in ("first-0", "second-0"):
+        passed = [one for one in result.history.passing if one.task == task and one.status == "committed"]
+        assert Counter(row for one in passed for row in one.rows) == rows
+
+
+@pytest.mark.parametrize(("committing", "seed"), [("writer", "a"), ("global", "d")])
+def test_a_transaction_that_expires_stops_the_job_which_names_it(subject: Subject, committing: str, seed: str) -> None:
+    expired = FailCommit(trigger=AtTime(at_us=0), how="expired")
+    asked = seeded(scenario("orders", expired, committing=committing, kill=False, restart_attempts=1), seed)
+    result = conforms(subject, asked)
+    end = [entry for entry in result.history.journal if isinstance(entry, JobEnded)][-1]
+    assert end.status == "failed"
+    assert any(one.prepared and one.aborted and one.name in end.reason for one in result.history.transactions)
+    assert {entry.fault for entry in result.history.journal if isinstance(entry, TaskFailed)} == {0}
+    for invariant in ("exactly-once", "no-data-loss", "progress"):
+        verdict = result.judgement.verdicts[invariant]
+        assert isinstance(verdict, Unknown)
+        assert verdict.reason == "assumption broken"
 
 
 # -- stops and notifications -------------------------------------------------------------------------------------

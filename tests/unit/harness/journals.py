@@ -46,11 +46,19 @@ class Script:
         self.now += by_us
 
     def attempt(
-        self, number: int, *tasks: str, job: int = 1, incarnation: int = 0, restores: int | None = None
+        self,
+        number: int,
+        *tasks: str,
+        job: int = 1,
+        incarnation: int = 0,
+        restores: int | None = None,
+        alone: bool = False,
     ) -> None:
-        """The coordinator starts an attempt; each task comes up in a process of its own."""
+        """The coordinator starts an attempt, of all or (`alone`) of these tasks; each comes up in its own process."""
         self.later()
         self.process("coordinator").note("attempt-started", restores, number, job, "")
+        if alone:
+            self.process("coordinator").note("tasks-restarted", restores, number, job, " ".join(tasks))
         self.later()
         for task in tasks:
             self.run(task, number, incarnation=incarnation)
@@ -86,7 +94,7 @@ class Script:
 
     # -- what it becomes ---------------------------------------------------------------
 
-    def history(self, *committed: tuple[str, Row], rolls_back: bool = False) -> h.History:
+    def history(self, *committed: tuple[str, Row], passed: Sequence[str] = (), rolls_back: bool = False) -> h.History:
         for journal in self._journals.values():
             journal.close()
         history = h.History(
@@ -104,7 +112,8 @@ class Script:
             journal=[],
             timeline=[],
         )
-        merged(history, KINDS, journals_in(self._folder), False, committed=committed, rolls_back=rolls_back)
+        journals = journals_in(self._folder)
+        merged(history, KINDS, journals, False, committed=committed, passed=passed, rolls_back=rolls_back)
         return history
 
 

@@ -21,6 +21,7 @@ from cutproof.harness.subject import SubjectFailed
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.sinks import Place
 
 __all__ = ["no_real_process_is_meant"]
 
@@ -214,6 +215,32 @@ def test_who_stands_at_a_point_may_go_on_once_what_waited_for_it_is_done(begin: 
     run.conduct(script)
     assert deaths(run) == [("map-1", 0, "it was killed", 0)]
     assert run.conductor.evidence().unapplied == []
+
+
+def test_a_transaction_that_is_to_expire_is_given_up_once_while_whoever_commits_it_stands(
+    begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin(plan.FailCommit(trigger=AtTime(at_us=0), how="expired"))
+    there = ["a", "b"]
+    monkeypatch.setattr(Place, "expire", lambda _, name: name in there and not there.remove(name))
+
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        first, second = run.newest("sink-0"), run.newest("sink-1")
+        yield from run.until(lambda: bool(first.told(f.Arm)))
+        for name in ("unknown", "a"):
+            first.say(f.Expiring(now(), 0, name, 1))
+        yield from run.until(lambda: len(first.told(f.Go)) == 2)
+        second.say(f.Expiring(now(), 0, "b", 1))
+        yield from run.until(lambda: len(second.told(f.Go)) == 1)
+        assert [go.done for go in (*first.told(f.Go), *second.told(f.Go))] == [False, True, False]
+        yield from run.until(lambda: len(second.told(f.Disarm)) == 2)
+        yield from run.finishes()
+
+    run.conduct(script)
+    assert [(one.fault, one.name) for one in run.entries(e.Expired)] == [(0, "a")]
+    assert [(one.fault, one.attempt) for one in run.entries(e.FaultFired)] == [(0, 1)]
+    assert there == ["b"]
 
 
 # -- deaths ----------------------------------------------------------------------------------------------------------

@@ -64,6 +64,7 @@ def test_nobody_enters_a_phase_before_some_job_is_spoken_of(told: Told) -> None:
         ({"is_ending": True}, "finishing"),
         ({"stage": "terminating"}, "finishing"),
         ({"stage": "restarting"}, "recovering"),
+        ({"stage": "mending"}, "recovering"),
         ({"stage": "deploying"}, "deploying"),
         ({"stage": "deploying", "attempt": 2}, "recovering"),
         ({"stage": "deploying", "job": 2}, "recovering"),
@@ -315,6 +316,17 @@ def test_one_count_that_does_not_agree_is_no_rest(
     made.counts(odd, **changed)
     assert made.freezes == []
     assert not made.rest.is_at_rest
+
+
+def test_a_part_that_restarted_alone_rests_in_an_attempt_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = resting(monkeypatch, tmp_path)
+    made.stage.scene.facts.up("count-0", 2)
+    made.counts()
+    assert made.freezes == [], "what the older attempt counted is not what there is"
+    made.count("count-0", attempt=AttemptId(2))
+    assert made.freezes == [True]
 
 
 def test_it_takes_the_counts_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -85,6 +85,15 @@ def test_a_node_means_the_same_tasks_as_in_the_simulator(monkeypatch: pytest.Mon
     assert died == set(placement.on_node(1)) == set(placement.within("node-1"))
 
 
+def test_what_commits_behind_the_sink_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    scenario = planned(chain(), KILL, committing="global")
+    placement = Stage(monkeypatch, tmp_path, scenario).placement
+    behind = ("committer-0", "committer-1", "global-committer-0")
+    assert placement.processes == (*TASKS, *behind)
+    assert placement.sinks == ("sink-0", "sink-1")
+    assert placement.committing == ("sink-0", "sink-1", *behind)
+
+
 # -- channels and stores ---------------------------------------------------------------------------------------------
 
 

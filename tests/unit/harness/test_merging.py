@@ -216,6 +216,30 @@ def test_a_failure_of_a_superseded_attempt_is_nobody_s_concern(script: Script) -
     assert failures(script.history()) == []
 
 
+def test_whoever_goes_on_beside_a_part_that_restarted_fails_as_before(script: Script) -> None:
+    script.attempt(1, "a-0", "b-0", "a-1", "b-1")
+    script.dies("b-1")
+    script.attempt(2, "a-1", "b-1", incarnation=1, alone=True)
+    script.fails("a-1", "KeyError: 3")  # of its older attempt: nobody's concern
+    script.fails("a-0", "KeyError: 4", fault=5)
+    script.dies("b-0", fault=None)
+
+    assert failures(script.history()) == [("b-1", 1, KILL), ("a-0", 1, 5), ("b-0", 1, None)]
+
+
+def test_a_later_attempt_of_all_supersedes_whoever_went_on(script: Script) -> None:
+    script.attempt(1, "a-0", "a-1")
+    script.dies("a-1")
+    script.attempt(2, "a-1", incarnation=1, alone=True)
+    script.attempt(3, "a-1", incarnation=2)
+    script.fails("a-0", "KeyError: 4")
+
+    history = script.history()
+
+    assert failures(history) == [("a-1", 1, KILL)]
+    assert [entry.tasks for entry in entries(h.AttemptStarted, history)] == [[], ["a-1"], []]
+
+
 def test_two_failures_of_one_attempt_count_once(script: Script) -> None:
     script.attempt(1, "a-0")
     script.fails("a-0", "KeyError: 3", fault=5)
@@ -346,6 +370,19 @@ def test_a_refusal_is_the_fault_s_that_took_the_database_away(script: Script) ->
     script.fails("sink-0", REFUSED)
 
     assert failures(script.history()) == [("sink-0", 1, DATABASE)]
+
+
+def test_a_refusal_is_the_fault_s_that_had_the_transaction_given_up(script: Script) -> None:
+    """Also in another process than the one that stood before the commit: it was killed meanwhile."""
+    script.attempt(1, "sink-0")
+    script.later()
+    script.harness.expired(CUT, "x-1", script.harness.order())
+    script.harness.expired(KILL, "x", script.harness.order())
+    for attempt, name in ((2, "x"), (3, "x-1"), (4, "y")):
+        script.attempt(attempt, "sink-0", incarnation=attempt)
+        script.fails("sink-0", f"sink-0: the external store refused: it knows no transaction {name}", attempt=attempt)
+
+    assert failures(script.history()) == [("sink-0", 2, KILL), ("sink-0", 3, CUT), ("sink-0", 4, None)]
 
 
 def test_a_refusal_before_the_outage_or_of_a_later_run_is_not(script: Script) -> None:

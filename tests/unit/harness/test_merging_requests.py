@@ -124,6 +124,76 @@ def test_a_commit_is_done_when_its_rows_show_and_nobody_else_made_it(script: Scr
     assert statuses(script.history(("x", ROW))) == {"x": "committed"}
 
 
+def publishing(*names: str) -> t.Publish:
+    return t.Publish(**asking(writer="global-committer-0"), checkpoint=CheckpointId(3), names=names)
+
+
+def finalising(name: str) -> t.Finalise:
+    return t.Finalise(**asking(writer="committer-0"), name=name)
+
+
+def test_a_version_is_published_when_all_that_it_names_shows(script: Script) -> None:
+    script.asks(*begun("x"), sealing("x"), *begun("y"), sealing("y"), finalising("x"), finalising("y"))
+    script.sends(publishing("x", "y"))
+
+    one, other = script.history(("x", ROW), ("y", ROW)).transactions
+
+    assert (one.status, other.status) == ("committed", "committed")
+    at, then = orders(one.committed, other.committed)
+    assert then == at + 1, "nothing comes between the two"
+
+
+def test_a_version_of_which_one_part_does_not_show_was_not_published(script: Script) -> None:
+    script.asks(*begun("x"), sealing("x"), *begun("y"), sealing("y"), finalising("x"))
+    script.sends(publishing("x", "y"))
+    script.residue = h.Residue(prepared_transactions=["x", "y"])
+
+    assert statuses(script.history(("x", ROW))) == {"x": "prepared", "y": "prepared"}
+
+
+def test_a_version_that_was_published_before_is_the_first_one_s(script: Script) -> None:
+    script.asks(*begun("x"), sealing("x"), finalising("x"), publishing("x"))
+    script.later()
+    looking = script.process("coordinator")
+    looking.looked(looking.order(), 1)
+    script.sends(publishing("x"))
+
+    history = script.history(("x", ROW))
+
+    (committed,) = orders(history.transactions[0].committed)
+    assert committed < history.reads[0].began
+
+
+def test_a_seal_is_done_when_the_transaction_was_made_final(script: Script) -> None:
+    script.asks(*begun("x"))
+    script.sends(sealing("x"))
+    script.asks(finalising("x"))
+
+    assert statuses(script.history()) == {"x": "prepared"}
+
+
+def test_what_the_output_does_not_show_is_committed_when_the_reader_lists_it(script: Script) -> None:
+    script.asks(*begun("x"), sealing("x"), *begun("y"), sealing("y"))
+    script.sends(committing("x"))
+    script.sends(committing("y"))
+
+    assert statuses(script.history(passed=["x"])) == {"x": "committed", "y": "prepared"}
+
+
+def test_what_expired_was_sealed_and_is_gone(script: Script) -> None:
+    script.asks(*begun("x"))
+    script.sends(sealing("x"))
+    script.later()
+    script.harness.expired(0, "x", script.harness.order())
+    script.asks(committing("x"), answer=t.Denied(reason="it knows no transaction x"))
+
+    (one,) = script.history().transactions
+
+    assert (one.status, one.checkpoint) == ("aborted", 3)
+    prepared, aborted = orders(one.prepared, one.aborted)
+    assert prepared < aborted
+
+
 def test_a_commit_of_which_nothing_shows_was_not_done(script: Script) -> None:
     script.asks(*begun("x"), sealing("x"))
     script.sends(committing("x"))

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtPoint, AtTime, CutChannel, FailCommit, KillCoordinator, KillTask, PauseTask
+from cutproof.faults.plan import AnyFault, AtPoint, AtTime, CutChannel, FailCommit, KillCoordinator, KillTask, PauseTask
 from cutproof.harness.scenario import Cancel, Resume, Savepoint, Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.strategies.regional import forward_alone
 from cutproof.harness.subjects.merging import journals_in, merged
 from cutproof.harness.subjects.merging_order import Journal as Written
 from cutproof.harness.subjects.simulated import Run
@@ -139,6 +140,13 @@ def untimed(history: History) -> Any:
     return strip(msgspec.to_builtins(history))
 
 
+def regional(*faults: AnyFault) -> Scenario:
+    """A job of three regions, each a source and a sink."""
+    told = job(60, width=3, faults=faults)
+    engine = msgspec.structs.replace(told.engine, failover="region")
+    return msgspec.structs.replace(told, topology=forward_alone(told.workload, 3), engine=engine)
+
+
 SCENARIOS = {
     "no fault": job(40, width=2),
     "a kill and a cut": job(
@@ -164,6 +172,14 @@ SCENARIOS = {
             FailCommit(trigger=AtTime(at_us=500), how="lost-response"),
         ),
         commands=(Cancel(trigger=AtTime(at_us=30_000)), Resume(trigger=AtTime(at_us=1_000))),
+    ),
+    "a region dies": regional(
+        KillTask(trigger=AtPoint(point="checkpoint-completed"), task="sink-1"),
+    ),
+    "two regions die, and the coordinator": regional(
+        KillTask(trigger=AtPoint(point="checkpoint-completed"), task="sink-1"),
+        KillTask(trigger=AtPoint(point="state-loaded", task="sink-1", side="before"), task="source-2"),
+        KillCoordinator(trigger=AtPoint(point="task-running", task="source-2", occurrence=2)),
     ),
     "a plain sink": job(30, width=2, sink="plain", guarantee="at-least-once"),
 }

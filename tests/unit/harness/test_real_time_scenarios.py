@@ -15,6 +15,7 @@ from cutproof.harness.profiles import REAL_TIME_PROFILES
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of, scenarios
 from cutproof.harness.strategies.real_time import lead_of, leads_of
+from cutproof.harness.strategies.stage import has_regions
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import FaultFired
 
@@ -49,6 +50,13 @@ def test_it_is_moderate(drawn: list[Scenario]) -> None:
                 assert getattr(fault, field, 0) <= 30_000
             if isinstance(fault, (PauseTask, PauseNode)):
                 assert fault.for_us <= 6_000 or fault.for_us >= 30_000
+
+
+def test_some_jobs_of_several_regions_restart_by_region(drawn: list[Scenario]) -> None:
+    failovers = Counter(one.engine.failover for one in drawn if has_regions(one.topology))
+    assert failovers["region"] >= SIZE // 20
+    assert failovers["full"] > 0
+    assert {one.engine.failover for one in drawn if not has_regions(one.topology)} == {"full"}
 
 
 def test_most_faults_are_aimed_at_points(drawn: list[Scenario]) -> None:

@@ -24,7 +24,7 @@ class FakeNode:
         self, process: CoordinatorProcess, name: str = "node-0", incarnation: int = 0, *, attempt: int = 0
     ) -> None:
         homes = process.world.coordination.processes
-        self.tasks = [task for task in TASKS if homes[task] == name]
+        self.tasks = [task for task in homes if homes[task] == name]
         self.peer = process.connect(CONTROL)
         self.peer.send(f.Hello(now(), name, incarnation, dict.fromkeys(self.tasks, AttemptId(attempt))))
         known = process.world.control._all

@@ -57,6 +57,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a test wants of its job."""
 
     records: int = 3
+    width: int = 1
+    """subtasks of each operator; by forward edges, so that there are as many regions"""
     raises: bool = False
     """machines raise as they come up"""
     config: Config = SLOW
@@ -68,26 +70,30 @@ class Raising(Startup):
 
 
 def make_job(options: bytes) -> Job:
-    """source -> map -> sink, one task each."""
+    """source -> map -> sink, one task each unless told otherwise."""
     told = msgspec.msgpack.decode(options, type=JobOptions)
+    width, splits = told.width, tuple(range(told.width))
+
+    def behind(sender: str) -> tuple[EdgeSpec, ...]:
+        return (EdgeSpec(sender=sender, partitioning="forward"),)
+
     graph = JobGraph(
         (
-            OperatorSpec(name="source", parallelism=1, splits=(0,), role="source", bounded=False),
+            OperatorSpec(name="source", parallelism=width, splits=splits, role="source", bounded=False),
             OperatorSpec(
                 name="map",
-                parallelism=1,
-                inputs=(EdgeSpec(sender="source", partitioning="forward"),),
+                parallelism=width,
+                inputs=behind("source"),
                 build=lambda: Map(lambda key, value: (key, value)),
             ),
-            OperatorSpec(
-                name="sink", parallelism=1, inputs=(EdgeSpec(sender="map", partitioning="forward"),), role="sink"
-            ),
+            OperatorSpec(name="sink", parallelism=width, inputs=behind("map"), role="sink"),
         ),
         8,
     )
-    log = SplitLog(split=0, records=[(1, number, number) for number in range(told.records)])
+    records = [(1, number, number) for number in range(told.records)]
+    logs = tuple(SplitLog(split=split, records=records) for split in splits)
     parts = Parts(startup=Raising()) if told.raises else Parts()
-    return Job(graph=graph, config=told.config, parts=parts, logs=(log,))
+    return Job(graph=graph, config=told.config, parts=parts, logs=logs)
 
 
 # -- whom a process speaks with --------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from cutproof.harness.conducting import ports
 from cutproof.harness.services import postgres
+from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.transactions import (
     AnyRequest,
     Begin,
@@ -27,8 +28,11 @@ from cutproof.reference_impl.core.transactions import (
     Write,
 )
 from cutproof.reference_impl.processes import database, offspring, transaction_files
+from cutproof.reference_impl.processes.sinks import Place
 from cutproof.reference_impl.simulated.external import TransactionStore
 
+ASIDE = (TaskId("operator-0"),)
+"""Writers whose commits the job's output does not show."""
 ROWS: tuple[Row, ...] = ((1, 10, 100, 0), (None, 20, 200, 0))
 WITHIN_S = 20
 RUNS = itertools.count(1)
@@ -111,7 +115,7 @@ class Processes:
     def __init__(self, kind: str, folder: Path, dsn: str = "") -> None:
         self.kind, self.folder, self.dsn = kind, folder, dsn
         self.run = f"test_{os.getpid()}_{next(RUNS)}"
-        self.simulated = TransactionStore()
+        self.simulated = TransactionStore(ASIDE)
         self.made: list[Any] = []
         if kind == "files":
             transaction_files.create(folder)
@@ -131,9 +135,9 @@ class Processes:
     def process(self) -> Asker:
         store: AnyStore = self.simulated
         if self.kind == "files":
-            store = self.keep(transaction_files.TransactionFiles(self.folder))
+            store = self.keep(transaction_files.TransactionFiles(self.folder, ASIDE))
         elif self.kind == "database":
-            store = self.keep(database.Database(self.dsn, self.run))
+            store = self.keep(database.Database(self.dsn, self.run, ASIDE))
         return Asker(store)
 
     def rows(self) -> list[Row]:
@@ -150,7 +154,14 @@ class Processes:
             found: list[tuple[str, str, int | None]] = self.reader.unfinished()
             return found
         accounts = self.simulated.accounts.values()
-        return [(one.name, one.status, one.sealed_for) for one in accounts if one.status in ("open", "prepared")]
+        told = {"open": "open", "prepared": "prepared", "final": "prepared"}
+        return [(one.name, told[one.status], one.sealed_for) for one in accounts if one.status in told]
+
+    def expire(self, name: str) -> bool:
+        """The store gives a transaction up by itself."""
+        if self.kind == "simulated":
+            return self.simulated.expire(name)
+        return Place(store=self.kind, folder=self.folder, dsn=self.dsn, run=self.run).expire(name)
 
     def close(self) -> None:
         if self.reader is not None:

@@ -17,8 +17,10 @@ from cutproof.reference_impl.core.transactions import (
     Commit,
     Done,
     Fence,
+    Finalise,
     Flush,
     PreCommit,
+    Publish,
     Upsert,
     Write,
 )
@@ -212,6 +214,108 @@ def test_rows_of_one_identity_replace_each_other(world: Processes, sink: Asker) 
     done(world.process()(Upsert, identity=(None,), row=(None, 3, 3, 3), writer="sink-1"))
     done(sink(Flush))
     assert list(world.table().items()) == [((1,), (1, 2, 2, 2)), ((None,), (None, 3, 3, 3))]
+
+
+# -- committed by others, together, and given up ---------------------------------------------------------------------
+
+COMMITTER = {"writer": "committer-0"}
+
+
+def test_a_committer_commits_what_another_task_sealed(world: Processes, sink: Asker) -> None:
+    sink.sealed("job-1/sink-0/1-1")
+    committer = world.process()
+    done(committer(Commit, "job-1/sink-0/1-1", **COMMITTER))
+    done(committer(Commit, "job-1/sink-0/1-1", **COMMITTER))
+    assert "knows no" in denied(committer(Commit, "job-1/sink-0/1-2", **COMMITTER))
+    assert (Counter(world.rows()), world.unfinished()) == (Counter(ROWS), [])
+
+
+def test_a_committer_finds_it_in_whoever_has_taken_it_over(world: Processes, sink: Asker) -> None:
+    sink.sealed("job-1/sink-0/1-1")
+    world.process().fenced(2)
+    done(world.process()(Commit, "job-1/sink-0/1-1", **COMMITTER))
+    assert world.process().fenced(3) == ()
+    assert Counter(world.rows()) == Counter(ROWS)
+
+
+@pytest.mark.parametrize("world", ["database", "files"], indirect=True)
+def test_a_committer_commits_nothing_that_is_open(world: Processes, sink: Asker) -> None:
+    """The simulator's store does what it is asked for, and the judge sees that nothing was sealed."""
+    sink.written("job-1/sink-0/1-1")
+    denied(world.process()(Commit, "job-1/sink-0/1-1", **COMMITTER))
+    assert world.rows() == []
+
+
+def test_what_is_final_shows_when_a_version_names_it_and_all_of_that_at_once(world: Processes, sink: Asker) -> None:
+    names = ("job-1/sink-0/1-1", "job-1/sink-1/1-1")
+    sink.sealed(names[0])
+    sink.sealed(names[1], (3, 3, 3, 3), writer="sink-1")
+    committer, last = world.process(), world.process()
+    for name in names:
+        done(committer(Finalise, name, **COMMITTER))
+        done(committer(Finalise, name, **COMMITTER))
+    assert world.rows() == []
+    assert sorted(world.unfinished()) == [(name, "prepared", 1) for name in names]
+    done(last(Publish, writer="global-committer-0", checkpoint=1, names=names))
+    done(last(Publish, writer="global-committer-0", checkpoint=1, names=names))
+    assert (Counter(world.rows()), world.unfinished()) == (Counter([*ROWS, (3, 3, 3, 3)]), [])
+    done(committer(Finalise, names[0], **COMMITTER))
+    assert len(world.rows()) == 3
+
+
+def test_a_version_shows_all_that_it_names_or_nothing(world: Processes, sink: Asker) -> None:
+    sink.sealed("a")
+    sink.sealed("b")
+    done(sink(Finalise, "a"))
+    assert denied(sink(Publish, checkpoint=1, names=("a", "b"))) == "transaction b is not final"
+    assert world.rows() == []
+
+
+def test_what_is_final_outlives_its_writers_next_attempt(world: Processes, sink: Asker) -> None:
+    sink.sealed("job-1/sink-0/1-1")
+    done(world.process()(Finalise, "job-1/sink-0/1-1", **COMMITTER))
+    world.process().fenced(2)
+    done(world.process()(Publish, writer="global-committer-0", checkpoint=1, names=("job-1/sink-0/1-1",)))
+    assert Counter(world.rows()) == Counter(ROWS)
+
+
+def test_by_its_id_alone_the_newest_transaction_is_meant(world: Processes, sink: Asker) -> None:
+    """A store that knows ids and no epochs commits whatever was begun under the id last."""
+    sink.sealed("job-1/sink-0/id-0#1-1")
+    done(sink(Commit, "job-1/sink-0/id-0#1-1"))
+    sink.sealed("job-1/sink-0/id-0#1-2", (9, 9, 9, 9), checkpoint=2)
+    sink.sealed("job-1/sink-0/id-1#1-3", (8, 8, 8, 8), checkpoint=3)
+    done(sink(Commit, "job-1/sink-0/id-0#1-1"))
+    assert Counter(world.rows()) == Counter(ROWS)
+    done(sink(Commit, "job-1/sink-0/id-0#1-1", by_id=True))
+    assert Counter(world.rows()) == Counter([*ROWS, (9, 9, 9, 9)])
+    done(sink(Commit, "job-1/sink-0/id-0#1-1", by_id=True))
+    assert [name for name, _, _ in world.unfinished()] == ["job-1/sink-0/id-1#1-3"]
+
+
+def test_what_operators_commit_is_none_of_the_jobs_output(world: Processes, sink: Asker) -> None:
+    sink.sealed("job-1/operator-0/1-1", writer="operator-0")
+    done(sink(Commit, "job-1/operator-0/1-1", writer="operator-0"))
+    done(sink(Commit, "job-1/operator-0/1-1", writer="operator-0"))
+    sink.sealed("job-1/sink-0/1-1", (7, 7, 7, 7))
+    done(sink(Commit, "job-1/sink-0/1-1"))
+    assert (world.rows(), world.unfinished()) == ([(7, 7, 7, 7)], [])
+    if world.reader is not None:
+        assert world.reader.passed() == ["job-1/operator-0/1-1"]
+        assert world.reader.seen() == ["job-1/sink-0/1-1"]
+
+
+def test_a_store_gives_up_what_is_sealed_and_nothing_else(world: Processes, sink: Asker) -> None:
+    for number, name in enumerate(("sealed", "final", "committed"), 1):
+        sink.sealed(f"job-1/sink-0/{name}", checkpoint=number)
+    sink.written("job-1/sink-0/open")
+    done(sink(Finalise, "job-1/sink-0/final"))
+    done(sink(Commit, "job-1/sink-0/committed"))
+    names = ("sealed", "final", "committed", "open", "unknown", "sealed")
+    assert [world.expire(f"job-1/sink-0/{name}") for name in names] == [True, *[False] * 5]
+    for request in (Commit, Finalise):
+        assert "job-1/sink-0/sealed" in denied(world.process()(request, "job-1/sink-0/sealed", **COMMITTER))
+    assert len(world.rows()) == len(ROWS)
 
 
 @pytest.mark.parametrize("world", ["database", "files"], indirect=True)

@@ -88,6 +88,23 @@ def test_at_a_point_it_stands_still_until_it_may_go_on(supervised: Supervised) -
     assert standing.has_gone_on()
 
 
+@pytest.mark.parametrize("done", [True, False])
+def test_before_a_commit_it_stands_still_until_it_hears_whether_the_store_gave_it_up(
+    supervised: Supervised, done: bool
+) -> None:
+    heard: list[bool] = []
+    thread = threading.Thread(
+        target=lambda: heard.append(supervised.supervision.expire(2, "job-1/sink-0/1-1", 3)), daemon=True
+    )
+    thread.start()
+    asked = supervised.harness.expect(f.Expiring)
+    assert (asked.fault, asked.name, asked.attempt) == (2, "job-1/sink-0/1-1", 3)
+    assert thread.is_alive()
+    supervised.harness.send(f.Go(now(), done))
+    thread.join(5)
+    assert heard == [done]
+
+
 def test_a_permission_is_good_for_one_point(supervised: Supervised) -> None:
     first = Standing(supervised)
     supervised.harness.send(f.Go(now()))

@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.transactions import (
     Append,
     Begin,
     Commit,
+    Finalise,
     Flush,
     NoAnswer,
     PreCommit,
@@ -86,6 +87,34 @@ def test_a_fence_amid_a_commit_takes_the_transaction_over(
     assert (heard, world.rows()) == ([(("a", 3),)], [])
     done(successor(Commit, "a", attempt=2))
     assert world.reader.seen() == ["a"]
+
+
+def test_a_fence_amid_a_committers_commit_takes_it_over_and_the_commit_finds_it_there(
+    world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A committer is not shut out by its writer's next attempt: what it commits is complete, whoever holds it."""
+    sink.sealed("job-1/sink-0/1-1", checkpoint=3)
+    heard: list[object] = []
+    when_first_renamed(monkeypatch, ".sealed", lambda: heard.append(world.process().fenced(2)))
+    done(world.process()(Commit, "job-1/sink-0/1-1", writer="committer-0"))
+    assert heard == [(("job-1/sink-0/1-1", 3),)]
+    assert (world.reader.seen(), world.unfinished()) == (["job-1/sink-0/1-1"], [])
+
+
+def test_by_its_id_a_commit_takes_what_an_older_attempt_had_open(world: Processes, sink: Asker) -> None:
+    sink.written("job-1/sink-0/id-0#1-1")
+    successor = world.process()
+    assert successor.fenced(2) == (("job-1/sink-0/id-0#1-1", None),)
+    denied(successor(Commit, "job-1/sink-0/id-0#1-0", attempt=2))
+    done(successor(Commit, "job-1/sink-0/id-0#1-0", attempt=2, by_id=True))
+    assert world.reader.seen() == ["job-1/sink-0/id-0#1-1"]
+
+
+def test_a_version_that_was_not_finished_is_none(world: Processes, sink: Asker) -> None:
+    sink.sealed("a")
+    done(sink(Finalise, "a"))
+    (world.folder / "versions" / "half.draft").write_text('{"checkpoint": 1, "na')
+    assert (world.rows(), world.unfinished()) == ([], [("a", "prepared", 1)])
 
 
 def test_a_pre_commit_under_way_in_a_folder_that_was_just_retired_is_found(

@@ -10,7 +10,7 @@ from toy import Toy
 from cutproof.harness.subjects.recorder import Recorder
 from cutproof.properties.history import TaskFailed
 from cutproof.properties.progress import check
-from cutproof.properties.verdict import Holds, Unknown
+from cutproof.properties.verdict import Holds, Unknown, Violated
 
 PAUSE, STALL = 1, 2
 
@@ -85,3 +85,45 @@ def test_what_fails_in_a_run_that_was_cut_short_is_found() -> None:
     toy.seen.quiet, toy.seen.cut_short = False, True
     toy.note(TaskFailed, task="count-0", attempt=2, reason="KeyError: 3")
     assert difference(toy) == "unexplained failure"
+
+
+# -- a job that never ends ----------------------------------------------------------------------------------------
+
+
+def resting() -> Toy:
+    """An unbounded job that has covered all there is."""
+    toy = recovered(counting(bounded=False))
+    toy.read_all()
+    toy.checkpoint_now()
+    return toy
+
+
+def test_a_resumed_job_owes_a_checkpoint_though_all_its_input_was_covered_before() -> None:
+    toy = resting()
+    toy.stop()
+    toy.resume()
+    toy.seen.quiet = False
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "no checkpoint"
+    assert verdict.message == "everything had healed, and job 2 completed no checkpoint until it was cut off"
+    toy.seen.cut_short = True
+    assert reason(toy) == "not observable"
+    toy.seen.cut_short = False
+    toy.checkpoint_now()
+    assert isinstance(judged(toy), Holds)
+
+
+def test_a_checkpoint_from_before_healing_is_none_after_it() -> None:
+    toy = resting()
+    toy.seen.quiet = False
+    assert isinstance(judged(toy), Holds)
+    toy.seen.healed = toy.order + 1
+    assert difference(toy) == "no checkpoint"
+
+
+def test_at_most_once_owes_no_checkpoint() -> None:
+    toy = Toy(counting(bounded=False), guarantee="at-most-once")
+    toy.start()
+    toy.seen.quiet = False
+    assert not isinstance(judged(toy), Violated)

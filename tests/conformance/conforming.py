@@ -1,0 +1,33 @@
+"""How a subject's run is asked whether it conforms."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cutproof.harness.run import Result, run
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.subject import Subject
+from cutproof.properties.history import FaultFired, JobEnded
+from cutproof.properties.verdict import Holds
+from cutproof.properties.workload import Row
+
+EXACTLY = ("exactly-once", "no-data-loss", "consistent-cut", "restored-state", "visibility", "progress", "no-leaks")
+
+
+def conforms(subject: Subject, asked: Scenario, *shown: str) -> Result:
+    """Run and judged: nothing is violated, and these were exercised and hold."""
+    result = run(subject, asked)
+    assert result.judgement.violated == {}
+    for name in shown:
+        assert isinstance(result.judgement.verdicts[name], Holds), (name, result.judgement.verdicts[name])
+    fired = {entry.fault for entry in result.history.journal if isinstance(entry, FaultFired)}
+    assert fired == set(range(len(asked.faults)))
+    return result
+
+
+def committed(result: Result) -> Counter[Row]:
+    return Counter(result.history.committed)
+
+
+def statuses(result: Result) -> list[str]:
+    return [entry.status for entry in result.history.journal if isinstance(entry, JobEnded)]

@@ -1,0 +1,33 @@
+"""What a node says of a task that commits: the oldest checkpoint that it has not settled."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from cutproof.reference_impl.core.committing import Committer, CommittingTask, GlobalCommitter
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.state import Sealed
+from cutproof.reference_impl.core.task import TaskSpec
+from cutproof.reference_impl.processes.node import oldest_unsettled
+
+
+def committing(kind: type[CommittingTask], *checkpoints: int, waiting: int = 0) -> Any:
+    """What is seen of a committer that holds transactions of these checkpoints; so many elements wait at its input."""
+    spec = TaskSpec(task=TaskId("committer-0"), job=1, attempt=AttemptId(1), gates=(0,))
+    machine = kind(spec, Config(), Parts())
+    machine.sealed = [Sealed(f"job-1/sink-0/1-{number}", CheckpointId(number)) for number in checkpoints]
+    return SimpleNamespace(task=machine, inputs=[SimpleNamespace(queue=[None] * waiting)])
+
+
+def test_a_committer_has_not_settled_what_it_holds() -> None:
+    assert oldest_unsettled(committing(Committer)) == 0
+    assert oldest_unsettled(committing(Committer, 5, 4)) == 4
+    assert oldest_unsettled(committing(Committer, waiting=2)) == 0, "a barrier may be among them"
+
+
+def test_what_is_on_its_way_to_a_global_committer_is_of_some_checkpoint_that_is_complete() -> None:
+    assert oldest_unsettled(committing(GlobalCommitter, 3)) == 3
+    assert oldest_unsettled(committing(GlobalCommitter, waiting=1)) == 1
