@@ -1,10 +1,13 @@
-"""Tells a task that goes by processing time how late it is: before each record, and when it asked to be woken."""
+"""What a task sends to itself, and the time, which is told to one that goes by processing time.
+
+It is told before each record, and when the task asked to be woken.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.effects import WakeAt
+from ..core.effects import Mail, WakeAt
 from ..core.events import Mailed, Ticked
 
 if TYPE_CHECKING:
@@ -15,7 +18,7 @@ RING = Mailed("ring")
 
 
 class Bell:
-    """The clock of one task, for as long as its runner lives."""
+    """The mail and the clock of one task, for as long as its runner lives."""
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
@@ -28,9 +31,19 @@ class Bell:
         runner.log.ticked(now)
         runner.feed(Ticked(now))
 
-    def ring(self) -> None:
-        """The mail that says so has its turn; once all its input has ended, there is no time for the task."""
-        if not self._runner.task.input_ended:
+    def post(self, effect: Mail) -> None:
+        """A mail of the task to itself: it is in the mailbox a moment later."""
+        world = self._runner.world
+        world.loop.after(world.settings.mailbox_us, self._came, effect.mail)
+
+    def _came(self, mail: object, _: None) -> None:
+        self._runner.take_mail(Mailed(mail))
+
+    def open(self, mail: Mailed) -> None:
+        """A mail has its turn; once all its input has ended, there is no time for the task."""
+        if mail is not RING:
+            self._runner.feed(mail)
+        elif not self._runner.task.input_ended:
             self.rung += 1
             self.tell()
 

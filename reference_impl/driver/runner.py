@@ -44,7 +44,7 @@ from ..core.source import SourceTask
 from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
 from ..trace import TaskLog
-from .bell import RING, Bell
+from .bell import Bell
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
 from .timers import Timers
@@ -81,7 +81,6 @@ class TaskRunner:
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
         self._bell = Bell(self)
-        self._clocked = task.clocked
         self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
         """the checkpoint that it took its last snapshot of, and what it had done by then"""
@@ -103,7 +102,7 @@ class TaskRunner:
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
-            Mail: self._post,
+            Mail: self._bell.post,
             Restored: self._restored,
             SavePosition: lambda effect: world.stores.save_position(self, effect),
             Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
@@ -163,8 +162,7 @@ class TaskRunner:
                 return
         if self._mail:
             self._busy_until = now + self._apply_cost
-            mail = self._mail.popleft()
-            self._bell.ring() if mail is RING else self.feed(mail)
+            self._bell.open(self._mail.popleft())
             self.schedule(self._busy_until)
         elif self.opened and not self._outbox:
             self._work(now)
@@ -238,7 +236,7 @@ class TaskRunner:
                 return
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
-        if self._clocked:
+        if self.task.clocked:
             self._bell.tell()
         self.received[number] += 1
         self.applied += 1
@@ -333,14 +331,7 @@ class TaskRunner:
         self.blocked[effect.channel] = False
         self.schedule(max(self.world.loop.now, self._busy_until))
 
-    def _post(self, effect: Mail) -> None:
-        self.world.loop.after(self.world.settings.mailbox_us, self._mail_came, effect.mail)
-
-    def _mail_came(self, mail: object, _: None) -> None:
-        self.take_mail(Mailed(mail))
-
     def take_mail(self, mail: Mailed) -> None:
-        """It waits for its turn."""
         self._mail.append(mail)
         self.schedule(max(self.world.loop.now, self._busy_until))
 
