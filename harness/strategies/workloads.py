@@ -3,7 +3,8 @@
 Only what has one right answer is drawn (classes M and S of the judge): an
 operator whose rows depend on the order of a key's input stands only where each
 key comes from one split by FIFO channels, never behind a join or a rebalance;
-an idempotent sink gets one final row a key, whatever the order.
+an idempotent sink gets one final row a key, whatever the order.  The exception is
+what goes by processing time (class W): there the history says what was right.
 """
 
 from __future__ import annotations
