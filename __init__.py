@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from .properties.history import History
     from .properties.verdict import Holds, Unknown, Violated
     from .properties.workload import Topology, Workload
-    from .reference_impl.core.user_functions import Context, Function, Taken, list_of, map_of, value_of
+    from .reference_impl.core.user_functions import (
+        Context,
+        Function,
+        Place,
+        Taken,
+        items_of,
+        list_of,
+        map_of,
+        union_of,
+        value_of,
+    )
 
     __version__: str
 
@@ -29,6 +39,7 @@ __all__ = [
     "Function",
     "History",
     "Holds",
+    "Place",
     "Scenario",
     "Subject",
     "SubjectFailed",
@@ -39,10 +50,12 @@ __all__ = [
     "Violated",
     "Workload",
     "__version__",
+    "items_of",
     "list_of",
     "map_of",
     "scenario",
     "strategies",
+    "union_of",
     "value_of",
     "verify",
 ]
@@ -53,6 +66,7 @@ _HOMES = {
     "Function": "reference_impl.core.user_functions",
     "History": "properties.history",
     "Holds": "properties.verdict",
+    "Place": "reference_impl.core.user_functions",
     "Scenario": "harness.scenario",
     "Subject": "harness.subject",
     "SubjectFailed": "harness.subject",
@@ -62,9 +76,11 @@ _HOMES = {
     "UserFunction": "harness.user_functions",
     "Violated": "properties.verdict",
     "Workload": "properties.workload",
+    "items_of": "reference_impl.core.user_functions",
     "list_of": "reference_impl.core.user_functions",
     "map_of": "reference_impl.core.user_functions",
     "scenario": "harness.decorator",
+    "union_of": "reference_impl.core.user_functions",
     "value_of": "reference_impl.core.user_functions",
     "verify": "harness.verification",
 }

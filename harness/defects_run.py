@@ -51,7 +51,6 @@ HINTS: dict[str, tuple[str, ...]] = {
     "E13": ("last-restart",),
     "F01": ("unreadable-record",),
     "F03": ("crash-after-savepoint",),
-    "H06": ("crash-while-waiting",),
     "I04": ("crash-after-reuse",),
     "I09": ("S7", "S9", "crash-before-commit"),
     "I12": ("crash-before-commit",),

@@ -16,7 +16,6 @@ import msgspec
 from ..properties.history import History
 from ..reports.junit import render_junit
 from ..reports.model import ReportView, Summary
-from ..reports.render import render_html
 from .exit_codes import HarnessFailed, UsageError
 from .files import write_history, write_scenario, write_whole
 from .outcome import Outcome
@@ -99,6 +98,8 @@ class RunFolder:
 
 def write_report(folder: Path, view: ReportView) -> None:
     """The HTML report; rendered before the file is touched."""
+    from ..reports.render import render_html  # Jinja2, which most commands do without
+
     write_whole(folder / REPORT, render_html(view).encode())
 
 

@@ -81,6 +81,11 @@ def user_operator(name: str) -> Callable[[], Operator]:
     return lambda: UserOperator(name, function.function)
 
 
+def shares_state(name: str) -> bool:
+    """Whether a function declares a union; raises Refused for a name that was not made known."""
+    return any(declared.kind == "union" for declared in _called(name).function.states.values())
+
+
 def entry_of(name: str) -> str:
     """The package.module:NAME by which another process can have a function; raises Refused."""
     _called(name)

@@ -11,6 +11,7 @@ import msgspec
 
 from ..properties.workload import (
     AnyOperator,
+    Batch,
     Count,
     Dedup,
     Filter,
@@ -22,6 +23,7 @@ from ..properties.workload import (
     Map,
     Node,
     Sum,
+    Tally,
     Union,
     Workload,
 )
@@ -145,6 +147,11 @@ def _clicks() -> Workload:
     return Workload(name="clicks", inputs=(web, app), nodes=nodes)
 
 
+def _parcels() -> Workload:
+    source = Input(name="parcels", splits=_split(_records("parcels", RECORDS, 12, range(1, 20)), 3))
+    return _pipeline("parcels", source, ("tally", Tally()), ("van", Batch(size=5)))
+
+
 def _sensors() -> Workload:
     source = Input(name="readings", splits=_split_by_key(_records("sensors", RECORDS, 6, range(-20, 40)), 3))
     return _pipeline("sensors", source, ("celsius", Map(multiply=5, add=-160)), ("rising", Greater()))
@@ -155,6 +162,7 @@ GENERAL: dict[str, tuple[str, Callable[[], Workload]]] = {
     "payments": ("valid payments, and the running balance of each account", _payments),
     "order-payments": ("orders joined with their payments, two inputs", _order_payments),
     "clicks": ("clicks from web and app in one stream, each visitor once", _clicks),
+    "parcels": ("parcels counted by town, the counts held as a union, and sent on in fives", _parcels),
     "sensors": ("readings converted, emitted while they rise", _sensors),
 }
 """About and maker of each general workload, by name."""

@@ -23,6 +23,7 @@ import msgspec
 from .event_time import is_late_free
 from .workload import (
     SINK,
+    Batch,
     Count,
     Dedup,
     Filter,
@@ -30,6 +31,7 @@ from .workload import (
     Join,
     Map,
     Sum,
+    Tally,
     Topology,
     User,
     Window,
@@ -95,7 +97,7 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
             return False
         receiver = node.name
         operator = node.operator
-        if isinstance(operator, (Count, Dedup)):
+        if isinstance(operator, (Count, Dedup, Tally)):
             return not is_ordered(operator)
         if isinstance(operator, Sum):
             return node.name == workload.output and not operator.signed
@@ -119,6 +121,8 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
         if isinstance(node.operator, Window):  # what comes of a key comes of one subtask, window after window
             stream = _Stream(lanes={key: {(key,)} for key in stream.lanes})
         if isinstance(node.operator, Join):
+            stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
+        if isinstance(node.operator, Batch):  # rows that wait are dealt to whoever is there
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         if isinstance(node.operator, User):  # which of its rows comes first is its user's affair
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)

@@ -30,8 +30,9 @@ import msgspec
 
 from .assignments import in_one_place, two_owners
 from .case import Case
-from .cut_contents import missing_snapshots, rows_by_epoch, stored_state, transactions
+from .cut_contents import held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
 from .cut_times import stored_times
+from .held_back import behind_batches
 from .history import Mark, TaskRun
 from .line import INFINITE, Line
 from .verdict import Holds, Unknown, Verdict, Violated
@@ -66,7 +67,7 @@ def check(case: Case) -> Verdict:
         found = _closure(case, line, reads[tip])
         if found is not None:
             return found
-    found = rows_by_epoch(case)
+    found = held_rows(case) or rows_by_epoch(case)
     if found is not None:
         return found
     if not exercised:
@@ -198,11 +199,15 @@ def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | Non
     for split, seen in reads.items():
         for offset, epoch in zip(seen.offsets, seen.epochs, strict=True):
             read[origin_of(split, offset) >> COPY_BITS] = epoch
+    late = behind_batches(case.workload)
     for operator in (*(node.name for node in case.workload.nodes), SINK):
         for segment in line.of_operator(operator):
             for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
                 # a window's row is of the epoch in which it was finished: `_channels` and the rows by epoch see to it
-                if not is_pane(origin) and read.get(origin >> COPY_BITS) != epoch:
+                # what waited in a batch may come later: the rows by epoch see to that too
+                was = read.get(origin >> COPY_BITS)
+                waited = operator in late and was is not None and was <= epoch
+                if not is_pane(origin) and was != epoch and not waited:
                     return _crossing(case, segment.run, channel, origin, epoch, read.get(origin >> COPY_BITS))
     return None
 
@@ -232,7 +237,7 @@ def _epoch(epoch: int) -> str:
 
 def _is_exercised(case: Case, checkpoint: int) -> bool:
     states = case.states(checkpoint).values()
-    if not any(state.entries or state.held or state.transactions or any(state.positions.values()) for state in states):
+    if not any(state.holds_something for state in states):
         return False
     marks = [
         (run, mark)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from .case import Case
 from .compare import transaction_in_words, violated_rows
+from .held_back import batches, counts_in, is_tally, still_to_come
 from .history import TaskRun, Transaction
 from .line import INFINITE, Line
 from .replay import is_determined
@@ -15,7 +16,7 @@ from .semantics import Entry
 from .stages import COMMITTERS
 from .verdict import Violated
 from .words import LIMIT, row_in_words
-from .workload import KEYED, SINK, Row, User
+from .workload import KEYED, SINK, Batch, Row, User
 
 
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
@@ -23,7 +24,7 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     completed = case.lines.completed[checkpoint]
     stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
     keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
-    keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
+    keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, (Batch, *KEYED))}
     job = [run for run in case.history.runs if run.job == completed.job]
     going_on = {run.operator for run in job if run.task not in completed.finished}
     for run in case.history.runs:
@@ -60,10 +61,35 @@ def stored_state(case: Case, checkpoint: int) -> Violated | None:
     for task, state in case.states(checkpoint).items():
         operator = task.rpartition("-")[0]
         if operator in held:
-            held[operator].update(state.entries)
+            held[operator].update(counts_in(state) if is_tally(case.workload, operator) else state.entries)
     for name in keyed:
         if held[name] != owed[name]:
             return _wrong_state(case, checkpoint, name, owed[name], held[name])
+    return None
+
+
+def held_rows(case: Case) -> Violated | None:
+    """What batches hold in the snapshots of the line: rows that came, each once, since the rows before were let out."""
+    if not batches(case.workload) or case.expected.follows_applies:
+        return None
+    came: Counter[Row] = Counter()
+    through, out = case.expected.rows_through(), case.expected.rows()
+    for checkpoint in case.line.checkpoints:
+        came.update(through.get(checkpoint, ()))
+        came.subtract(Counter(out.get(checkpoint, ())))
+        held = still_to_come(case.workload, case.states(checkpoint))
+        extra = held - came
+        if extra:
+            names = batches(case.workload)
+            return Violated(
+                difference="state differs",
+                message=f"{', '.join(names)} held {extra.total()} rows in checkpoint {checkpoint} that had not come"
+                " to it, or that it had let out",
+                records=tuple(row_in_words(row) for row in list(extra)[:LIMIT]),
+                checkpoint=checkpoint,
+                tasks=tuple(names),
+                events=(f"the checkpoint's positions: {case.positions(checkpoint)}",),
+            )
     return None
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .classes import FOLLOWING
 from .event_time import Clock, splits_before
+from .held_back import batches, let_out, still_to_come
 from .line import INFINITE, Lines
 from .replay import Replay
 from .semantics import Entry, machine
@@ -81,8 +82,20 @@ class Expected:
             if self.follows_applies:
                 self._rows = self.replay.sink_rows(self._lines.end)
             else:
-                self._rows = self._by_positions().rows
+                self._rows = self._let_out(self.rows_through())
         return self._rows
+
+    def rows_through(self) -> dict[int, list[Row]]:
+        """The rows by the epoch in which their records came, whatever batches held back, by the positions alone."""
+        return self._by_positions().rows
+
+    def _let_out(self, rows: dict[int, list[Row]]) -> dict[int, list[Row]]:
+        if not batches(self._workload):
+            return rows
+        checkpoints = self._lines.end.checkpoints
+        open_ = [number for number in checkpoints if number not in self._drained]
+        held = {number: still_to_come(self._workload, self._lines.states(number)) for number in open_}
+        return let_out(rows, checkpoints, held)
 
     def rows_up_to(self, epoch: int) -> Counter[Row]:
         """Out(c): the rows of all epochs up to this one; `INFINITE` gives all."""

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .classes import classes, last_row_is_fixed
-from .workload import Count, Row, Sum, Topology, Workload, is_changelog
+from .workload import Count, Row, Sum, Tally, Topology, Workload, is_changelog
 
 FIXED = ("M", "S")
 """classes whose rows the input alone determines"""
@@ -32,7 +32,7 @@ def is_update_stream(workload: Workload) -> bool:
     operator = workload.nodes[-1].operator
     if is_changelog(operator):
         return False  # there a row is taken back by another: all of them are owed
-    return isinstance(operator, Sum) or (isinstance(operator, Count) and not operator.tagged)
+    return isinstance(operator, (Sum, Tally)) or (isinstance(operator, Count) and not operator.tagged)
 
 
 def is_fixed(workload: Workload, topology: Topology) -> bool:

@@ -100,6 +100,21 @@ class Join(Operator, kw_only=True, tag="join"):
     signed: bool = False
 
 
+class Batch(Operator, kw_only=True, tag="batch"):
+    """All rows as they come, `size` at a time: each subtask lets its rows out when it has so many.
+
+    At the end of its data it lets out the rest.  What waits lies in a list, which
+    is dealt anew item by item, so how many wait where is anybody's choice; nothing
+    keyed may stand behind it.
+    """
+
+    size: int = 3
+
+
+class Tally(Operator, kw_only=True, tag="tally"):
+    """A running count a key, (key, n, 0, 0) for every row, as `Count`; its subtasks hold the counts as a union."""
+
+
 class Window(Operator, kw_only=True):
     """Base of the windows in event time: of each window and key, one row.
 
@@ -168,10 +183,25 @@ class User(Operator, kw_only=True, tag="user"):
 
 
 AnyOperator = (
-    Map | Filter | FlatMap | Count | Sum | Greater | Dedup | Union | Join | Tumbling | Sliding | Session | Burst | User
+    Map
+    | Filter
+    | FlatMap
+    | Count
+    | Sum
+    | Greater
+    | Dedup
+    | Union
+    | Join
+    | Batch
+    | Tally
+    | Tumbling
+    | Sliding
+    | Session
+    | Burst
+    | User
 )
 
-KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Window, User)
+KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Tally, Window, User)
 """Operators that hold state by key, so that each of their inputs is hashed."""
 
 ORDERED: tuple[type[Operator], ...] = (Sum, Greater)

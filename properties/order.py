@@ -20,7 +20,7 @@ from .case import Case
 from .line import Segment
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import journal_until, record_in_words
-from .workload import SINK, FlatMap, Join, User, Window, is_changelog, offset_of, split_of
+from .workload import SINK, Batch, FlatMap, Join, User, Window, is_changelog, offset_of, split_of
 
 
 def check(case: Case) -> Verdict:
@@ -151,7 +151,7 @@ def _after_edge(case: Case, sender: str, receiver: str, way: _Way) -> _Way:
     several = case.topology.parallelism[receiver] > 1
     kinds = [node.operator for node in case.workload.nodes if node.name == sender]
     multiplies = any(isinstance(one, (FlatMap, Join, User)) or is_changelog(one) for one in kinds)
-    gathers = any(isinstance(one, (User, Window)) for one in kinds)
+    gathers = any(isinstance(one, (Batch, User, Window)) for one in kinds)
     return _Way(fifo=way.fifo and not gathers and not (spread and several), single=way.single and not multiplies)
 
 

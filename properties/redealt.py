@@ -2,18 +2,24 @@
 
 Of the states of all old subtasks of its operator a new one takes the keys that
 it owns, the splits that it reads and the sealed transactions whose writer's
-number falls on it.  Watermarks of channels cannot be mapped one to one: of an
+number falls on it, and items of lists in turn.  Of a union it keeps what its
+operator's rule says, in the old layout too.  Watermarks of channels cannot be mapped one to one: of an
 input each begins with the least that its old channels had, the task itself with
 the least of its operator.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from .case import Case
+from .held_back import is_tally
 from .history import StoredState, TaskRun
 from .layouts import owner_of_key, splits_of_task
+from .line import decode_state
 from .stages import width
 from .workload import BEGINNING
 
@@ -61,6 +67,42 @@ def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
         timers=[timer for state in states for timer in state.timers if is_mine(timer[1])],
         alarms=[timer for state in states for timer in state.alarms if is_mine(timer[1])],
     )
+
+
+def kept_of_union(case: Case, run: TaskRun, checkpoint: int) -> list[tuple[str, str]] | None:
+    """What a tally keeps of the union that a snapshot holds: the counts of the keys that it owns.
+
+    None for any other operator: by what rule that keeps an item is its user's affair.
+    """
+    if not is_tally(case.workload, run.operator):
+        return None
+    topology = case.layout_of(run)
+    return [
+        item
+        for item in union_of(case, run.operator, checkpoint)
+        if owner_of_key(msgspec.json.decode(item[1])[0], topology, run.operator) == run.subtask
+    ]
+
+
+def union_of(case: Case, operator: str, checkpoint: int) -> list[tuple[str, str]]:
+    """The union that all subtasks of an operator made up in a snapshot."""
+    states = case.states(checkpoint).items()
+    return [item for task, state in states if task.rpartition("-")[0] == operator for item in state.shared]
+
+
+def dealt_wrongly(case: Case, operator: str, attempt: int, checkpoint: int) -> tuple[str, ...]:
+    """What the lists that an operator's subtasks loaded have too much or too little, in words: dealt anew they are
+    one multiset, and which subtask has which item is nobody's concern."""
+    states = case.states(checkpoint).items()
+    stored = Counter(item for task, state in states if task.rpartition("-")[0] == operator for item in state.listed)
+    runs = [run for run in case.history.runs if run.operator == operator and run.attempt == attempt]
+    loads = [run.loaded.state for run in runs if run.loaded is not None and run.loaded.checkpoint == checkpoint]
+    held = [decode_state(text) for text in loads if text]
+    loaded = Counter(item for state in held if state is not None for item in state.listed)
+    told = [f"{name} {text} loaded, not stored" for name, text in (loaded - stored).elements()]
+    if len(held) == width(case.layouts[runs[0].job], operator):
+        told += [f"{name} {text} stored, not loaded" for name, text in (stored - loaded).elements()]
+    return tuple(told)
 
 
 def _of(splits: tuple[int, ...], *maps: Mapping[int, int]) -> dict[int, int]:

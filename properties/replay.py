@@ -12,7 +12,8 @@ are what its receivers' origins refer to.
 Rows of one origin leave a subtask with one key, hence by one channel and in
 order, so that the n-th emitted with an origin is the n-th applied with it.
 (A rebalance may deal them out to several receivers; `is_determined` tells when
-that leaves open who got which.)  Of what the engine did nothing is believed
+that leaves open who got which.  What a batch let wait is taken from the loaded
+state: the same row, in a later attempt.)  Of what the engine did nothing is believed
 here but the order.
 """
 
@@ -24,15 +25,17 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from .classes import deals_out
-from .history import TaskRun
+from .held_back import batches, waiting
+from .history import StoredState, TaskRun
 from .layouts import owner_of_key
-from .line import Line, Lines
+from .line import Line, Lines, decode_state
 from .semantics import Entry, Machine, machine
 from .timed import TimedMachine, dealt_anew, timed_machine
 from .windows import Emitted, Timer
 from .workload import (
     COPY_BITS,
     SINK,
+    Batch,
     FlatMap,
     Join,
     Row,
@@ -179,6 +182,9 @@ class Replay:
             return
         worker = machine(node.operator) if node else Machine()
         worker.load(self._restored_entries(run))
+        if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
+            for waited, origin in waiting(decode_state(run.loaded.state) or StoredState()):
+                replayed.by_origin.setdefault(origin, []).append(waited)
         copying = node is not None and isinstance(node.operator, FlatMap)
         senders = [_Sender(self, run, name) for name in run.inputs]
         marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
@@ -309,5 +315,5 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
             several[node.name] = 2
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
-    apart = every_attempt or (at_sink and window_of(workload) is not None)
+    apart = every_attempt or (at_sink and (window_of(workload) is not None or bool(batches(workload))))
     return not (apart and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))

@@ -8,9 +8,10 @@ afterwards equals what the store has under the handle that the coordinator's
 record names: positions, keyed entries as a multiset, sealed transactions.  Where
 the job was laid out anew it is the task's share: its operator's keys at their
 owners only, each split's position at its reader, each sealed transaction at one
-sink (see `redealt`).  A source then reads on from the restored positions, and an
-enumerator gives splits from there.  And what is retained could be restored: all
-its files are in the store.
+sink (see `redealt`); items of lists are dealt as one multiset, and a union was
+offered to all, who keep what is their own by the operator's rule.  A source then
+reads on from the restored positions, and an enumerator gives splits from there.
+And what is retained could be restored: all its files are in the store.
 
 The snapshot is the store's word, the loaded state the task's own, the reads its
 program order.  Exercised by each task that loaded something that was not empty.
@@ -25,7 +26,7 @@ from .assignments import given_elsewhere
 from .case import Case
 from .history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
 from .line import decode_state
-from .redealt import share
+from .redealt import dealt_wrongly, kept_of_union, share, union_of
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until
 
@@ -149,7 +150,7 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"
         return _violated(case, run.loaded.order, "loaded state differs", message, run)
-    differing = _differences(kept, held)
+    differing = _differences(kept, held) + _items(case, run, kept, held)
     if differing:
         message = f"{run.task} of attempt {run.attempt} loaded checkpoint {checkpoint} and holds something else"
         return _violated(case, run.loaded.order, "loaded state differs", message, run, differing)
@@ -175,10 +176,26 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
         ("state", kept.held, held.held),
     )
     for what, stored_items, loaded_items in kinds:
-        mine, other = Counter(stored_items), Counter(loaded_items)
-        told += [f"{what} {item} stored, not loaded" for item in (mine - other).elements()]
-        told += [f"{what} {item} loaded, not stored" for item in (other - mine).elements()]
+        told += _differing(what, stored_items, loaded_items)
     return tuple(told)
+
+
+def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tuple[str, ...]:
+    """Of lists and unions: what of them was loaded, and should not have been, or the other way round."""
+    checkpoint = run.loaded.checkpoint if run.loaded is not None else 0
+    union = union_of(case, run.operator, checkpoint)
+    mine = kept_of_union(case, run, checkpoint)
+    told = [f"{name} {text} loaded, and in no union" for name, text in held.shared if (name, text) not in union]
+    told += _differing("item", held.shared if mine is None else mine, held.shared)
+    if case.rescaled(run.attempt, checkpoint):
+        return (*told, *dealt_wrongly(case, run.operator, run.attempt, checkpoint))
+    return (*told, *_differing("item", kept.listed, held.listed))
+
+
+def _differing(what: str, stored: Sequence[object], loaded: Sequence[object]) -> list[str]:
+    mine, other = Counter(stored), Counter(loaded)
+    told = [f"{what} {item} stored, not loaded" for item in (mine - other).elements()]
+    return told + [f"{what} {item} loaded, not stored" for item in (other - mine).elements()]
 
 
 def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
@@ -194,7 +211,7 @@ def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
 
 def _holds_something(state: str) -> bool:
     held = decode_state(state)
-    return held is not None and bool(held.entries or held.held or held.transactions or any(held.positions.values()))
+    return held is not None and held.holds_something
 
 
 def _violated(

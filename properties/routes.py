@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from .case import Case
+from .held_back import batches, waiting
 from .line import INFINITE, Segment
 from .verdict import Violated
 from .words import LIMIT, journal_until, record_in_words
@@ -120,7 +121,17 @@ def _emitted(case: Case, sender: str) -> list[int]:
         applies, advances = segment.applies_up_to(epoch), segment.advances_up_to(epoch, clocked)
         found += [origin for taken, origin, _ in replayed.emitted if taken <= applies]
         found += [origin for advanced, origin, _ in replayed.fired if advanced <= advances]
-    return found
+    return _but_waiting(case, sender, found) if sender in batches(case.workload) else found
+
+
+def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
+    """Of what came through a batch, what does not wait in the closing cut's snapshot."""
+    left = Counter(passed)
+    if case.closing.kind not in ("end", "drain") and case.closing.checkpoint is not None:
+        for task, state in case.states(case.closing.checkpoint).items():
+            if task.rpartition("-")[0] == batch:
+                left.subtract(Counter(origin for _, origin in waiting(state)))
+    return list(left.elements())
 
 
 def _applied(case: Case, operator: str) -> Counter[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .workload import AnyOperator, Count, Dedup, Filter, FlatMap, Greater, Join, Map, Row, Sum, Union
+from .workload import AnyOperator, Batch, Count, Dedup, Filter, FlatMap, Greater, Join, Map, Row, Sum, Tally, Union
 
 Entry = tuple[int, int | None, int | None, int]
 """(side, key, a, b)"""
@@ -225,6 +225,8 @@ def machine(operator: AnyOperator) -> Machine:
             return _Dedup(operator)
         case Join():
             return _Join()
-        case Union():
+        case Tally():
+            return _Count(Count())
+        case Batch() | Union():  # what of a batch waits is taken out behind it (`held_back`)
             return Machine()
     raise TypeError(f"a {type(operator).__name__} is no operator of rows alone")

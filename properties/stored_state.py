@@ -15,8 +15,10 @@ class StoredState(msgspec.Struct, kw_only=True):
     greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0 left or 1
     right, key, value, tag), a window that is open (its start, key, count or
     sum, sum of tags).  `transactions` are (name,
-    checkpoint) of a sink's sealed, uncommitted transactions.  Fields that are
-    not listed here belong to the engine and are not judged.
+    checkpoint) of a sink's sealed, uncommitted transactions.  Of a
+    batch `listed` has each row that waits as ("rows", [key, value, tag, tag2,
+    origin, event time]), of a tally `shared` has ("counts", [key, n]).  Fields that
+    are not named here belong to the engine and are not judged.
     """
 
     positions: dict[int, int] = {}
@@ -36,6 +38,14 @@ class StoredState(msgspec.Struct, kw_only=True):
     """(processing time in µs, key, start) of each timer in processing time that is pending"""
     held: list[tuple[int | None, str, str]] = []
     """(key, name, JSON) of what a user's function holds"""
+    listed: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
+    """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
+
+    @property
+    def holds_something(self) -> bool:
+        kept = self.entries or self.held or self.transactions or self.listed or self.shared
+        return bool(kept) or any(self.positions.values())
 
 
 class Enumerated(msgspec.Struct, kw_only=True, omit_defaults=True):

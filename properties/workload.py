@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from .operators import KEYED as KEYED
 from .operators import ORDERED as ORDERED
 from .operators import AnyOperator as AnyOperator
+from .operators import Batch as Batch
 from .operators import Burst as Burst
 from .operators import Count as Count
 from .operators import Dedup as Dedup
@@ -30,6 +31,7 @@ from .operators import Operator as Operator
 from .operators import Session as Session
 from .operators import Sliding as Sliding
 from .operators import Sum as Sum
+from .operators import Tally as Tally
 from .operators import Tumbling as Tumbling
 from .operators import Union as Union
 from .operators import User as User
@@ -199,6 +201,7 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
     if sum(isinstance(node.operator, Join) for node in workload.nodes) > 1:
         found.append("more than one join")
     found.extend(_time_problems(workload))
+    found.extend(_batch_problems(workload))
     if not found:
         found.extend(_layout_problems(workload, topology, readers))
     return found
@@ -259,6 +262,20 @@ def _time_problems(workload: Workload) -> Iterator[str]:
         for source in inputs_of(workload, node.name):
             if not source.times and any(source.splits):
                 yield f"the window {node.name} reads {source.name}, which has no event time"
+
+
+def _batch_problems(workload: Workload) -> Iterator[str]:
+    """What is wrong with batches: what stands behind one takes rows later than they came by."""
+    behind: set[str] = set()
+    for node in workload.nodes:
+        if isinstance(node.operator, Batch) and node.operator.size < 1:
+            yield f"{node.name} has a size below 1"
+        if behind.intersection(node.inputs):
+            behind.add(node.name)
+            if isinstance(node.operator, KEYED):
+                yield f"the keyed operator {node.name} stands behind a batch"
+        if isinstance(node.operator, Batch):
+            behind.add(node.name)
 
 
 def _window_problems(node: Node) -> Iterator[str]:

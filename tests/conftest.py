@@ -1,29 +1,50 @@
-"""What all tests share: how Hypothesis runs here, one Spark session for a whole run, the servers of process runs."""
+"""What all tests share: how Hypothesis runs here and xdist deals, one Spark session, the servers of process runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+import sharing
 from cutproof.harness.progress import Silent
 from cutproof.harness.services import toxiproxy
+from cutproof.properties.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # The same examples in every run: a red build is red again. The search that looks for new ones is `cutproof verify`.
 settings.register_profile("tests", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile("tests")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that uses the session carries the marker; under xdist one worker takes them all and starts Spark once."""
+    """A test that uses the Spark session carries the marker; among several workers what takes long comes first."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            if config.pluginmanager.hasplugin("xdist"):
-                item.add_marker(pytest.mark.xdist_group("spark"))
+            if sharing.scope_of(item.nodeid) != sharing.SPARK:
+                raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: name its file in tests/sharing.py")
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: sharing.turn(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    from dealing import Dealing
+
+    return Dealing(config, log)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One for all tests of a process: a JVM takes long to start, and longer to be quick."""
+    yield session.session()
+    session.stop()
 
 
 @pytest.fixture(scope="session")

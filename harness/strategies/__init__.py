@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
-from hypothesis.strategies import SearchStrategy
 
 from ...faults.plan import AnyFault
 from ...properties.workload import Topology, Workload
@@ -28,6 +27,9 @@ from .rescaling import laid_out_anew
 from .stage import Frame
 from .templates import SHARES, TEMPLATES
 from .workloads import Recipe, draw_topology, draw_workload
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 __all__ = ["Drawing", "engines", "faults", "laid_out_workloads", "scenario_of", "scenarios", "topologies", "workloads"]
 
@@ -126,6 +128,8 @@ class scenario_of:
     def _fuzz_of(self, lead: Lead | None) -> Callable[[bytes], object]:
         """The strategy for a lead, as a function of bytes; made when it is first needed."""
         if lead not in self._fuzz:
+            from hypothesis import HealthCheck, given, settings
+
             frame = msgspec.structs.replace(self._frame, lead=lead)
 
             @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))

@@ -2,7 +2,8 @@
 
 Hypothesis draws behind it.  Each draw costs about 10 µs, so a scenario is
 drawn with few of them (some 60), and each option list stands with its simplest
-member first: that is where Hypothesis's shrinker goes.
+member first: that is where Hypothesis's shrinker goes.  It is loaded by the first
+draw: who only replays or reports does without.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
 
 T = TypeVar("T")
 
@@ -23,6 +24,8 @@ SEED_BITS = 64
 
 @lru_cache(maxsize=4096)
 def _integers(low: int, high: int) -> SearchStrategy[int]:
+    from hypothesis import strategies as st
+
     return st.integers(low, high)
 
 
@@ -57,11 +60,14 @@ class Choices:
         if self.seeded:
             source = Random(self._draw(_integers(0, (1 << SEED_BITS) - 1))).randbytes(4 * least)
             return list(memoryview(source).cast("I"))
+        from hypothesis import strategies as st
+
         return self._draw(st.lists(_integers(0, (1 << PACKED_BITS) - 1), min_size=least, max_size=most))
 
 
 def built(build: Callable[[Choices], T], *, seeded: bool = False) -> SearchStrategy[T]:
     """The strategy that a builder makes of its choices."""
+    from hypothesis import strategies as st
 
     @st.composite
     def strategy(draw: DrawFn) -> T:

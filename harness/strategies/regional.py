@@ -23,7 +23,7 @@ from .faults import at_some_step, at_some_time, draw_fault, some_task
 from .stage import Frame, Stage, stage_of
 from .workloads import draw_workload
 
-KINDS = frozenset({"map", "filter", "flat-map", "union"})
+KINDS = frozenset({"map", "filter", "flat-map", "union", "batch"})
 """operators that may stand behind a forward edge whatever the parallelism"""
 
 GUARANTEES = (

@@ -26,7 +26,13 @@ def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
     """A job of some width is stopped or cancelled amid its records and resumed at another, now and then twice;
     half of the time something dies in between."""
     recipe = frame.recipe(
-        most_records=60, parallelism=(2, 1, 2, 3), splits=(2, 3, 4), varied_percent=30, unbounded_percent=15
+        most_records=60,
+        parallelism=(2, 1, 2, 3),
+        splits=(2, 3, 4),
+        varied_percent=30,
+        unbounded_percent=15,
+        batches_percent=25,
+        tallies_percent=50,
     )
     tuning = Tuning(guarantees=("exactly-once", "exactly-once", "at-least-once"), checkpoints=(2, 8), memory_percent=6)
     stage = stage_of(choices, frame, recipe, tuning)

@@ -15,6 +15,7 @@ from ...properties.workload import (
     KEYED,
     SINK,
     AnyOperator,
+    Batch,
     Count,
     Dedup,
     Edge,
@@ -27,6 +28,7 @@ from ...properties.workload import (
     Map,
     Node,
     Sum,
+    Tally,
     Topology,
     Union,
     Window,
@@ -77,6 +79,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """how often a window stands among the operators, of those workloads that can have one"""
     clocked_percent: int = 4
     """how often, of those, an operator stands there that goes by processing time"""
+    batches_percent: int = 10
+    """how often rows wait for company behind all that is keyed, their state being a list"""
+    tallies_percent: int = 20
+    """how many of the plain counts hold a union"""
     retractions_percent: int = 10
     """how often the records of those that can have it take earlier ones back"""
     windows_in_order: bool = False
@@ -115,6 +121,7 @@ class _Chain:
         self.recipe = recipe
         self.ordered = ordered
         self.nodes: list[Node] = []
+        self.tallies = not recipe.operators or "tally" in recipe.operators
         self.zeroed = False
         """all values are 0, so that a filter would leave nothing"""
 
@@ -130,6 +137,8 @@ class _Chain:
         return [op for op in menu if type(op) not in full and (not wanted or _kind(op) in wanted)]
 
     def append(self, operator: AnyOperator, inputs: tuple[str, ...]) -> str:
+        if operator == Count() and self.tallies and self.choices.percent(self.recipe.tallies_percent):
+            operator = Tally()
         kind = _kind(operator).replace("flat-map", "flatmap")
         same = sum(node.name.rstrip("0123456789") == kind for node in self.nodes)
         name = f"{kind}{same + 1}" if same else kind
@@ -163,6 +172,8 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     chain = _Chain(choices, recipe, ordered=ordered)
     ends = tuple(source.name for source in inputs)
     operators = choices.between(recipe.least_operators, recipe.most_operators)
+    waits = _may_wait(recipe) and choices.percent(recipe.batches_percent)
+    operators -= waits and operators > 1
     if shape == "chain":
         end = ends[0]
     elif shape == "union":
@@ -174,7 +185,14 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     end = chain.extend(end, operators, stateful=not recipe.idempotent)
     if recipe.idempotent:
         chain.append(choices.pick(chain.known(FINAL) or FINAL), (end,))
+    if waits:
+        end = chain.append(Batch(size=choices.pick((3, 2, 5, 8))), (end,))
+        chain.extend(end, choices.between(0, int(operators < recipe.most_operators - 1)), stateful=False)
     return Workload(name=shape, inputs=inputs, nodes=tuple(chain.nodes))
+
+
+def _may_wait(recipe: Recipe) -> bool:
+    return not recipe.idempotent and recipe.most_operators > 0 and (not recipe.operators or "batch" in recipe.operators)
 
 
 def _may_have_window(recipe: Recipe, shape: str) -> bool:

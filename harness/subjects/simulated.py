@@ -30,6 +30,8 @@ OPERATORS = (
     "dedup",
     "union",
     "join",
+    "batch",
+    "tally",
     "tumbling",
     "sliding",
     "session",

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from ...properties import workload as described
 from ...properties.stages import COMMITTERS
 from ...properties.workload import SINK, Topology, Workload
-from ...reference_impl.core import bursts, retractions, windows
+from ...reference_impl.core import bursts, holding, retractions, windows
 from ...reference_impl.core import operators as engine
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
 from ..scenario import Engine, Resume, Scenario
-from ..user_functions import user_operator
+from ..user_functions import shares_state, user_operator
 
 
 def job_graph(workload: Workload, topology: Topology, told: Engine | None = None) -> JobGraph:
@@ -48,6 +48,7 @@ def job_graph(workload: Workload, topology: Topology, told: Engine | None = None
                 inputs=_edges(topology, node.inputs, node.name),
                 build=None if node.name in two_phase else builder(node.operator),
                 role="two-phase" if node.name in two_phase else "operator",
+                shares=shares(node.operator),
             )
         )
     specs.append(
@@ -98,6 +99,13 @@ def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[E
     )
 
 
+def shares(operator: described.Operator) -> bool:
+    """Whether an operator holds a union."""
+    if isinstance(operator, described.User):
+        return shares_state(operator.function)
+    return isinstance(operator, described.Tally)
+
+
 def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
     """What makes an instance of the operator for one subtask."""
     if isinstance(operator, described.Map):
@@ -121,6 +129,9 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         return lambda: bursts.Burst(gap_us, of)
     if isinstance(operator, described.Window):
         return _window(operator)
+    if isinstance(operator, described.Batch):
+        size = operator.size
+        return lambda: holding.Batch(size)
     if isinstance(operator, described.Dedup):
         return lambda: engine.Dedup(operator.keys_only)
     plain: dict[type[described.Operator], Callable[[], engine.Operator]] = {
@@ -128,6 +139,7 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         described.Greater: engine.Greater,
         described.Union: engine.Union,
         described.Join: engine.Join,
+        described.Tally: holding.Tally,
     }
     return plain[type(operator)]
 
@@ -174,7 +186,9 @@ def identity(workload: Workload) -> str:
     """By what an idempotent sink replaces rows: the key where rows are one per key and
     grow (a count, a deduplication by key), else the whole row."""
     operator = workload.nodes[-1].operator if workload.nodes else None
-    if isinstance(operator, described.Count | described.Dedup) and not described.is_changelog(operator):
+    if isinstance(operator, described.Count | described.Dedup | described.Tally) and not described.is_changelog(
+        operator
+    ):
         return "key"
     return "row"
 

@@ -22,6 +22,7 @@ import msgspec
 
 from ..workload import (
     AnyOperator,
+    Batch,
     Burst,
     Count,
     Dedup,
@@ -33,6 +34,7 @@ from ..workload import (
     Session,
     Sliding,
     Sum,
+    Tally,
     Tumbling,
     Union,
     User,
@@ -96,6 +98,8 @@ MEANINGS: Mapping[str, Meaning] = {
     "filter": Stateless(copies="if(pmod(row.value, step.p1) <> step.p2, 1, 0)"),
     "flat-map": Stateless(copies="coalesce(pmod(row.value, step.p1 + 1), 0)", value="row.value + copy"),
     "union": Stateless(),
+    "batch": Stateless(),
+    "tally": Keyed(value="n", tag="0L", tag2="0L", a="n"),
     "count": Keyed(value="n", tag="0L", tag2="0L", a="n"),
     "count-tagged": Keyed(value="n", a="n"),
     "sum": Keyed(value="sum_value", tag="sum_tag", tag2="0L", a="sum_value", b="sum_tag"),
@@ -166,5 +170,5 @@ def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | 
             return size, slide, None
         case Session(gap=gap) | Burst(gap_us=gap):
             return gap, None, None
-        case Count() | Sum() | Greater() | Dedup() | Union() | Join() | User():
+        case Count() | Sum() | Greater() | Dedup() | Union() | Join() | Batch() | Tally() | User():
             return None, None, None

@@ -13,6 +13,7 @@ import msgspec
 
 from ..case import Case
 from ..classes import FOLLOWING
+from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
@@ -36,14 +37,16 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     whose records may be late.  There is none of windows in a job that went on where
     its input had been drained: all that came was late; nor of a user's functions in
     what was applied: their counterparts speak of positions alone; nor where one goes
-    by processing time, of which positions say nothing.
+    by processing time, of which positions say nothing; nor, in what was
+    applied, of batches: a row may have been sent in one attempt and taken in another.
+    What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)
     if window is not None and (case.went_on_drained or (isinstance(window.operator, User) and window.operator.clocked)):
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    told = not user_nodes(case.workload) and not _windows_moved(case)
+    told = not user_nodes(case.workload) and not batches(case.workload) and not _windows_moved(case)
     if by_applies and told and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied"))
     off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
@@ -60,7 +63,7 @@ def _windows_moved(case: Case) -> bool:
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
     cuts = _cuts(case)
-    found = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts} if rows else {}
+    found = {cut.name: case.expected.rows_through().get(cut.name, []) for cut in cuts} if rows else {}
     states = {number: _states(case, number, applied=False) for number in case.line.checkpoints}
     return Question(
         job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=Reckoned(rows=found, states=states)

@@ -18,7 +18,7 @@ from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
-from .rescale import deployment_from, layout_of
+from .rescale import deployment_from, layout_of, with_unions
 from .stages import Deploying, Listing, Mending, Restarting, Saving, Stage, Terminating, Working
 from .topology import JobGraph
 
@@ -126,7 +126,8 @@ class Attempts(ABC):
         before = layout_of(self.graph, restores) if restores is not None else self.graph
         if restores is not None and before is not self.graph:
             return deployment_from(before, tasks, self.attempt, restores, finished)
-        return deployment(tasks, self.attempt, self.job, restores, finished, suspends=suspends)
+        orders = deployment(tasks, self.attempt, self.job, restores, finished, suspends=suspends)
+        return with_unions(self.graph, orders, restores)
 
     def _on_running(self, message: Running) -> list[Effect]:
         if not isinstance(self.stage, Deploying):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from .alignment import (
     AbortCame,
     Action,
@@ -22,6 +24,7 @@ from .errors import ProtocolViolated, Refused
 from .events import Arrived, Ticked
 from .ids import CheckpointId
 from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Idle, Record, Trigger, Watermark
+from .operator_state import Item, Place
 from .operators import Operator
 from .parts import Parts
 from .processing_time import END_OF_TIME
@@ -162,9 +165,12 @@ class OperatorTask(InputTask):
         super().__init__(spec, config, parts)
         self.operator = operator
         self.clocked = operator.clocked
-        self._held: list[Record] = []
         self._asked: int | None = None
         """the time at which it is to be told the time next"""
+        operator.place = Place(spec.subtask, spec.parallelism, spec.key_groups)
+        self._held: list[Record] = []
+        self._restored: list[Item] = []
+        """what it was given in lists"""
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         effects = self.release() if self._held else []
@@ -198,8 +204,13 @@ class OperatorTask(InputTask):
 
     def end_input(self) -> list[Effect]:
         held = self._held and self.parts.held_output.before_barrier(self._held)
+        restored = bool(self._restored) and self.operator.listed() == self._restored
+        try:
+            last = list(self.operator.on_end()) if self.parts.held_output.at_end(restored) else []
+        except Exception as error:
+            return [self._raised(error)]
         ended = self._time_ends() if self.clocked else []
-        return [*(self.release() if held else []), *ended, *super().end_input()]
+        return [*(self.release() if held else []), *self.emit(last), *ended, *super().end_input()]
 
     def on_time(self, time: int) -> list[Effect]:
         """What is held back belongs before the watermark; the panes that it finishes too."""
@@ -254,7 +265,9 @@ class OperatorTask(InputTask):
 
     def take_over(self, state: TaskState) -> None:
         super().take_over(state)
-        self.operator.resume(state)
+        self._restored = state.listed
+        mine = [item for item in state.shared if self.operator.keeps(item)]
+        self.operator.resume(msgspec.structs.replace(state, shared=mine) if state.shared else state)
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
@@ -262,6 +275,7 @@ class OperatorTask(InputTask):
         state.alarms = self.parts.processing_time.kept(self.operator.alarms)
         state.panes = self.operator.lineage()
         state.held, state.declared = self.operator.held(), self.operator.declared()
+        state.listed, state.shared = self.operator.listed(), self.operator.shared()
         return state
 
     def snapshot_now(self) -> Snapshot:

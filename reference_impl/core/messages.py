@@ -99,7 +99,8 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     `suspended` sources read nothing: the job is only there to finish its commits.
     `finished`: its operator had finished as a whole; it has nothing to do but say so.
     `pieces`: the snapshot is of another layout of the job; these are what all old subtasks
-    of the task's operator left, and the task takes its share of them (OPS-2).
+    of the task's operator left, and the task takes its share of them (OPS-2).  With `handle` or
+    `state` besides, the layout is the old one, and only the items of unions are taken of them.
     """
 
     checkpoint: CheckpointId | None = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .messages import Record
+from .operator_state import Item, Place
 from .state import Entry, TaskState
 from .timers import Timer, Timers
 
@@ -36,6 +37,8 @@ class Operator:
         self.timers = Timers()
         self.alarms = Timers()
         """timers in processing time"""
+        self.place = Place()
+        """which subtask it is; whoever runs it says so"""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         """The rows that a record of input `gate` yields, in order."""
@@ -49,8 +52,24 @@ class Operator:
         """The rows that the clock, now at `now`, yields; `due` are the timers in processing time that it reached."""
         return ()
 
+    def on_end(self) -> Iterable[Record]:
+        """The rows that the end of its data yields, before anybody behind it hears of that."""
+        return ()
+
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         return []
+
+    def listed(self) -> list[Item]:
+        """The items that it holds in lists."""
+        return []
+
+    def shared(self) -> list[Item]:
+        """The items that it adds to unions."""
+        return []
+
+    def keeps(self, item: Item) -> bool:
+        """Whether an item of a union is its own, here."""
+        return True
 
     def lineage(self) -> list[tuple[int, int]]:
         """Of a window operator, what its entries do not say: (end, origin) of each."""

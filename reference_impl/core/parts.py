@@ -83,6 +83,11 @@ class HeldOutput(Part):
         """Whether the task sends itself a mail to let it out, come what may."""
         return True
 
+    def at_end(self, restored: bool) -> bool:
+        """Whether the end of the data lets out what an operator has in a list; `restored`: from a snapshot, and
+        nothing came since."""
+        return True
+
 
 class Watermarks(Part):
     """How event time goes on (OPS-1), and what a snapshot keeps of it."""

@@ -4,7 +4,8 @@ A snapshot says at which parallelism it was taken.  Where that is not the job's
 own, each subtask reads the states of all old subtasks of its operator, the
 finished ones included (FIN-1), and takes its share: keyed state, windows and
 timers by key group, positions by split, sealed transactions by the writer that
-began them.  So each piece of it has exactly one new owner.
+began them, items of lists in turn.  So each piece of it has exactly one new
+owner.  A union alone is offered to everybody, and in the old layout too.
 
 Channels cannot be mapped one to one.  Of the watermarks that an input's
 channels had, each channel of it begins with the least, so does a task of those
@@ -25,6 +26,8 @@ from .effects import Effect, Tell
 from .events import CompletedSnapshot
 from .ids import AttemptId, Handle, TaskId
 from .messages import Deploy, Piece
+from .operator_state import Item as Held
+from .operator_state import Place
 from .state import BEGINNING, Entry, Sealed, TaskState
 from .timers import Timer
 from .topology import JobGraph, key_group, owner
@@ -43,6 +46,12 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """those that it reads, of a source"""
     gates: tuple[int, ...] = ()
     """the operator's input by channel"""
+    unchanged: bool = False
+    """the layout is the old one: each has its own state again, and only unions are dealt"""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.subtask, self.parallelism, self.key_groups)
 
 
 class Redistribution:
@@ -74,11 +83,24 @@ class Redistribution:
         every = [transaction for held in sealed for transaction in held]
         return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
 
+    def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
+        those whose turn it is."""
+        if len(lists) == share.parallelism:
+            return list(lists[share.subtask])
+        return [item for held in lists for item in held][share.subtask :: share.parallelism]
+
+    def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        """Of the items of unions, given by old subtask: all; the operator keeps what is its own."""
+        return [item for held in unions for item in held]
+
 
 class Gathering:
     """The states of an operator's old subtasks, as one of its new ones reads them, in their order."""
 
-    def __init__(self, pieces: Sequence[Piece], share: Share) -> None:
+    def __init__(self, pieces: Sequence[Piece], share: Share, own: Piece | None = None) -> None:
+        """`own` is the subtask's own piece, where the layout is unchanged."""
+        self._own = own
         self._left = list(pieces)
         self._share = share
         self._states: list[tuple[Piece, TaskState]] = []
@@ -95,7 +117,11 @@ class Gathering:
 
     def state(self, redistribution: Redistribution) -> TaskState:
         """The share of it all."""
-        return redistributed(self._states, self._share, redistribution)
+        if not self._share.unchanged:
+            return redistributed(self._states, self._share, redistribution)
+        own = next((state for piece, state in self._states if piece is self._own), TaskState())
+        unions = [state.shared for _, state in self._states]
+        return msgspec.structs.replace(own, shared=redistribution.shared(unions, self._share))
 
 
 def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redistribution: Redistribution) -> TaskState:
@@ -124,6 +150,8 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
         held=redistribution.entries(held, share),
         declared={name: what for state in old for name, what in state.declared.items()},
         transactions=redistribution.transactions([state.transactions for state in old], share),
+        listed=redistribution.listed([state.listed for state in old], share),
+        shared=redistribution.shared([state.shared for state in old], share),
         watermark=min((state.watermark for state in old), default=BEGINNING),
         times=_least_times(states, share.gates),
         idle=[split for state in old for split in state.idle if split in share.splits],
@@ -171,18 +199,7 @@ def deployment_from(
 ) -> list[Effect]:
     """The orders that bring tasks up from a snapshot of another layout: each reads all that its operator
     had.  Tasks of a finished operator come up finished."""
-    gates: dict[TaskId, tuple[int, ...]] = {}
-    for wire in old.wires():
-        gates[wire.receiver] = (*gates.get(wire.receiver, ()), wire.gate)
-    pieces: dict[str, tuple[Piece, ...]] = {}
-    for task, spec, _ in old.tasks():
-        piece = Piece(
-            handle=None if task in restores.states else restores.handles.get(task),
-            state=restores.states.get(task),
-            gates=gates.get(task, ()),
-            finished=task in restores.finished,
-        )
-        pieces[spec.name] = (*pieces.get(spec.name, ()), piece)
+    pieces = pieces_of(old, restores)
     return [
         Tell(
             task,
@@ -195,3 +212,35 @@ def deployment_from(
         )
         for task in tasks
     ]
+
+
+def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Piece, ...]]:
+    """By operator, what its subtasks left in a snapshot that was taken of this layout."""
+    gates: dict[TaskId, tuple[int, ...]] = {}
+    for wire in old.wires():
+        gates[wire.receiver] = (*gates.get(wire.receiver, ()), wire.gate)
+    pieces: dict[str, tuple[Piece, ...]] = {}
+    for task, spec, _ in old.tasks():
+        piece = Piece(
+            handle=None if task in restores.states else restores.handles.get(task),
+            state=restores.states.get(task),
+            gates=gates.get(task, ()),
+            finished=task in restores.finished,
+        )
+        pieces[spec.name] = (*pieces.get(spec.name, ()), piece)
+    return pieces
+
+
+def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedSnapshot | None) -> list[Effect]:
+    """The orders that bring tasks up in the old layout, those who hold a union being told what all others left."""
+    if restores is None or not any(spec.shares for spec in graph.operators):
+        return list(orders)
+    pieces = pieces_of(graph, restores)
+    told: list[Effect] = []
+    for order in orders:
+        if isinstance(order, Tell) and isinstance(order.message, Deploy) and graph.shares(order.task):
+            message = order.message
+            left = () if message.finished else pieces[order.task.rpartition("-")[0]]
+            order = Tell(order.task, msgspec.structs.replace(message, pieces=left))
+        told.append(order)
+    return told

@@ -58,6 +58,9 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     held: list[tuple[int | None, str, str]] = []
     """(key, name, JSON) of what a user's function holds; `declared` is what it said of each name"""
     declared: dict[str, str] = {}
+    listed: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
+    """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0

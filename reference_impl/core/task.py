@@ -163,13 +163,15 @@ class Task:
         self._restoring = message
         effects = self.parts.startup.on_deploy()
         if message.pieces:
-            return [*effects, *self._gather(message.pieces)]
+            unchanged = message.handle is not None or message.state is not None
+            return [*effects, *self._gather(message.pieces, unchanged=unchanged)]
         if message.handle is not None:
             return [*effects, Load(message.handle)]
         return [*effects, *self.restore(message.state)]
 
-    def _gather(self, pieces: Sequence[Piece]) -> list[Effect]:
-        """Read one after the other what the subtasks of another layout left, then take one's share."""
+    def _gather(self, pieces: Sequence[Piece], *, unchanged: bool) -> list[Effect]:
+        """Read one after the other what all old subtasks left, then take one's share; in an `unchanged`
+        layout one's own, and of unions everything."""
         spec, part = self.spec, self.parts.redistribution
         share = Share(
             subtask=spec.subtask,
@@ -177,8 +179,9 @@ class Task:
             key_groups=spec.key_groups,
             splits=spec.splits,
             gates=spec.gates,
+            unchanged=unchanged,
         )
-        self._gathering = Gathering(part.read(pieces, share), share)
+        self._gathering = Gathering(part.read(pieces, share), share, pieces[spec.subtask] if unchanged else None)
         return self._go_on_gathering(self._gathering)
 
     def _go_on_gathering(self, gathering: Gathering) -> list[Effect]:

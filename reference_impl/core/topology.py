@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -10,6 +9,8 @@ import msgspec
 
 from .errors import InvalidGraph
 from .ids import TaskId, task_id
+from .key_groups import key_group as key_group
+from .key_groups import owner as owner
 from .operators import Operator
 
 
@@ -51,6 +52,8 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     """a source's splits are given to its subtasks by an enumerator, as they ask (OPS-3)"""
     appears_us: tuple[int, ...] = ()
     """how long after an attempt began to run each of those splits is discovered; 0 where it says nothing"""
+    shares: bool = False
+    """it holds a union: at each restore every subtask is offered what all of them held (OPS-2)"""
     role: str = "operator"
     """source, operator, two-phase (it commits what it passes on), sink, committer or global-committer"""
 
@@ -148,19 +151,12 @@ class JobGraph:
             if all(task_id(spec.name, subtask) in tasks for subtask in range(spec.parallelism))
         ]
 
+    def shares(self, task: TaskId) -> bool:
+        """Whether a task's operator holds a union."""
+        return self._by_name[task.rpartition("-")[0]].shares
+
     def splits_of(self, spec: OperatorSpec, subtask: int) -> tuple[int, ...]:
         return spec.splits[subtask :: spec.parallelism]
-
-
-def key_group(key: int | None, groups: int) -> int:
-    """The key group of a key: CRC-32 of its decimal text, so that it is the same in
-    every process (Python's own hash is not, by design)."""
-    return zlib.crc32(b"%d" % key if key is not None else b"null") % groups
-
-
-def owner(group: int, groups: int, parallelism: int) -> int:
-    """The subtask that owns a key group: contiguous ranges, as Flink assigns them."""
-    return group * parallelism // groups
 
 
 def _sorted(operators: tuple[OperatorSpec, ...]) -> tuple[OperatorSpec, ...]:

@@ -3,7 +3,7 @@
 A `Function` is told of each record, of each timer that the watermark, or the
 clock, reached and of the end of all input; what it yields are rows of the key that it was told of.
 Its state is either declared (`states`: name, kind and type), and then kept by the
-engine, key by key; or its own, handed over by `snapshot` and taken back by
+engine, key by key or for the subtask as a whole; or its own, handed over by `snapshot` and taken back by
 `restore`.  What is held is in the snapshot with what was declared of it: a
 function that no longer declares it, or otherwise, is refused by name.
 
@@ -20,6 +20,8 @@ import msgspec
 
 from .errors import Refused
 from .messages import Record
+from .operator_state import Item as Item
+from .operator_state import Place as Place
 from .operators import Operator
 from .state import Entry, TaskState
 from .timers import Timer, Timers
@@ -29,7 +31,7 @@ from .windows import PANE
 Out = tuple[int | None, int, int]
 """(value, tag, tag2) of a row; its key is that of what it comes from"""
 TYPES: dict[str, type] = {"int": int, "str": str, "bool": bool, "float": float}
-_EMPTY: dict[str, Any] = {"value": None, "list": [], "map": {}}
+_EMPTY: dict[str, Any] = {"value": None, "list": [], "map": {}, "items": [], "union": []}
 _COPY_MASK = (1 << 8) - 1
 _ORIGIN = ""
 """the name under which a snapshot has the origin of a key's greatest record"""
@@ -38,7 +40,8 @@ _OWN = "*"
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """A state by key: its kind (value, list or map) and the type of what is in it."""
+    """A state: its kind and the type of what is in it.  A value, a list and a map are by key; items and a union
+    are the subtask's, of no key."""
 
     kind: str
     of: str
@@ -47,9 +50,13 @@ class Declared(msgspec.Struct, frozen=True):
     def in_words(self) -> str:
         return f"{self.kind} of {self.of}"
 
+    @property
+    def is_of_subtask(self) -> bool:
+        return self.kind in ("items", "union")
+
     def fits(self, value: object) -> bool:
         """Whether a value is of the kind and type; the keys of a map are texts."""
-        if self.kind == "list":
+        if self.kind == "list" or self.is_of_subtask:
             return isinstance(value, list) and all(self._is_one(item) for item in value)
         if self.kind == "map":
             return isinstance(value, dict) and all(
@@ -74,6 +81,16 @@ def list_of(kind: type) -> Declared:
 def map_of(kind: type) -> Declared:
     """A map a key, its own keys being texts."""
     return _declared("map", kind)
+
+
+def items_of(kind: type) -> Declared:
+    """A list of the subtask's own; where the job is laid out anew its items are dealt to the new ones in turn."""
+    return _declared("items", kind)
+
+
+def union_of(kind: type) -> Declared:
+    """A list of the subtask's own; at each restore every subtask is offered the items of all, see `keeps`."""
+    return _declared("union", kind)
 
 
 def _declared(kind: str, of: type) -> Declared:
@@ -112,7 +129,8 @@ class Context:
         return self._operator.now
 
     def get(self, name: str) -> Any:
-        """The key's state of this name, a copy: None, an empty list or map until it is put; raises Refused."""
+        """The key's state of this name, or the subtask's, a copy: None, an empty list or map until it is put;
+        raises Refused."""
         return self._operator.get(self.key, name)
 
     def put(self, name: str, value: Any) -> None:
@@ -142,7 +160,7 @@ class Function:
     """Base of a user's operator; it is made anew, without arguments, for each subtask of each attempt."""
 
     states: ClassVar[Mapping[str, Declared]] = {}
-    """the state by key that the engine keeps for it"""
+    """the state that the engine keeps for it, by name"""
     timed: ClassVar[bool] = False
     """it sets timers, or acts at the end of its input: its inputs need event time"""
     clocked: ClassVar[bool] = False
@@ -166,6 +184,15 @@ class Function:
         """The rows that the end of all input yields, of each key that had a record; after the key's timers."""
         return ()
 
+    def on_close(self, context: Context) -> Iterable[tuple[int | None, int | None, int, int]]:
+        """The rows (key, value, tag, tag2) that the end of all input yields besides, of no key in particular."""
+        return ()
+
+    def keeps(self, name: str, item: Any, place: Place) -> bool:
+        """Whether an item of the union `name` is this subtask's.  Of several that say so each adds it to the next
+        snapshot; one that nobody keeps is gone."""
+        raise NotImplementedError
+
     def snapshot(self) -> Mapping[int | None, Any]:
         """Its own state: by key, anything that JSON can say."""
         return {}
@@ -184,6 +211,9 @@ class UserOperator(Operator):
         self._name = name
         self._make = make
         self._begin(make(), TaskState())
+        lawless = type(self._function).keeps is Function.keeps
+        if lawless and any(one.kind == "union" for one in self._function.states.values()):
+            raise Refused(f"{name} declares a union, and not by what rule it keeps items of it (`keeps`)")
 
     def _begin(self, function: Function, state: TaskState) -> None:
         self._function = function
@@ -194,6 +224,8 @@ class UserOperator(Operator):
         self.alarms = Timers(state.alarms)
         self._held: dict[tuple[int | None, str], str] = {}
         """by key and name, as JSON text: what is handed out is always a copy"""
+        self._items: dict[str, list[str]] = {}
+        """by name, what belongs to no key"""
         self._origins: dict[int | None, int] = {}
 
     # -- what it does ----------------------------------------------------------------
@@ -213,6 +245,8 @@ class UserOperator(Operator):
             for key in sorted(self._origins, key=_order):
                 rows.extend(self._of_key(key, self._function.on_end(Context(self, key))))
             rows.extend(self._fired(()))
+            last = self._function.on_close(Context(self, None))
+            rows.extend(Record(key, value, tag, tag2, PANE, self.time) for key, value, tag, tag2 in last)
         return rows
 
     def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
@@ -258,6 +292,8 @@ class UserOperator(Operator):
 
     def get(self, key: int | None, name: str) -> Any:
         declared = self._declaration(name)
+        if declared.is_of_subtask:
+            return [msgspec.json.decode(text) for text in self._items.get(name, ())]
         held = self._held.get((key, name))
         return msgspec.json.decode(held or msgspec.json.encode(_EMPTY[declared.kind]))
 
@@ -265,11 +301,15 @@ class UserOperator(Operator):
         declared = self._declaration(name)
         if not declared.fits(value):
             raise Refused(f"{self._name} declares {name!r} as {declared.in_words}, and was to hold {value!r}")
-        self._held[key, name] = msgspec.json.encode(value).decode()
+        if declared.is_of_subtask:
+            self._items[name] = [msgspec.json.encode(item).decode() for item in value]
+        else:
+            self._held[key, name] = msgspec.json.encode(value).decode()
 
     def clear(self, key: int | None, name: str) -> None:
         self._declaration(name)
         self._held.pop((key, name), None)
+        self._items.pop(name, None)
 
     def _declaration(self, name: str) -> Declared:
         if name not in self._function.states:
@@ -292,6 +332,27 @@ class UserOperator(Operator):
             found += [(key, _OWN, msgspec.json.encode(value).decode()) for key, value in own]
         return found + [(key, _ORIGIN, str(origin)) for key, origin in self._origins.items()]
 
+    def listed(self) -> list[Item]:
+        return self._of_kind("items")
+
+    def shared(self) -> list[Item]:
+        return self._of_kind("union")
+
+    def _of_kind(self, kind: str) -> list[Item]:
+        states = self._function.states
+        return [(name, text) for name, texts in self._items.items() if states[name].kind == kind for text in texts]
+
+    def keeps(self, item: Item) -> bool:
+        """By its user's rule; raises Refused where that raises.  What is declared otherwise is refused later."""
+        name, text = item
+        declared = self._function.states.get(name)
+        if declared is None or declared.kind != "union":
+            return True
+        try:
+            return self._function.keeps(name, msgspec.json.decode(text), self.place)
+        except Exception as error:
+            raise Refused(f"`keeps` of {self._name} raised {type(error).__name__}: {error}") from error
+
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
         """Nothing by the layout of the built-in operators: see `held`."""
         return []
@@ -311,6 +372,8 @@ class UserOperator(Operator):
                 own[key] = msgspec.json.decode(text)
             else:
                 self._held[key, name] = text
+        for name, text in (*state.listed, *state.shared):
+            self._items.setdefault(name, []).append(text)
         if self._function.owns_state:
             self._function.restore(own)
 

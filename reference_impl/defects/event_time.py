@@ -1,4 +1,4 @@
-"""Groups J and L, and H06: watermarks and timers."""
+"""Groups J and L: watermarks and timers."""
 
 from __future__ import annotations
 
@@ -76,14 +76,6 @@ class ForgetsActivity(Watermarks):
             self.reached = True
 
 
-class WakesNobody(ProcessingTime):
-    """H06: a timer is in the restored state, and nobody asks to be told when its time has come."""
-
-    def wakes(self, alarms: Timers) -> int | None:
-        self.reached = self.reached or alarms.earliest() is not None
-        return None
-
-
 class ForgetsMaxima(Watermarks):
     """L10: a source's event time is not stored beside its positions."""
 
@@ -93,13 +85,6 @@ class ForgetsMaxima(Watermarks):
 
 
 DEFECTS = (
-    Defect(
-        id="H06",
-        upstream="FLINK-29827",
-        title="restored buffer has no flush timer",
-        invariant="progress",
-        replacements=lambda: {"processing_time": WakesNobody()},
-    ),
     Defect(
         id="J11",
         upstream="FLINK-39481 (39930)",

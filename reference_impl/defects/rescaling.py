@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.messages import Piece
+from ..core.operator_state import Item as Held
 from ..core.rescale import Item, Redistribution, Share
 from ..core.state import Sealed
 from .registry import Defect
@@ -22,12 +23,18 @@ class ShiftedByEmpty(Redistribution):
 
 
 class RoundRobin(Redistribution):
-    """D09: positions are dealt round robin, as they stand in the list, and who reads a split follows its number."""
+    """D09: positions, and the items of unions, are dealt round robin, as they stand in the list; who reads a split
+    follows its number, and who counts a key its group."""
 
     def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
         dealt = dict(list(positions.items())[share.subtask :: share.parallelism])
         self.reached = self.reached or any(split not in dealt for split in share.splits if positions.get(split))
         return {split: dealt[split] for split in share.splits if split in dealt}
+
+    def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        every = super().shared(unions, share)
+        self.reached = self.reached or bool(every)
+        return every[share.subtask :: share.parallelism]
 
 
 class NeighboursGroup(Redistribution):

@@ -1,10 +1,10 @@
-"""Group H: state that is still changed while it is written."""
+"""Group H: state that is still changed while it is written, or forgotten once it is restored."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..core.parts import Copying
+from ..core.parts import Copying, HeldOutput
 from .registry import Defect
 
 
@@ -24,6 +24,14 @@ class ShallowCopy(Copying):
         return dict(heap)
 
 
+class StuckAsRestored(HeldOutput):
+    """H06: only a row that comes sees to it that a list is emptied at the end; what was restored has nobody to."""
+
+    def at_end(self, restored: bool) -> bool:
+        self.reached = self.reached or restored
+        return not restored
+
+
 DEFECTS = (
     Defect(
         id="H01",
@@ -38,5 +46,12 @@ DEFECTS = (
         title="a value is changed after it was stored",
         invariant="consistent-cut",
         replacements=lambda: {"copying": ShallowCopy()},
+    ),
+    Defect(
+        id="H06",
+        upstream="FLINK-29827",
+        title="restored buffer has no flush timer",
+        invariant="no-data-loss",
+        replacements=lambda: {"held_output": StuckAsRestored()},
     ),
 )

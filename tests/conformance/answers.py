@@ -48,6 +48,12 @@ def _clicks(workload: Workload) -> Iterator[Row]:
     yield from ((key, 0, 0, 0) for key in dict.fromkeys(key for key, value, _ in clicks if (value or 0) % 3))
 
 
+def _parcels(workload: Workload) -> Iterator[Row]:
+    """Each town's parcels are counted, and every one is sent on in the end."""
+    for key, times in Counter(key for key, _, _ in _records(workload, "parcels")).items():
+        yield from ((key, number, 0, 0) for number in range(1, times + 1))
+
+
 def _sensors(workload: Workload) -> Iterator[Row]:
     """A sensor's reading when it is above the one before; all are converted alike."""
     for split in _splits(workload, "readings"):
@@ -64,6 +70,7 @@ ANSWERS: dict[str, Answer] = {
     "payments": _payments,
     "order-payments": _order_payments,
     "clicks": _clicks,
+    "parcels": _parcels,
     "sensors": _sensors,
 }
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import msgspec
 import pytest
 from answers import ANSWERS, owed
 from conforming import EXACTLY, committed, conforms, statuses
+from msgspec.structs import replace
 
 from cutproof.faults.plan import (
     AnyFault,
@@ -34,6 +34,7 @@ from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
 from cutproof.properties.history import AttemptStarted, JobEnded, TaskFailed
+from cutproof.properties.line import decode_state
 from cutproof.properties.verdict import Holds, Unknown
 
 AMID = AtPoint(point="checkpoint-completed", occurrence=1)
@@ -195,7 +196,7 @@ SEEDS = ("d", "a")
 
 
 def seeded(asked: Scenario, seed: str) -> Scenario:
-    return msgspec.structs.replace(asked, seed=seed)
+    return replace(asked, seed=seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -229,8 +230,8 @@ def test_transactional_ids_may_be_used_again(subject: Subject, seed: str) -> Non
 @pytest.mark.parametrize(("finishing", "seed"), [("together", "d"), ("one-by-one", "d"), ("together", "a")])
 def test_operators_that_commit_what_they_pass_on(subject: Subject, finishing: str, seed: str) -> None:
     chain = THREE_2PC_CHAIN.scenario
-    engine = msgspec.structs.replace(chain.engine, finishing=finishing)
-    asked = seeded(msgspec.structs.replace(chain, engine=engine), seed)
+    engine = replace(chain.engine, finishing=finishing)
+    asked = seeded(replace(chain, engine=engine), seed)
     result = conforms(subject, asked, *EXACTLY)
     rows = Counter((*record, 0) for _, _, records in chain.workload.splits() for record in records)
     assert committed(result) == rows
@@ -267,6 +268,23 @@ def test_stop_and_resume_leave_no_seam(subject: Subject, drain: bool, status: st
     result = conforms(subject, asked, "exactly-once", "no-data-loss", "progress")
     assert committed(result) == owed(asked.workload)
     assert statuses(result) == [status, "finished"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
+def test_lists_and_unions_go_on_at_another_parallelism(subject: Subject, before: int, after: int) -> None:
+    amid = AtPoint(point="record-read", occurrence=15, task="parcels-0")
+    held = PauseTask(trigger=amid, task="parcels-0", for_us=10_000)  # records remain beyond the savepoint
+    wide = dict.fromkeys(("parcels", "tally", "van", "sink"), after)
+    commands = (StopWithSavepoint(trigger=amid), Resume(trigger=AtTime(at_us=500), parallelism=wide))
+    asked = scenario("parcels", held, commands=commands, kill=False, width=before, checkpoint_interval_us=1_000_000)
+    narrow = lay_out(asked.workload, dict.fromkeys(wide, before))
+    result = conforms(subject, replace(asked, topology=narrow), "exactly-once", "no-data-loss", "restored-state")
+    assert committed(result) == owed(asked.workload)
+    assert statuses(result) == ["stopped", "finished"]
+    loads = [run.loaded for run in result.history.runs if run.operator in ("tally", "van") and run.loaded is not None]
+    states = [decode_state(load.state) for load in loads]
+    assert any(state and state.listed for state in states)
+    assert any(state and state.shared for state in states)
 
 
 def test_a_lost_notification_is_made_up_for(subject: Subject) -> None:

@@ -35,7 +35,7 @@ SIMULATED = {
     "F16": "record never read",
     "H01": "state differs",
     "H04": "state differs",
-    "H06": "timer overdue",
+    "H06": "lost row",
     "I01": "transaction differs",
     "I03": "commit outstanding",
     "I04": "repeated row",
@@ -88,7 +88,7 @@ SIMULATED = {
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
 misses it."""
 
-NOT_ON_PROCESSES = ("H06", "I09", "L03", "L09")
+NOT_ON_PROCESSES = ("I09", "L03", "L09")
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 
 _OTHERWISE = {

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import cutproof
 
 IMPORTABLE = str(Path(cutproof.__file__).resolve().parent.parent)
 TIMEOUT_S = 240
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+"""`cutproof WORDS`, run to its end."""
 
 
 def environment(**changes: str) -> dict[str, str]:

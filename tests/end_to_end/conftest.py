@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
 
 import pytest
+
+from cutproof.harness.cli import main
+
+from .command_line import Command
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -17,3 +27,20 @@ def open_folder() -> Iterator[Path]:
     made.chmod(0o711)
     yield made
     shutil.rmtree(made)
+
+
+@pytest.fixture
+def command_here(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Command:
+    """`command_line.cutproof_command` in this process, whose Spark session is up already, and in the test's folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("CUTPROOF_")]:
+        monkeypatch.delenv(name)
+
+    def run(*words: str | Path) -> CompletedProcess[str]:
+        capfd.readouterr()
+        code = main([*map(str, words)])
+        return CompletedProcess(words, code, *capfd.readouterr())
+
+    return run

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from cutproof.properties.spark import session
 from cutproof.properties.spark.sources import CommittedFiles, PostgresTable, committed_rows
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Row
 from unit.processes.stores import Processes, RunningServer, done
 
-from .command_line import cutproof_command, only_line, result
+from .command_line import Command, only_line, result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,12 +25,6 @@ SECRET = "hush-hush"
 COMMITTED: tuple[Row, ...] = ((1, 10, 100, 0), (None, 20, 200, 0), (1, 10, 100, 0), (2**63 - 1, -(2**63), 3, 4))
 """Of three transactions, some rows alike."""
 WITHHELD: tuple[Row, ...] = ((7, 70, 700, 7),)
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    yield session.session()
-    session.stop()
 
 
 @pytest.fixture(scope="module")
@@ -107,27 +100,29 @@ def test_what_was_prepared_survives_a_killed_server_unseen(
     assert _rows(spark, database) == Counter(COMMITTED)
 
 
-@pytest.mark.spark
-def test_check_judges_a_table_where_it_lies(database: Processes, server: RunningServer, tmp_path: Path) -> None:
+def test_check_judges_a_table_where_it_lies(
+    command_here: Command, database: Processes, server: RunningServer, tmp_path: Path
+) -> None:
     _write(database)
     expected = [dict(zip(COLUMNS, row, strict=True)) for row in COMMITTED]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in expected))
     url = f"postgresql://cutproof:{SECRET}@127.0.0.1:{server.port}/postgres?table={database.run}.output"
     words = ("check", "--expected", "rows.jsonl", "--actual", url, "--ignore", "serial,txn,name", "--key", "tag")
-    held = cutproof_command(tmp_path, *words, "--json")
+    held = command_here(*words, "--json")
     assert held.returncode == 0, held.stderr
     assert (result(held)["expected_rows"], result(held)["actual_rows"]) == (4, 4)
     with psycopg.connect(server.dsn, autocommit=True) as link:
         link.execute(f"UPDATE {database.run}.output SET value = 21 WHERE tag = 200".encode())
-    altered = cutproof_command(tmp_path, *words)
+    altered = command_here(*words)
     assert altered.returncode == 1, altered.stderr
     assert "20 -> 21" in altered.stdout
     for done_with in (held, altered):
         assert SECRET not in done_with.stdout + done_with.stderr
 
 
-@pytest.mark.spark
-def test_what_is_wrong_with_a_tables_url_is_one_line(server: RunningServer, tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_tables_url_is_one_line(
+    command_here: Command, server: RunningServer, tmp_path: Path
+) -> None:
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
     (tmp_path / "junk.parquet").write_bytes(b"junk" * 100)
     there = f"postgresql://cutproof:{SECRET}@127.0.0.1:{server.port}/postgres"
@@ -138,7 +133,7 @@ def test_what_is_wrong_with_a_tables_url_is_one_line(server: RunningServer, tmp_
         (f"postgresql://me:{SECRET}@127.0.0.1:1/db?table=t", 4, "PostgreSQL on 127.0.0.1:1 does not answer"),
         ("junk.parquet", 2, "junk.parquet cannot be read as parquet"),
     ):
-        done_with = cutproof_command(tmp_path, "check", "--expected", "rows.jsonl", "--actual", actual)
+        done_with = command_here("check", "--expected", "rows.jsonl", "--actual", actual)
         assert done_with.returncode == code, done_with.stderr
         assert says in only_line(done_with)
         assert SECRET not in done_with.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .command_line import TIMEOUT_S, command, environment, without_java
+from .command_line import TIMEOUT_S, command, without_java
 
 
 def _wait_for_scenarios(path: Path) -> None:
@@ -63,7 +63,7 @@ MOMENTS = {
 )
 def test_an_interruption_at_any_moment_leaves_a_report(moment: str, number: str, tmp_path: Path) -> None:
     script = [sys.executable, str(Path(__file__).with_name("interrupted.py")), number, MOMENTS[moment]]
-    words = ["verify", "--scenarios", "120", "--seed", "1", "--defect", "A01", "--out", "run", "--quiet", "--json"]
+    words = ["verify", "--scenarios", "40", "--seed", "1", "--defect", "A01", "--out", "run", "--quiet", "--json"]
     done = subprocess.run(
         [*script, *words], cwd=tmp_path, env=without_java(tmp_path), capture_output=True, text=True, timeout=TIMEOUT_S
     )
@@ -93,7 +93,7 @@ def test_a_disk_that_is_full_is_the_environments_failure(tmp_path: Path) -> None
     done = subprocess.run(
         command("verify", "--scenarios", "200", "--seed", "1", "--out", "run", "--quiet"),
         cwd=tmp_path,
-        env=environment(),
+        env=without_java(tmp_path),  # Spark fails on such a disk as well
         preexec_fn=limited,
         capture_output=True,
         text=True,

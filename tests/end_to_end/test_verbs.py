@@ -1,4 +1,8 @@
-"""Every verb as a user runs it, in a process of its own."""
+"""Every verb as a user runs it, in a process of its own.
+
+Each verb that starts Spark does so once; what else needs Spark's word runs in the
+process of the tests, which has a session.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from cutproof.harness.files import write_scenario
 from cutproof.harness.workloads import listing
 from cutproof.properties.verdict import INVARIANTS
 
-from .command_line import cutproof_command, environment, result
+from .command_line import Command, cutproof_command, environment, result
 
 
 @pytest.mark.spark
@@ -37,11 +41,8 @@ def test_verify_writes_a_run_folder_and_prints_its_summary(tmp_path: Path) -> No
     assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
 
 
-@pytest.mark.spark
-def test_a_planted_defect_is_a_violation_with_a_story_that_replays(tmp_path: Path) -> None:
-    done = cutproof_command(
-        tmp_path, "verify", "--defect", "I06", "--scenarios", "60", "--seed", "1", "--out", "run", "--json"
-    )
+def test_a_planted_defect_is_a_violation_with_a_story_that_replays(command_here: Command, tmp_path: Path) -> None:
+    done = command_here("verify", "--defect", "I06", "--scenarios", "60", "--seed", "1", "--out", "run", "--json")
     assert done.returncode == 1, done.stderr
     found = result(done)["counterexamples"][0]
     assert sum(found["size"].values()) <= 12
@@ -54,23 +55,21 @@ def test_a_planted_defect_is_a_violation_with_a_story_that_replays(tmp_path: Pat
     assert sound.returncode == 0
 
 
-@pytest.mark.spark
-def test_an_example_shows_what_the_text_says(tmp_path: Path) -> None:
-    done = cutproof_command(tmp_path, "verify", "--workload", "two-input-alignment", "--json")
+def test_an_example_shows_what_the_text_says(command_here: Command) -> None:
+    done = command_here("verify", "--workload", "two-input-alignment", "--json")
     assert done.returncode == 0, done.stderr
     told = result(done)
     assert (told["outcome"], told["disagreements"]) == ("held", [])
     assert [claim["shown"] for claim in told["claims"]] == [True] * 4
 
 
-@pytest.mark.spark
-def test_real_flights_and_ones_own_file_are_verified(tmp_path: Path) -> None:
+def test_real_flights_and_ones_own_file_are_verified(command_here: Command, tmp_path: Path) -> None:
     with (tmp_path / "own.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["key", "value"])
         writer.writerows([f"shop {number % 5}", number] for number in range(400))
     for words in (["--workload", "flights"], ["--input", "own.csv"]):
-        done = cutproof_command(tmp_path, "verify", *words, "--scenarios", "20", "--seed", "2", "--json")
+        done = command_here("verify", *words, "--scenarios", "20", "--seed", "2", "--json")
         assert done.returncode == 0, done.stderr
         summary = result(done)
         assert (summary["scenarios"]["violated"], summary["oracle"]["disagreements"]) == (0, 0)

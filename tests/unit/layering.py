@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 
 ROOMS = ("reference_impl", "faults", "properties", "reports", "harness")
 
@@ -34,8 +35,13 @@ LONGEST_FILE = 400
 Rule = Callable[[str, str], list[str]]
 
 
-def imported(path: str, source: str) -> Iterator[tuple[int, str]]:
+@cache  # most rules ask it of most files
+def imported(path: str, source: str) -> tuple[tuple[int, str], ...]:
     """(line, dotted name) of everything a file imports; names inside the package as `cutproof.room.module`."""
+    return tuple(_imported(path, source))
+
+
+def _imported(path: str, source: str) -> Iterator[tuple[int, str]]:
     folder = ["cutproof", *path.split("/")[:-1]]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.batch.execution import RESTARTS, Batch, BatchFailed, BatchResult, TaskReport
+from cutproof.reference_impl.core import holding
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.messages import Record
@@ -105,6 +106,12 @@ def test_null_is_sorted_apart_from_zero() -> None:
 def test_a_join_gives_every_pair(left: Log, right: Log) -> None:
     pairs = [(a[0], a[1], a[2], b[2]) for a in left for b in right if a[0] is not None and a[0] == b[0]]
     assert Multiset(execute(graph(Join, sources=2), left, right).rows) == Multiset(pairs)
+
+
+@given(logs)
+def test_rows_that_wait_for_company_are_let_out_at_the_end(log: Log) -> None:
+    assert Multiset(execute(graph(lambda: holding.Batch(3)), log).rows) == Multiset((*record, 0) for record in log)
+    assert execute(graph(holding.Tally), log).rows == execute(graph(lambda: Count(False)), log).rows
 
 
 @pytest.mark.parametrize("build", [lambda: Count(False), Sum, Greater, lambda: Dedup(True)])

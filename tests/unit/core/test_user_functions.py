@@ -22,10 +22,13 @@ from cutproof.reference_impl.core.user_functions import (
     Declared,
     Function,
     Out,
+    Place,
     Taken,
     UserOperator,
+    items_of,
     list_of,
     map_of,
+    union_of,
     value_of,
 )
 from cutproof.reference_impl.core.windows import PANE
@@ -96,6 +99,7 @@ def state_of(worker: UserOperator, watermark: int = 0) -> TaskState:
     """As it is written to a store, and read again."""
     state = TaskState(watermark=watermark, timers=worker.timers.pending())
     state.held, state.declared = worker.held(), worker.declared()
+    state.listed, state.shared = worker.listed(), worker.shared()
     return decode(encode(state))
 
 
@@ -252,3 +256,99 @@ def test_a_function_that_is_not_timed_has_no_timers_and_no_end() -> None:
 def test_a_state_is_of_a_plain_type() -> None:
     with pytest.raises(Refused, match="a state can be of int, str, bool, float, not of dict"):
         list_of(dict)
+
+
+# -- of no key ---------------------------------------------------------------------------------------------------
+
+
+class Crowd(Function):
+    """Remembers values in a list, and whose they are in a union; lets the list out at the end."""
+
+    timed = True
+    states: ClassVar = {"values": items_of(int), "keys": union_of(int)}
+
+    def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
+        context.put("values", [*context.get("values"), record.value])
+        context.put("keys", sorted({*context.get("keys"), record.key}))
+        yield len(context.get("keys")), 0, 0
+
+    def on_close(self, context: Context) -> Iterator[tuple[int | None, int | None, int, int]]:
+        yield from ((None, value, 0, 0) for value in context.get("values"))
+
+    def keeps(self, name: str, item: Any, place: Place) -> bool:
+        return place.owns(item) and name == "keys"
+
+
+def crowds(wide: int) -> list[UserOperator]:
+    found = [operator(Crowd) for _ in range(wide)]
+    for subtask, one in enumerate(found):
+        one.place = Place(subtask, wide, 16)
+    return found
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (7, 2)])
+def test_what_is_of_no_key_is_dealt_and_kept_by_the_functions_rule(before: int, after: int) -> None:
+    old, new = crowds(before), crowds(after)
+    for number in range(24):
+        owned = next(one for one in old if one.place.owns(number % 12))
+        take(owned, at(number % 12, number, value=number))
+    pieces = [(Piece(gates=(0,)), state_of(one)) for one in old]
+    for subtask, one in enumerate(new):
+        share = Share(subtask=subtask, parallelism=after, key_groups=16, gates=(0,))
+        state = redistributed(pieces, share, Redistribution())
+        state.shared = [item for item in state.shared if one.keeps(item)]
+        one.resume(state)
+    kept = [Context(one, None).get("keys") for one in new]
+    assert sorted(key for keys in kept for key in keys) == list(range(12))
+    assert all(one.place.owns(key) for one, keys in zip(new, kept, strict=True) for key in keys)
+    assert sorted(row.value or 0 for one in new for row in advance(one, END)) == list(range(24))
+
+
+def test_a_union_without_a_rule_is_refused() -> None:
+    class Lawless(Crowd):
+        keeps = Function.keeps
+
+    with pytest.raises(Refused, match="mine declares a union, and not by what rule it keeps items of it"):
+        operator(Lawless)
+
+
+def test_a_rule_that_raises_is_told_by_name() -> None:
+    class Raises(Crowd):
+        def keeps(self, name: str, item: Any, place: Place) -> bool:
+            raise KeyError(item)
+
+    with pytest.raises(Refused, match="`keeps` of mine raised KeyError: 3"):
+        operator(Raises).keeps(("keys", "3"))
+
+
+def test_what_is_of_no_key_is_put_and_cleared_as_a_list_of_its_type() -> None:
+    context = Context(operator(Crowd), 1)
+    assert context.get("values") == []
+    context.put("values", [1, 2])
+    assert Context(context._operator, 2).get("values") == [1, 2], "whatever the key"
+    with pytest.raises(Refused, match="mine declares 'keys' as union of int, and was to hold 'text'"):
+        context.put("keys", "text")
+    context.clear("values")
+    assert context.get("values") == []
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ({"values": items_of(int), "keys": list_of(int)}, "'keys', union of int; it declares list of int now"),
+        ({"values": items_of(int)}, "'keys', union of int, which it does not declare"),
+        ({"values": items_of(str), "keys": union_of(int)}, "'values', items of int; it declares items of str now"),
+    ],
+)
+def test_items_that_are_declared_otherwise_now_are_refused_by_name(states: dict[str, Declared], words: str) -> None:
+    declared = states
+
+    class Changed(Crowd):
+        states: ClassVar = declared
+
+    worker, other = operator(Crowd), operator(Changed)
+    take(worker, at(1, 5))
+    state = state_of(worker)
+    assert all(other.keeps(item) for item in state.shared), "who refuses says what was held"
+    with pytest.raises(Refused, match=words):
+        other.resume(state)

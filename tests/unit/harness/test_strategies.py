@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 
 from cutproof.faults.plan import COMMON_KINDS, AtPoint, AtTime, InPhase, KillTask, kind_of
 from cutproof.harness.checks import problems_of
 from cutproof.harness.files import digest
-from cutproof.harness.scenario import COMMANDS, Scenario
+from cutproof.harness.scenario import COMMANDS, Resume, Scenario
 from cutproof.harness.scenario import kind_of as command_kind
 from cutproof.harness.strategies import (
     Drawing,
@@ -28,7 +28,7 @@ from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.classes import class_of, last_row_is_fixed
 from cutproof.properties.history import FaultFired
-from cutproof.properties.workload import Dedup, Greater, is_clocked, is_signed, problems
+from cutproof.properties.workload import Batch, Dedup, Greater, Tally, is_clocked, is_signed, problems
 
 SCENARIOS = 400
 
@@ -106,6 +106,19 @@ def test_retractions_take_back_what_stands(drawn: list[Scenario]) -> None:
     assert taken_back.total() > 80
 
 
+def test_lists_and_unions_are_drawn_and_laid_out_anew(drawn: list[Scenario]) -> None:
+    """Rows wait behind everything keyed; some of the jobs that hold either are resumed at another parallelism."""
+    held = Counter[str]()
+    for one in drawn:
+        kinds = {type(node.operator) for node in one.workload.nodes} & {Batch, Tally}
+        held.update(kind.__name__ for kind in kinds)
+        held["anew"] += bool(kinds) and any(isinstance(each, Resume) and each.parallelism for each in one.commands)
+        if Batch in kinds:
+            assert one.engine.sink != "idempotent"
+    assert min(held["Batch"], held["Tally"]) > SCENARIOS // 100
+    assert held["anew"] > 0
+
+
 def test_most_scenarios_are_exactly_once_into_transactions(drawn: list[Scenario]) -> None:
     shares = Counter((one.engine.guarantee, one.engine.sink) for one in drawn)
     assert shares["exactly-once", "transactional"] > SCENARIOS * 7 // 10
@@ -142,7 +155,7 @@ def test_faults_that_need_a_moment_mostly_meet_it(drawn: list[Scenario], kind: s
         journal = SimulatedSubject().run(scenario).journal
         planned += len(aimed)
         fired += len(aimed & {entry.fault for entry in journal if isinstance(entry, FaultFired)})
-    assert planned >= 15
+    assert planned >= 10
     assert fired * 100 >= per_cent * planned
 
 
@@ -200,7 +213,10 @@ def test_hypothesis_shrinks_records_and_faults() -> None:
 
 
 def test_the_parts_have_strategies_of_their_own() -> None:
-    quiet = settings(database=None, max_examples=20, suppress_health_check=list(HealthCheck), derandomize=True)
+    drawing = (Phase.generate,)  # the first that is found will do: how they shrink is asked above
+    quiet = settings(
+        database=None, max_examples=20, suppress_health_check=list(HealthCheck), derandomize=True, phases=drawing
+    )
     workload = find(workloads(max_records=20), lambda one: len(one.nodes) >= 2, settings=quiet)
     topology = find(topologies(workload), lambda one: len(one.edges) >= 1, settings=quiet)
     assert problems(workload, topology) == []

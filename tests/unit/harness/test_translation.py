@@ -18,6 +18,7 @@ from cutproof.harness.scenario import Deviation, Engine, Savepoint
 from cutproof.harness.subjects import translation
 from cutproof.harness.subjects.simulated import OPERATORS
 from cutproof.properties import workload as described
+from cutproof.reference_impl.core import holding
 from cutproof.reference_impl.core import operators as engine
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.messages import Record
@@ -91,6 +92,8 @@ def test_user_functions_mean_what_is_described(
         (described.Dedup(), engine.Dedup),
         (described.Union(), engine.Union),
         (described.Join(), engine.Join),
+        (described.Batch(), holding.Batch),
+        (described.Tally(), holding.Tally),
     ],
 )
 def test_the_rest_are_the_engines_own(operator: described.AnyOperator, kind: type) -> None:
@@ -103,8 +106,15 @@ def test_options_are_handed_on() -> None:
     record = Record(7, 8, 9, 0, 0)
     tagged = [translation.builder(described.Count(tagged=flag))() for flag in (True, False)]
     assert [one.tag for each in tagged for one in each.apply(record, 0)] == [9, 0]
+    two = translation.builder(described.Batch(size=2))()
+    assert [len(list(two.apply(record, 0))) for _ in range(3)] == [0, 2, 0]
     keys = [translation.builder(described.Dedup(keys_only=flag))() for flag in (True, False)]
     assert [one.tag for each in keys for one in each.apply(record, 0)] == [0, 9]
+
+
+def test_an_operator_with_a_union_says_so() -> None:
+    shares = {type(one): translation.shares(one) for one in (described.Count(), described.Batch(), described.Tally())}
+    assert shares == {described.Count: False, described.Batch: False, described.Tally: True}
 
 
 def test_every_described_operator_can_be_built_and_is_offered() -> None:
@@ -213,7 +223,11 @@ def test_a_standstill_is_believed_in_sooner_the_less_there_is_to_heal_however_mu
 
 
 @pytest.mark.parametrize(
-    ("operator", "identity"), [(described.Count(), "key"), (described.Dedup(), "key"), (described.Sum(), "row")]
+    ("operator", "identity"),
+    [
+        *((described.Count(), "key"), (described.Dedup(), "key"), (described.Tally(), "key")),
+        *((described.Sum(), "row"), (described.Batch(), "row")),
+    ],
 )
 def test_what_an_idempotent_sink_replaces_rows_by(operator: described.AnyOperator, identity: str) -> None:
     scenario = chain()

@@ -41,12 +41,13 @@ def workload(name: str, *, delay: int = 40) -> Workload:
         for split in (0, 1)
     )
     times = tuple(tuple(10 * number + random.randrange(-15, 15) for number in range(30)) for _ in (0, 1))
-    operator = User(function=name, timed=name == "silence", ordered=name == "top-two", clocked=name == "tally")
+    timed, ordered, clocked = name in ("silence", "last-call"), name == "top-two", name == "headcount"
+    operator = User(function=name, timed=timed, ordered=ordered, clocked=clocked)
     source = Input(name="source", splits=splits, times=times, delay=delay)
     return Workload(name=name, inputs=(source,), nodes=(Node(name="mine", operator=operator, inputs=("source",)),))
 
 
-@pytest.mark.parametrize("name", ["silence", "top-two", "tally"])
+@pytest.mark.parametrize("name", ["silence", "top-two", "last-call", "turns", "headcount"])
 def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
     subject, held = SimulatedSubject(), Counter[str]()
     draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload(name)))
@@ -55,7 +56,21 @@ def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
         assert not [verdict for verdict in verdicts.values() if isinstance(verdict, Violated)]
         held.update(invariant for invariant, verdict in verdicts.items() if isinstance(verdict, Holds))
     assert min(held[one] for one in ("exactly-once", "no-data-loss", "consistent-cut", "restored-state")) > 10
-    assert (held["drain"] > 10) is (name != "top-two")
+    assert (held["drain"] > 10) is (name in ("silence", "last-call", "headcount"))
+
+
+@pytest.mark.parametrize("name", ["last-call", "turns"])
+def test_what_belongs_to_no_key_survives_another_parallelism(name: str) -> None:
+    subject, held, anew = SimulatedSubject(), Counter[str](), 0
+    drawing = Drawing(capabilities=subject.capabilities, workload=workload(name), templates=("laid-out-anew",))
+    draw = scenario_of(drawing)
+    for index in range(12):
+        result = run(subject, draw(5, index))
+        assert not result.judgement.violated
+        anew += len({layout.parallelism["mine"] for layout in result.case.layouts.values()}) > 1
+        held.update(name for name, verdict in result.judgement.verdicts.items() if isinstance(verdict, Holds))
+    assert anew > 5
+    assert min(held[one] for one in ("no-data-loss", "consistent-cut", "restored-state")) > 3
 
 
 class Forgetful(Function):
@@ -191,13 +206,13 @@ def test_a_counterpart_that_raises_is_told_by_name() -> None:
 
 
 class Late(Function):
-    """A tally that is told of a moment too late."""
+    """A headcount that is told a while too late."""
 
     clocked = True
     states: ClassVar = {"count": value_of(int), "tags": value_of(int)}
 
     def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
-        from tally import WHILE_US
+        from headcount import WHILE_US
 
         if context.get("count") is None:
             context.wake_at(context.now + WHILE_US + 600)
@@ -212,18 +227,18 @@ class Late(Function):
 
 
 def test_a_function_that_is_woken_at_another_moment_is_caught() -> None:
-    from tally import TALLY
+    from headcount import HEADCOUNT
 
-    known([msgspec.structs.replace(TALLY, function=Late)])
+    known([msgspec.structs.replace(HEADCOUNT, function=Late)])
     subject = SimulatedSubject()
-    draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("tally")))
+    draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("headcount")))
     violated = [run(subject, draw(3, index)).judgement.violated for index in range(12)]
     assert any("exactly-once" in found for found in violated)
 
 
 def test_a_function_goes_by_one_time_alone_and_says_so() -> None:
+    from headcount import HEADCOUNT
     from silence import SILENCE
-    from tally import TALLY
 
     class Both(SILENCE.function):  # type: ignore[misc, name-defined]
         clocked = True
@@ -231,8 +246,8 @@ def test_a_function_goes_by_one_time_alone_and_says_so() -> None:
     with pytest.raises(UsageError, match="silence goes by event time and by processing time"):
         known([msgspec.structs.replace(SILENCE, function=Both)])
     with pytest.raises(UsageError, match="silence says nothing to PySpark"):
-        known([msgspec.structs.replace(SILENCE, spark=TALLY.spark)])
-    assert TALLY.node("source").operator == User(function="tally", clocked=True)
+        known([msgspec.structs.replace(SILENCE, spark=HEADCOUNT.spark)])
+    assert HEADCOUNT.node("source").operator == User(function="headcount", clocked=True)
     worker = user_operator("silence")()
     with pytest.raises(Refused, match="silence asks to be woken, and does not say that it is clocked"):
         Context(cast(UserOperator, worker), 1).wake_at(5)

@@ -5,23 +5,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.harness.files import read_scenario
+from cutproof.faults.plan import AtTime, KillTask
 from cutproof.harness.run import Result, run
+from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.bursts import BurstMachine
 from cutproof.properties.case import Case
 from cutproof.properties.clocks import OVERDUE_US, misclocked, overdue
 from cutproof.properties.history import History, TaskRun
 from cutproof.properties.timed import dealt_anew
-from cutproof.properties.workload import END_OF_TIME, Burst, Row
+from cutproof.properties.verdict import Violated
+from cutproof.properties.workload import END_OF_TIME, Burst, Edge, Input, Node, Row, Topology, Workload
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.processing_time import ProcessingTime
+from cutproof.reference_impl.core.timers import Timers
 
-CORPUS = Path(__file__).parents[2] / "corpus"
+WAITING = Scenario(
+    workload=Workload(
+        name="clocked",
+        inputs=(Input(name="source", splits=(((0, 1, 1000), (0, 1, 1001)),), bounded=False),),
+        nodes=(Node(name="burst", operator=Burst(gap_us=10_000), inputs=("source",)),),
+    ),
+    topology=Topology(
+        parallelism={"source": 1, "burst": 1, "sink": 1},
+        edges=(
+            Edge(sender="source", receiver="burst", partitioning="hash"),
+            Edge(sender="burst", receiver="sink", partitioning="forward"),
+        ),
+    ),
+    engine=Engine(checkpoint_interval_us=2_000),
+    faults=(KillTask(trigger=AtTime(at_us=7_000), task="burst-0"),),
+)
+"""A task is killed while its timer is pending, and no record is to come."""
 
 taken = st.lists(
     st.tuples(st.integers(0, 7), st.sampled_from([None, 0, 1]), st.one_of(st.none(), st.integers(-9, 9))), max_size=20
@@ -74,7 +94,7 @@ def test_a_subtask_of_another_layout_has_the_bursts_of_its_keys() -> None:
 @pytest.fixture
 def waited() -> Result:
     """A task restored with a timer, and no record to come."""
-    return run(SimulatedSubject(), read_scenario(CORPUS / "H06.json"))
+    return run(SimulatedSubject(), WAITING)
 
 
 def bursts(history: History) -> list[TaskRun]:
@@ -107,9 +127,29 @@ def test_a_clock_that_is_not_kept_is_seen(waited: Result, lie: Callable[[TaskRun
     assert words in found.message
 
 
-def test_a_timer_that_waits_is_not_overdue_before_its_bound() -> None:
+class WakesNobody(ProcessingTime):
+    """A timer is in the restored state, and nobody asks to be told when its time has come."""
+
+    def wakes(self, alarms: Timers) -> int | None:
+        return None
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Result:
+    wrong = Parts(processing_time=WakesNobody())
+    monkeypatch.setattr("cutproof.harness.subjects.simulated.parts_for", lambda _: wrong)
+    return run(SimulatedSubject(), WAITING)
+
+
+def test_a_restored_timer_that_nobody_asks_for_is_seen(stuck: Result) -> None:
+    verdict = stuck.judgement.verdicts["progress"]
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "timer overdue"
+
+
+def test_a_timer_that_waits_is_not_overdue_before_its_bound(stuck: Result) -> None:
     """Nobody was told the time; its snapshots are as much later as they are said to be."""
-    result = run(SimulatedSubject("H06"), read_scenario(CORPUS / "H06.json"))
+    result = stuck
     after = bursts(result.history)[-1]
     last = result.history.completed[-1].checkpoint
     ((due, _, _),) = result.case.expected.timers(last)

@@ -9,6 +9,7 @@ from typing import Any
 from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
 from cutproof.properties.workload import (
     AnyOperator,
+    Batch,
     Count,
     Dedup,
     Filter,
@@ -21,6 +22,7 @@ from cutproof.properties.workload import (
     Node,
     Row,
     Sum,
+    Tally,
     Union,
     Workload,
 )
@@ -38,6 +40,7 @@ KEYED: tuple[AnyOperator, ...] = (
     Greater(),
     Dedup(),
     Dedup(keys_only=False),
+    Tally(),
     Count(signed=True),
     Sum(signed=True),
 )
@@ -129,6 +132,9 @@ def _apply(operator: AnyOperator, state: dict[Any, Any], row: Row, side: int) ->
         case Count(tagged=tagged):
             state[key] = state.get(key, 0) + 1
             return [(key, state[key], tag, tag2) if tagged else (key, state[key], 0, 0)]
+        case Tally():
+            state[key] = state.get(key, 0) + 1
+            return [(key, state[key], 0, 0)]
         case Sum():
             total, tags = state.get(key, (None, 0))
             state[key] = (total if value is None else (total or 0) + value, tags + tag)
@@ -141,7 +147,7 @@ def _apply(operator: AnyOperator, state: dict[Any, Any], row: Row, side: int) ->
             new = key not in state
             state[key] = None
             return ([(key, 0, 0, 0)] if keys_only else [row]) if new else []
-        case Union():
+        case Batch() | Union():
             return [row]
         case Join():
             if key is None:
@@ -161,7 +167,7 @@ def _entries(operator: AnyOperator, state: dict[Any, Any]) -> list[tuple[int, in
     match operator:
         case Count(signed=True) | Sum(signed=True):
             return [(0, key, *held) for key, held in state.items() if any(held)]
-        case Count():
+        case Count() | Tally():
             return [(0, key, n, 0) for key, n in state.items()]
         case Sum():
             return [(0, key, total, tags) for key, (total, tags) in state.items()]

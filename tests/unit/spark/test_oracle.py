@@ -13,7 +13,7 @@ from cutproof.properties.spark.cache import Cache
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import Cut, Difference, OracleJob, Reckoned
-from cutproof.properties.workload import AnyOperator, Input, Join, Map, Node, Sum, Union, Workload
+from cutproof.properties.workload import AnyOperator, Batch, Input, Join, Map, Node, Sum, Union, Workload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +48,8 @@ ERRORS = {
     "greater": {"emits": "before is null or value >= before"},
     "dedup": {"emits": "n <= 2"},
     "dedup-row": {"value": "0L"},
+    "batch": {"copies": "2"},
+    "tally": {"value": "n - 1"},
     "join": {"tag2": "tag"},
     "count-signed": {"value": "n"},
     "sum-signed": {"old_value": "net_value"},
@@ -56,7 +58,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(
-    "operator", [*STATELESS[1:], Map(add=5), *KEYED, Union(), Join(), Join(signed=True)], ids=kind_of
+    "operator", [*STATELESS[1:], Map(add=5), *KEYED, Batch(), Union(), Join(), Join(signed=True)], ids=kind_of
 )
 def test_an_error_in_one_operator_disagrees(operator: AnyOperator) -> None:
     kind = kind_of(operator)

@@ -26,6 +26,7 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+LAST, TURNS = User(function="last-call", timed=True), User(function="turns")
 SILENT, BEST = User(function="silence", timed=True), User(function="top-two", ordered=True)
 
 
@@ -68,8 +69,10 @@ def jobs() -> list[OracleJob]:
         (Filter(modulus=3), BEST, Filter(modulus=2)),
         (SILENT, Count()),
         (Sum(), BEST, Count()),
+        (LAST, Count()),
+        (Filter(modulus=3), TURNS),
     )
-    return [drawn_job(seed, *chains[seed % len(chains)]) for seed in range(4)]
+    return [drawn_job(seed, *chains[seed % len(chains)]) for seed in range(6)]
 
 
 def test_both_counterparts_of_the_examples_agree() -> None:

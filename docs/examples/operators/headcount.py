@@ -1,9 +1,9 @@
 """How many records of a key came within a while of its first: an operator of one's own that goes by processing time.
 
-    cutproof verify --workload ... --function tally:TALLY
+    cutproof verify --workload ... --function headcount:HEADCOUNT
 
-The first record of a key opens its tally, which is told `WHILE_US` later; the next record opens another.  Which
-records a tally covers depends on when a run took them, so PySpark is not asked: the run's history says when.
+The first record of a key opens its count, which is told `WHILE_US` later; the next record opens another.  Which
+records a count covers depends on when a run took them, so PySpark is not asked: the run's history says when.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WHILE_US = 1_500
 Row = tuple[int | None, int, int]
 
 
-class Tally(Function):
+class Headcount(Function):
     """What the engine runs: the row is (key, how many, sum of their tags, 0)."""
 
     clocked = True
@@ -50,4 +50,4 @@ def expected(records: Sequence[KeyRecord], now: int) -> Iterator[Row]:
         rest = rest[len(covered) :]
 
 
-TALLY = UserFunction(name="tally", function=Tally, expected=expected)
+HEADCOUNT = UserFunction(name="headcount", function=Headcount, expected=expected)

@@ -1,0 +1,22 @@
+"""Telling every lie about a run that the judge has cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cutproof.harness.run import Result
+from cutproof.properties.case import Case
+from cutproof.properties.judge import verdict_of
+from cutproof.properties.tampering import tamperings
+from cutproof.properties.verdict import Holds, Violated
+
+
+def lies_seen(result: Result) -> Iterator[str]:
+    """The names of the lies that an invariant which held had to see; each was seen by one of those it is aimed at."""
+    scenario = result.scenario
+    for lie in tamperings(result.case):
+        aimed = [name for name in lie.invariants if isinstance(result.judgement.verdicts[name], Holds)]
+        if aimed:
+            false = Case(scenario.workload, scenario.topology, lie.apply(result.history))
+            assert any(isinstance(verdict_of(false, name), Violated) for name in aimed), (lie.name, scenario)
+            yield lie.name
