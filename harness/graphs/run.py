@@ -1,0 +1,43 @@
+"""Run a system of processes and channels, and judge its snapshots by causality."""
+
+from __future__ import annotations
+
+from ...properties.causality import Event, GraphHistory, Part, Taken, check
+from ...properties.verdict import Verdict
+from ...reference_impl.core.chandy_lamport import Contribution
+from ...reference_impl.simulated.graph import GraphWorld
+from ...reference_impl.simulated.graph_plan import System
+
+
+def run(system: System) -> GraphHistory:
+    """What happened, as the judge reads it; raises EngineError for a system that cannot run."""
+    outcome = GraphWorld(system).run()
+    return GraphHistory(
+        processes=system.processes,
+        events=tuple(
+            Event(process=one.process, kind=one.kind, label=one.label, at_us=one.at_us, channel=one.channel,
+                  message=one.message)
+            for one in outcome.events
+        ),
+        snapshots=tuple(
+            Taken(name=one.name, begun_us=one.begun_us, complete_us=one.complete_us, parts=tuple(map(_part, one.parts)))
+            for one in outcome.snapshots
+        ),
+        markers=tuple(outcome.markers),
+        fired=tuple(outcome.fired),
+        stopped_us=outcome.stopped_us,
+    )  # fmt: skip
+
+
+def judge(system: System) -> tuple[GraphHistory, Verdict]:
+    """Run it, and say whether its snapshots are consistent."""
+    history = run(system)
+    return history, check(history)
+
+
+def _part(told: Contribution) -> Part:
+    return Part(
+        process=told.process,
+        events=told.state,
+        channels={str(channel): messages for channel, messages in told.channels.items()},
+    )
