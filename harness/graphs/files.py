@@ -21,6 +21,19 @@ class SystemFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     system: System
 
 
+class _Header(msgspec.Struct):
+    format: str = ""
+
+
+def is_system(path: Path) -> bool:
+    """Whether a file says that it is one; False as well for what cannot be read, about which others have words."""
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(LIMIT_BYTES), type=_Header).format.startswith("cutproof-graph/")
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return False
+
+
 def read_system(path: Path) -> SystemFile:
     """The system in a file; raises ScenarioFileError in one line."""
     try:

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import msgspec
+
 from ...properties.causality import Event, GraphHistory, Part, Taken, check
-from ...properties.verdict import Verdict
+from ...properties.verdict import Holds, Verdict, Violated
 from ...reference_impl.core.chandy_lamport import Contribution
 from ...reference_impl.simulated.graph import GraphWorld
 from ...reference_impl.simulated.graph_plan import System
+
+
+class SystemRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened, and what the judge says of it."""
+
+    history: GraphHistory
+    verdict: Verdict
+
+    @property
+    def outcome(self) -> str:
+        """violated, held or unknown, as of any scenario"""
+        if isinstance(self.verdict, Violated):
+            return "violated"
+        return "held" if isinstance(self.verdict, Holds) else "unknown"
+
+    @property
+    def trace_sha256(self) -> str:
+        """The digest of all that happened, in order."""
+        return hashlib.sha256(msgspec.json.encode(self.history, order="deterministic")).hexdigest()
+
+
+def run_system(system: System) -> SystemRun:
+    """Run it and judge it; raises EngineError for a system that cannot run."""
+    history = run(system)
+    return SystemRun(history=history, verdict=check(history))
 
 
 def run(system: System) -> GraphHistory:
@@ -30,9 +59,9 @@ def run(system: System) -> GraphHistory:
 
 
 def judge(system: System) -> tuple[GraphHistory, Verdict]:
-    """Run it, and say whether its snapshots are consistent."""
-    history = run(system)
-    return history, check(history)
+    """The history and the verdict of one run."""
+    told = run_system(system)
+    return told.history, told.verdict
 
 
 def _part(told: Contribution) -> Part:

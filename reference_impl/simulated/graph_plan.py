@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 
@@ -116,4 +118,5 @@ def _faults_of_breach(breach: Breach, names: set[str], channels: dict[str, Chann
 
 
 def _twice(names: list[str] | tuple[str, ...]) -> list[str]:
-    return sorted({name for name in names if list(names).count(name) > 1})
+    counted = Counter(names)
+    return [name for name, count in counted.items() if count > 1]
