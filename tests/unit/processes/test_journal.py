@@ -68,6 +68,7 @@ def everything(journal: Journal) -> None:
     log.applies.pop()
     log.marked(CHECKPOINT, [1], [2])
     log.advanced(-5)
+    log.ticked(7)
     log.assigned({0: 0, 4: 2})
     log.restored(CHECKPOINT, "{}")
     log.input_ended()
