@@ -206,9 +206,10 @@ def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | Non
                 # a window's row is of the epoch in which it was finished: `_channels` and the rows by epoch see to it
                 # what waited in a batch may come later: the rows by epoch see to that too
                 was = read.get(origin >> COPY_BITS)
-                waited = operator in late and was is not None and was <= epoch
-                if not is_pane(origin) and was != epoch and not waited:
-                    return _crossing(case, segment.run, channel, origin, epoch, read.get(origin >> COPY_BITS))
+                if was == epoch or is_pane(origin):
+                    continue
+                if operator not in late or was is None or was > epoch:
+                    return _crossing(case, segment.run, channel, origin, epoch, was)
     return None
 
 
