@@ -56,7 +56,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(name="smoke", scenarios=200, max_records=60, max_faults=3, shares=SHARES, every_fault=False),
-    "default": Profile(name="default", scenarios=1_500, max_records=160, max_faults=4, shares=SHARES),
+    "default": Profile(name="default", scenarios=1_500, max_records=160, max_faults=4, shares=SHARES, cells=3),
     "nightly": Profile(
         name="nightly",
         scenarios=50_000,

@@ -19,13 +19,15 @@ from ..forecast import forecast
 from ..scenario import Engine, Scenario
 from ..subject import Capabilities
 from . import extras
+from .cells import CELLS
 from .choices import Choices, built
 from .engines import Tuning, draw_engine
 from .fitting import fit
-from .real_time import Lead, draw_scenario, eased, lead_of, leads_of
+from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
-from .stage import Frame
+from .stage import Frame, Template
 from .templates import SHARES, TEMPLATES
+from .turns import turn_of
 from .workloads import Recipe, draw_topology, draw_workload
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def scenarios(
         topology=topology,
         capabilities=capabilities,
     )
-    return _scenarios(frame, tuple(templates), seeded=False)
+    return _scenarios(lambda: frame, templates, seeded=False)
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,47 +113,54 @@ class scenario_of:
             topology=drawing.topology,
             capabilities=drawing.capabilities,
         )
-        self._templates = drawing.templates
-        self._leads = leads_of(drawing.capabilities) if drawing.capabilities and self._frame.real_time else ()
+        real_time = self._frame.real_time
+        self._leads = leads_of(drawing.capabilities) if drawing.capabilities and real_time else ()
         self._drawn: list[Scenario] = []
-        self._fuzz: dict[Lead | None, Callable[[bytes], object]] = {}
-        self._fuzz_of(self._lead(0))
+        table = _table(drawing.templates)
+        self._shares = (0 if real_time else table.count(TEMPLATES[CELLS]), len(table))
+        others = tuple(name for name in drawing.templates if name != CELLS)
+        self._free = self._fuzz(drawing.templates if real_time or not others else others)
+        self._aimed = self._fuzz((CELLS,))
 
     def __call__(self, seed: int, index: int) -> Scenario:
-        draw = self._fuzz_of(self._lead(index))
+        turn = turn_of(self._frame, seed, index, *self._shares)
+        lead = lead_of(index, self._leads) if self._frame.real_time else None
+        self._now = msgspec.structs.replace(self._frame, lead=lead, turn=turn)
+        draw = self._free if turn is None else self._aimed
         draw(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
         return msgspec.structs.replace(self._drawn.pop(), seed=f"{seed} {index}")
 
-    def _lead(self, index: int) -> Lead | None:
-        return lead_of(index, self._leads) if self._frame.real_time else None
+    def _fuzz(self, templates: tuple[str, ...]) -> Callable[[bytes], object]:
+        """The strategy as a function of bytes, for the frame of the scenario that is being drawn."""
+        from hypothesis import HealthCheck, given, settings
 
-    def _fuzz_of(self, lead: Lead | None) -> Callable[[bytes], object]:
-        """The strategy for a lead, as a function of bytes; made when it is first needed."""
-        if lead not in self._fuzz:
-            from hypothesis import HealthCheck, given, settings
+        @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(_scenarios(lambda: self._now, templates, seeded=True))
+        def catch(scenario: Scenario) -> None:
+            self._drawn.append(scenario)
 
-            frame = msgspec.structs.replace(self._frame, lead=lead)
-
-            @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
-            @given(_scenarios(frame, self._templates, seeded=True))
-            def catch(scenario: Scenario) -> None:
-                self._drawn.append(scenario)
-
-            self._fuzz[lead] = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
-        return self._fuzz[lead]
+        fuzz: Callable[[bytes], object] = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        return fuzz
 
 
 _BYTES = 4096
 """Many times what a scenario's draws consume, so that none runs short."""
 
 
-def _scenarios(frame: Frame, templates: tuple[str, ...], *, seeded: bool) -> SearchStrategy[Scenario]:
-    unknown = sorted(set(templates) - set(TEMPLATES))
-    if unknown or not templates:
+def _table(templates: Iterable[str]) -> list[Template]:
+    """The templates, each as often as it is drawn; ValueError for a name that there is not, or for none."""
+    names = tuple(templates)
+    unknown = sorted(set(names) - set(TEMPLATES))
+    if unknown or not names:
         raise ValueError(f"no such template: {', '.join(unknown) or '(none given)'}")
-    table = [TEMPLATES[name] for name in templates for _ in range(SHARES[name])]
+    return [TEMPLATES[name] for name in names for _ in range(SHARES[name])]
+
+
+def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bool) -> SearchStrategy[Scenario]:
+    table = _table(templates)
 
     def build(choices: Choices) -> Scenario:
+        frame = now()
         if frame.real_time:
             scenario = eased(choices, draw_scenario(choices, frame, table))
         else:

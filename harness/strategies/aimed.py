@@ -19,7 +19,7 @@ WAITING = frozenset(
 )
 """kinds that wait for something still to come"""
 
-_MILD = frozenset({"delay-channel", "stall-channel", "late-message", "repeat-message", "fail-commit"})
+_MILD = frozenset({"delay-channel", "stall-channel", "late-message", "repeat-message"})
 BESIDE_A_COMMAND: dict[str, frozenset[str]] = {
     "stopped": _MILD,
     "drained": _MILD,
@@ -53,7 +53,7 @@ def _soon(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> int:
         return choices.between(1, max(1, many - 2))
     if point in RECOVERY:  # all are up: a task that has yet to come can suffer nothing
         return many
-    if point == "savepoint-requested" and kind in BESIDE_A_COMMAND.get(aim.ending, ()) and choices.percent(60):
+    if point == "savepoint-requested" and kind in BESIDE_A_COMMAND.get(aim.ending, ()) and choices.percent(40):
         return 2  # what ends the job: the first is a savepoint
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested") or kind in WAITING:
         return 1
@@ -68,8 +68,8 @@ def _amid_writes(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> in
         return choices.between(target.reads * 2 // 3, target.reads * 5 // 6)
     if point == "record-applied":
         return target.depth * choices.between(target.reads // 2, target.reads * 3 // 4)
-    if point == "row-written":
-        return choices.between(target.reads // 3, target.reads // 2)
+    if point == "row-written":  # a filter leaves few
+        return choices.between(2, max(2, target.reads // 3))
     if point == "transaction-written":
         return choices.between(target.reads // 5, target.reads // 4)
     if point in TRANSACTION_POINTS:
@@ -117,13 +117,22 @@ def _channel(choices: Choices, target: Forecast, aim: Aim) -> dict[str, str]:
     return {"sender": sender, "receiver": receiver}
 
 
+def _until_something_passes(target: Forecast) -> int:
+    """A barrier at the latest; without barriers some record."""
+    engine = target.engine
+    if engine.guarantee == "at-most-once":
+        return 8 * engine.read_interval_us
+    return engine.checkpoint_interval_us * 3 // 2
+
+
 def _delay_channel(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
     by_us = target.checkpoint_us * choices.pick((1, 2)) // 2
-    return plan.DelayChannel(trigger=trigger, by_us=by_us, for_us=10_000, **_channel(choices, target, aim))
+    for_us = max(10_000, _until_something_passes(target))
+    return plan.DelayChannel(trigger=trigger, by_us=by_us, for_us=for_us, **_channel(choices, target, aim))
 
 
 def _stall_channel(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    for_us = choices.pick((5_000, 2_000))
+    for_us = max(choices.pick((5_000, 2_000)), _until_something_passes(target))
     return plan.StallChannel(trigger=trigger, for_us=for_us, **_channel(choices, target, aim))
 
 

@@ -1,10 +1,10 @@
 """Template `cells`: every possible cell of the coverage in turn, each fault brought to its point.
 
-A free draw comes to a few cells often and to most never.  Here the cell is
-drawn first (`coverage.possible_cells`), and the scenario built so that the
-fault fires there: an engine that waits for it, an input that ends early where
-the point is the end of one, and company where the point or the fault needs it
-(a failing read needs a restart, the end of a job by failure a last blow).
+A free draw comes to a few cells often and to most never.  Here the cells come
+first (`turns`), and the scenario is built so that their faults fire there: an
+engine that waits for it, an input that ends early where the point is the end
+of one, and company where the point or the fault needs it (a failing read needs
+a restart, the end of a job by failure a last blow).
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ import msgspec
 from ...faults import plan
 from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
 from ...properties.workload import Workload
-from ..forecast import Forecast
+from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
 from .aimed import aimed_at, lasting, share_of
-from .aims import Aim, draw_aim
+from .aims import Aim
 from .choices import Choices
 from .engines import Tuning
 from .stage import Frame, Stage, stage_of
+from .turns import aim_of, turns_in_a_round
 from .workloads import draw_workload
 
 CELLS = "cells"
 
 
 def every_cell(choices: Choices, frame: Frame) -> Scenario:
-    """One cell that is drawn from all that are possible, and others beside it that need no more than it."""
-    aim = draw_aim(choices, frame)
+    """The cells whose turn it is; where scenarios have no numbers, that is drawn."""
+    aim = aim_of(frame, choices.between(0, turns_in_a_round(frame) - 1) if frame.turn is None else frame.turn)
     stage = _stage(choices, frame, aim)
     end_us = _end_of(stage.target)
     company = _company(choices, stage.target, aim, end_us)
@@ -60,20 +61,45 @@ def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
     )
     settings: dict[str, object] = {}
     if aim.ending == "failed":
-        settings["restart_attempts"] = len(aim.needs & {"restart before", "restart after"})
+        restarts = aim.needs & ({"restart after"} if aim.kills_coordinator else {"restart before", "restart after"})
+        settings["restart_attempts"] = len(restarts)
     if "slow writes" in aim.needs:
         settings |= _SLOW_WRITES
+    if "restart after" in aim.needs:  # what waits for the restart is in a part of the job that does restart
+        settings["failover"] = "full"
     if aim.apart and frame.workload is None:
-        frame = msgspec.structs.replace(frame, workload=_cut_short(draw_workload(choices, recipe), aim))
-    return stage_of(choices, frame, recipe, tuning, **settings)
+        frame = msgspec.structs.replace(frame, workload=_cut_short(draw_workload(choices, recipe)))
+    return _unhurried(stage_of(choices, frame, recipe, tuning, **settings), aim)
 
 
-def _cut_short(workload: Workload, aim: Aim) -> Workload:
-    """The first input ends long before the others; not before the first writes where those are needed."""
-    share = 75 if "slow writes" in aim.needs else 33
+def _cut_short(workload: Workload) -> Workload:
+    """The first input ends long before the others."""
     first, *others = workload.inputs
-    splits = tuple(records[: -(-len(records) * share // 100)] for records in first.splits)
+    most = max(1, max(len(records) for other in others for records in other.splits) // 4)
+    splits = tuple(records[:most] for records in first.splits)
     return msgspec.structs.replace(workload, inputs=(msgspec.structs.replace(first, splits=splits), *others))
+
+
+CHECKPOINTS_IN_A_SPAN = 5
+SLOW_CHECKPOINTS_IN_A_SPAN = 3
+"""as many again begin in each of their intervals, so more would be mere work"""
+
+
+def _unhurried(stage: Stage, aim: Aim) -> Stage:
+    """Reading lasts several checkpoints, however long one takes: what is set off early finds all that it waits for."""
+    engine, target = stage.engine, stage.target
+    whole_us = target.checkpoint_us + 2 * engine.transaction_us
+    many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in aim.needs else CHECKPOINTS_IN_A_SPAN
+    times = -(-many * whole_us * (2 if aim.apart else 1) // target.span_us)
+    if times < 2:
+        return stage
+    changes = {"read_interval_us": times * engine.read_interval_us}
+    if "slow writes" not in aim.needs:
+        changes["checkpoint_interval_us"] = times * engine.checkpoint_interval_us
+        changes["minimum_pause_us"] = times * engine.minimum_pause_us
+    engine = msgspec.structs.replace(engine, **changes)
+    target = forecast(stage.workload, stage.topology, engine)
+    return msgspec.structs.replace(stage, engine=engine, target=target)
 
 
 _SLOW_WRITES: dict[str, object] = {
@@ -127,7 +153,7 @@ def _company(choices: Choices, target: Forecast, aim: Aim, end_us: int) -> tuple
 def _when_it_ends(target: Forecast, aim: Aim, end_us: int) -> AnyTrigger:
     """When the last blow or command comes."""
     if aim.whole:
-        again = any(kind == "kill-coordinator" for _, kind in aim.pairs)  # then another attempt ends once more
+        again = aim.kills_coordinator  # then another attempt ends once more
         return AtPoint(point="end-of-partition-sent", occurrence=len(target.layout.channels) + again)
     return AtTime(at_us=end_us)
 
@@ -136,7 +162,11 @@ def _restart_before(choices: Choices, aim: Aim, tasks: tuple[str, ...]) -> AnyFa
     """A restart with something to restore; where a write must outlive it, its writer stands still meanwhile."""
     seasoned = AtPoint(point="checkpoint-completed", occurrence=1)
     if "slow writes" in aim.needs:
-        return plan.PauseTask(trigger=seasoned, task=choices.pick(tasks), for_us=60_000)
+        task = choices.pick(tasks)
+        writing = AtPoint(point="snapshot-taken", occurrence=4, task=task)  # its first is stored by then
+        return plan.PauseTask(trigger=writing, task=task, for_us=60_000)
+    if aim.ending == "failed" and aim.kills_coordinator:  # the new one would count restarts afresh
+        return plan.KillCoordinator(trigger=seasoned, down_us=1_000)
     return plan.KillTask(trigger=seasoned, task=choices.pick(tasks))
 
 

@@ -31,6 +31,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Capabilities | None = None
     lead: tuple[str, ...] | None = None
     """in real time, the kinds of fault whose turn it is (`real_time`); None: any"""
+    turn: int | None = None
+    """in the template `cells`, which turn it is (`turns`); None: it is drawn"""
 
     @property
     def real_time(self) -> bool:

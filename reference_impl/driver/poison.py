@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from ..core.ids import TaskId
 from ..core.input_task import OperatorTask
 from ..core.messages import Record
+from ..core.operator_state import Item, Place
 from ..core.operators import Operator
 from ..core.state import TaskState
 from ..core.task import Task
@@ -43,6 +44,14 @@ class Raising(Operator):
     def timers(self, timers: Timers) -> None:
         """As with the heap."""
 
+    @property
+    def place(self) -> Place:
+        return self._inner.place
+
+    @place.setter
+    def place(self, place: Place) -> None:
+        """As with the heap."""
+
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
         return self._inner.on_watermark(time, due)
 
@@ -56,6 +65,18 @@ class Raising(Operator):
 
     def restore(self, entries: list[tuple[int, int | None, int | None, int]]) -> None:
         self._inner.restore(entries)
+
+    def on_end(self) -> Iterable[Record]:
+        return self._inner.on_end()
+
+    def listed(self) -> list[Item]:
+        return self._inner.listed()
+
+    def shared(self) -> list[Item]:
+        return self._inner.shared()
+
+    def keeps(self, item: Item) -> bool:
+        return self._inner.keeps(item)
 
     def lineage(self) -> list[tuple[int, int]]:
         return self._inner.lineage()

@@ -46,7 +46,8 @@ class Account(msgspec.Struct, kw_only=True):
 
     @property
     def is_unfinished(self) -> bool:
-        return self.status in ("open", "prepared", "final")
+        """What is final is out of its writer's hands."""
+        return self.status in ("open", "prepared")
 
 
 class TransactionStore:

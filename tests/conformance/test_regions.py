@@ -203,6 +203,15 @@ def test_a_zombie_of_the_region_is_shut_out(subject: Subject) -> None:
     went_on(result)
 
 
+def test_a_committer_goes_with_its_region_and_the_other_commits_on(subject: Subject) -> None:
+    asked = scenario(KillTask(trigger=AMID, task="committer-1"), committing="committer")
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked)
+    assert starts(result.history) == [[], sorted([*LOST, "committer-1"])]
+    went_on(result)
+    assert attempts(result.history, "committer-0") == [1]
+
+
 # -- the coordinator ---------------------------------------------------------------------------------------------
 
 

@@ -179,7 +179,8 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str, wrong: type[Machine]) -> N
         made.__class__ = wrong
         return made
 
-    for module in ("expected", "replay"):
+    # of batches nothing is asked where rows follow what was applied: there the quick checker has the only word
+    for module in ("expected",) if name == "batch" else ("expected", "replay"):
         monkeypatch.setattr(f"cutproof.properties.{module}.machine", machine)
 
 

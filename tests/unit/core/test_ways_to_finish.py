@@ -22,7 +22,7 @@ from machines import (
     transactional,
     up,
 )
-from sinks import FIRST, asked, commit, drop, give, number, pre_commit, sealed_for, write
+from sinks import FIRST, SECOND, asked, commit, drop, give, number, pre_commit, sealed_for, write
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import SaveJob
@@ -109,6 +109,14 @@ def test_commit_at_finish_commits_the_last_data_when_its_input_ends() -> None:
     sink = settling("commit-at-finish")
     give(sink, 7)
     assert asked(take(sink, END)) == [write(FIRST, 7), pre_commit(FIRST, 0), commit(FIRST)]
+
+
+def test_commit_at_finish_seals_the_last_data_as_of_the_newest_checkpoint() -> None:
+    """Not of an older one: by that number a restored sink tells what it still has to commit."""
+    sink = settling("commit-at-finish")
+    sealed_for(sink, 1, 7)
+    give(sink, 8)
+    assert asked(take(sink, END)) == [write(SECOND, 8), pre_commit(SECOND, 1), commit(SECOND)]
 
 
 def test_discard_at_finish_drops_it() -> None:

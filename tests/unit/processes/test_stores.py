@@ -274,7 +274,8 @@ def test_a_version_shows_all_that_it_names_or_nothing(world: Processes, sink: As
 def test_what_is_final_outlives_its_writers_next_attempt(world: Processes, sink: Asker) -> None:
     sink.sealed("job-1/sink-0/1-1")
     done(world.process()(Finalise, "job-1/sink-0/1-1", **COMMITTER))
-    world.process().fenced(2)
+    assert world.process().fenced(2) == ()
+    done(world.process()(AbortTransaction, "job-1/sink-0/1-1", attempt=2))
     done(world.process()(Publish, writer="global-committer-0", checkpoint=1, names=("job-1/sink-0/1-1",)))
     assert Counter(world.rows()) == Counter(ROWS)
 

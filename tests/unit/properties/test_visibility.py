@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import pytest
 from asked import Asked
 from histories import correct_runs, counting, joining, recovered
@@ -268,3 +269,62 @@ def test_a_reader_that_goes_back_sees_no_more_than_before() -> None:
     verdict = check(case)
     assert isinstance(verdict, Violated)
     assert verdict.message == "a reader saw 1 rows that no snapshot covered: checkpoint 1 was the newest complete"
+
+
+# -- a global committer publishes all of a checkpoint in one step ----------------------------------------------------
+
+
+def published(publisher: str = "global-committer") -> tuple[Toy, Transaction, Transaction]:
+    """A run with a publisher, and the two transactions of its first checkpoint: each has rows."""
+    toy = finished()
+    run = next(run for run in toy.seen.runs if run.operator == SINK)
+    toy.seen.runs.append(msgspec.structs.replace(run, task=f"{publisher}-0", operator=publisher, subtask=0, applies=[]))
+    one, other = (one for one in toy.seen.transactions if one.checkpoint == 1)
+    other.rows, one.rows = one.rows[-1:], one.rows[:-1]
+    other.applied, one.applied = [0], one.applied[:-1]
+    return toy, one, other
+
+
+def look_after(toy: Toy, *shown: Transaction, by: int = 1) -> None:
+    """A reader looks, for `by` of the history's ticks, once these are committed."""
+    began = max(one.committed or 0 for one in shown) + 1
+    toy.seen.reads = [Read(began=began, ended=began + by, rows=0)]
+
+
+def test_a_reader_that_sees_half_a_checkpoint() -> None:
+    toy, one, other = published()
+    one.committed = other.committed
+    look_after(toy, one)
+    assert not isinstance(judged(toy), Violated), "both are there"
+    other.committed = (other.committed or 0) + 9
+    verdict = judged(toy)
+    assert isinstance(verdict, Violated)
+    assert (verdict.difference, verdict.checkpoint) == ("half a checkpoint seen", one.checkpoint)
+    assert other.name in verdict.message
+
+
+def test_what_came_while_a_reader_looked_it_may_have_seen() -> None:
+    toy, one, other = published()
+    one.committed = other.committed
+    look_after(toy, one, by=5)
+    other.committed = toy.seen.reads[0].ended
+    assert not isinstance(judged(toy), Violated)
+    other.committed += 1
+    assert difference(toy) == "half a checkpoint seen"
+
+
+def test_rows_of_a_later_checkpoint_are_not_missed() -> None:
+    toy, one, other = published()
+    one.committed = other.committed
+    look_after(toy, one)
+    other.committed = (other.committed or 0) + 9
+    other.checkpoint = (other.checkpoint or 0) + 1
+    assert not isinstance(judged(toy), Violated)
+
+
+def test_committers_without_a_global_one_publish_one_by_one() -> None:
+    toy, one, other = published("committer")
+    one.committed = other.committed
+    look_after(toy, one)
+    other.committed = (other.committed or 0) + 9
+    assert not isinstance(judged(toy), Violated)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 
 import msgspec
@@ -18,9 +19,11 @@ from cutproof.properties.history import Completed, History, JobEnded
 from cutproof.properties.judge import judge
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.properties.workload import Batch, Filter, Input, Map, Node, Row, Tally, Union, Workload
-from cutproof.reference_impl.core.operator_state import Item
+from cutproof.reference_impl.core.operator_state import Item, Place
+from cutproof.reference_impl.core.operators import Operator
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.rescale import Redistribution, Share
+from cutproof.reference_impl.driver.poison import Raising
 
 STOP = StopWithSavepoint(trigger=AtTime(at_us=4_000))
 CANCEL = Cancel(trigger=AtTime(at_us=6_000))
@@ -232,3 +235,20 @@ def newest(history: History) -> Completed:
     """The checkpoint that the second job began with."""
     restored = next(run.loaded.checkpoint for run in history.runs if run.job == 2 and run.loaded is not None)
     return next(entry for entry in history.completed if entry.checkpoint == restored)
+
+
+def test_a_function_that_is_made_to_raise_stands_for_all_that_its_operator_does() -> None:
+    """Whatever an operator can be asked is asked of the one behind it."""
+    inner = Operator()
+    asked: list[str] = []
+    for name, method in inspect.getmembers(Operator, inspect.isfunction):
+        if not name.startswith("_"):
+            setattr(inner, name, lambda *_, name=name, method=method: asked.append(name))
+    front = Raising(inner, lambda _: False)
+    wanted = [name for name, _ in inspect.getmembers(Operator, inspect.isfunction) if not name.startswith("_")]
+    for name in wanted:
+        parameters = list(inspect.signature(getattr(Operator, name)).parameters)[1:]
+        getattr(front, name)(*parameters)
+    assert asked == wanted
+    inner.place = Place(2, 3)
+    assert front.place == Place(2, 3)
