@@ -8,6 +8,9 @@ from ..properties.verdict import Verdict
 from .examples import Example, Shown, show
 from .exit_codes import ExitCode
 from .files import digest
+from .graphs.claims import SystemExample
+from .graphs.claims import show as show_in_system
+from .graphs.run import run_system
 from .oracle import Oracle, question_of
 from .run import Result, run
 from .subject import Subject
@@ -59,3 +62,18 @@ def run_example(subject: Subject, example: Example, oracle: Oracle) -> tuple[Exa
         trace_sha256=digest(result.history),
     )
     return told, result
+
+
+def run_system_example(example: SystemExample) -> ExampleRun:
+    """Run an example's system in its own world, whatever the subject; causality judges it, and no row is expected."""
+    told = run_system(example.system)
+    return ExampleRun(
+        name=example.name,
+        about=example.about,
+        document=example.document,
+        subject="simulated",
+        outcome=told.outcome,
+        verdicts={"consistent-cut": told.verdict},
+        claims=show_in_system(example, told.history),
+        trace_sha256=told.trace_sha256,
+    )

@@ -18,7 +18,18 @@ from typing import Any
 
 import msgspec
 
-from ..properties.workload import AnyOperator, Input, InputRecord, Node, Topology, User, Window, Workload, problems
+from ..properties.workload import (
+    AnyOperator,
+    Input,
+    InputRecord,
+    Node,
+    Topology,
+    User,
+    Window,
+    Workload,
+    is_clocked,
+    problems,
+)
 from . import tables, topologies
 from .exit_codes import UsageError
 
@@ -131,7 +142,8 @@ def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> L
 
 
 def _goes_by_time(operator: AnyOperator) -> bool:
-    return isinstance(operator, Window) or (isinstance(operator, User) and operator.timed)
+    timed = isinstance(operator, Window) or (isinstance(operator, User) and operator.timed)
+    return timed and not is_clocked(operator)
 
 
 def _text(path: Path) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..properties.user_functions import Counterpart, Expecting, judge_by
+from ..properties.user_functions import Counterpart, CounterpartFailed, Expecting, judge_by
 from ..properties.workload import Node, User
 from ..reference_impl.core.errors import Refused
 from ..reference_impl.core.operators import Operator
@@ -24,25 +24,32 @@ from .config import nearest
 from .exit_codes import UsageError
 
 
+def never_asked(records: Any) -> Any:
+    """In the place of a function's `spark`, where PySpark is not asked."""
+    raise CounterpartFailed("PySpark is not asked of a function that goes by processing time")
+
+
 class UserFunction(msgspec.Struct, frozen=True, kw_only=True):
     """An operator of the user's own, and its two counterparts.
 
     `function` is the class that the reference engine runs.  `expected` takes a
     key's records in order and the watermark's time, and gives all rows that are
     owed by then: the quick checker's reading.  `spark` says the same of
-    DataFrames: PySpark's (see `cutproof.properties.spark.user_functions`).
+    DataFrames: PySpark's (see `cutproof.properties.spark.user_functions`); it is
+    not asked of a function that goes by processing time, which needs none.
     """
 
     name: str
     function: type[Function]
     expected: Expecting
-    spark: Callable[[Any], Any]
+    spark: Callable[[Any], Any] = never_asked
     ordered: bool = False
     """its rows depend on the order of a key's records"""
 
     def node(self, *inputs: str, name: str | None = None) -> Node:
         """A node of a workload that this function works on; it is called as the function, if not otherwise."""
-        operator = User(function=self.name, ordered=self.ordered, timed=self.function.timed)
+        kind = self.function
+        operator = User(function=self.name, ordered=self.ordered, timed=kind.timed, clocked=kind.clocked)
         return Node(name=name or self.name, operator=operator, inputs=inputs)
 
 
@@ -55,6 +62,10 @@ def known(functions: Iterable[UserFunction | str]) -> None:
     """Make functions known in this process; a text is package.module:NAME.  Raises UsageError."""
     for one in functions:
         function = _loaded(one) if isinstance(one, str) else one
+        if function.function.timed and function.function.clocked:
+            raise UsageError(f"{function.name} goes by event time and by processing time: it can do one of the two")
+        if not function.function.clocked and function.spark is never_asked:
+            raise UsageError(f"{function.name} says nothing to PySpark: give it a `spark`")
         if function.function.owns_state and function.function.states:
             raise UsageError(f"{function.name} declares states and owns its state: it can do one of the two")
         _known[function.name] = function

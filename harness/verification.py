@@ -13,7 +13,6 @@ import msgspec
 from ..properties.workload import Topology, Workload
 from . import known_failures, user_functions
 from .campaign import Campaign, Verified, verify_campaign
-from .examples import Example
 from .exit_codes import UsageError
 from .inputs import LoadedWorkload
 from .oracle import Oracle
@@ -126,7 +125,7 @@ def loaded_workload(workload: Workload | str | None, topology: Topology | None =
     if isinstance(workload, Workload):
         return LoadedWorkload(workload=workload, topology=topology)
     found = find(workload)
-    if isinstance(found, Example):
+    if not isinstance(found, LoadedWorkload):
         raise UsageError(f"{workload} is one scenario; run it with `cutproof verify --workload {workload}`")
     return msgspec.structs.replace(found, topology=topology) if topology is not None else found
 

@@ -30,6 +30,8 @@ from ..properties.workload import (
 from . import examples, inputs
 from .config import nearest
 from .exit_codes import UsageError
+from .graphs.claims import SystemExample
+from .graphs.examples import SYSTEM_EXAMPLES
 from .inputs import LoadedWorkload
 
 DATA = Path(__file__).parent / "data"
@@ -55,11 +57,12 @@ def listing() -> list[Listed]:
         *(Listed(name=name, kind="data", about=about) for name, about in FROM_DATA.items()),
         Listed(name=BY_COLUMNS, kind="data", about="your own file: --input FILE with columns key and value, counted"),
         *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EXAMPLES.items()),
+        *(Listed(name=name, kind="example", about=example.about) for name, example in SYSTEM_EXAMPLES.items()),
         *(Listed(name=name, kind="later", about=f"comes with {needs}") for name, needs in examples.LATER.items()),
     ]
 
 
-def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Example:
+def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Example | SystemExample:
     """The workload, or the example, of a name or a workload file; raises UsageError in one line.
 
     `data` is a CSV or Parquet file in place of the one that the workload names.
@@ -73,13 +76,15 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
         return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
     if name in examples.LATER:
         raise UsageError(f"{name} is not built yet: it comes with {examples.LATER[name]}")
-    if name not in GENERAL and name not in examples.EXAMPLES:
-        known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES]
+    if name not in GENERAL and name not in examples.EXAMPLES and name not in SYSTEM_EXAMPLES:
+        known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES, *SYSTEM_EXAMPLES]
         raise UsageError(f"there is no workload {name!r}{nearest(name, known)}")
     if data is not None:
         raise UsageError(f"the workload {name} brings its own data; --input goes with flights or with a workload file")
     if name in examples.EXAMPLES:
         return examples.EXAMPLES[name]
+    if name in SYSTEM_EXAMPLES:
+        return SYSTEM_EXAMPLES[name]
     return LoadedWorkload(workload=GENERAL[name][1]())
 
 

@@ -210,7 +210,8 @@ class Case:
 
     @property
     def _has_user_timers(self) -> bool:
-        return any(isinstance(node.operator, User) and node.operator.timed for node in self.workload.nodes)
+        users = [node.operator for node in self.workload.nodes if isinstance(node.operator, User)]
+        return any(user.timed or user.clocked for user in users)
 
     @cached_property
     def ended(self) -> JobEnded | None:

@@ -2,7 +2,8 @@
 
 Class M: of the input multiset.  Class S: of each split's order too.  Class H:
 of the order in which a run happened to merge its inputs.  Class W: of that and
-of its watermarks, which is what windows are where a record may come late.  Rows
+of its watermarks, which is what windows are where a record may come late, or of
+the clock, where an operator goes by processing time.  Rows
 and state of class M and S are known from the positions of a cut alone; for
 class H and W the line's apply events, and where among them the watermark
 advanced, give the order.
@@ -35,6 +36,7 @@ from .workload import (
     User,
     Window,
     Workload,
+    is_clocked,
     is_ordered,
 )
 
@@ -67,10 +69,10 @@ def classes(workload: Workload, topology: Topology) -> dict[str, str]:
     streams = _streams(workload, topology) if ordered else {}
     for node in workload.nodes:
         own = "M"
-        if is_ordered(node.operator):
-            own = "S" if streams[node.name].in_order else "H"
-        elif isinstance(node.operator, Window) and not is_late_free(workload, node.name):
+        if is_clocked(node.operator) or (isinstance(node.operator, Window) and not is_late_free(workload, node.name)):
             own = "W"
+        elif is_ordered(node.operator):
+            own = "S" if streams[node.name].in_order else "H"
         found[node.name] = max([own, *(found[name] for name in node.inputs)], key="MSHW".index)
     return found
 

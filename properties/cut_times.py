@@ -1,4 +1,5 @@
-"""What a completed checkpoint says of event time, against what it owes: timers, watermarks, split maxima."""
+"""What a completed checkpoint says of event time, against what it owes: timers (in
+processing time too), watermarks, split maxima."""
 
 from __future__ import annotations
 
@@ -12,16 +13,20 @@ from .replay import is_determined
 from .verdict import Violated
 from .windows import Timer
 from .words import LIMIT
-from .workload import BEGINNING, END_OF_TIME, Node, Window, window_of
+from .workload import BEGINNING, END_OF_TIME, Burst, Node, Window, is_clocked, window_of
 
 
 def stored_times(case: Case, checkpoint: int) -> Violated | None:
-    """Event time as the store's bytes have it."""
+    """Event time, and timers of either kind, as the store's bytes have them."""
+    window = window_of(case.workload)
+    if window is not None and isinstance(window.operator, Burst):
+        found = _timers(case, checkpoint, window)
+        if found is not None:
+            return found
     if not case.workload.times():
         return None
     found = _sources(case, checkpoint)
-    window = window_of(case.workload)
-    if found is None and window is not None:
+    if found is None and window is not None and not is_clocked(window.operator):
         mine = _timers(case, checkpoint, window) if isinstance(window.operator, Window) else None
         found = mine or _watermarks(case, checkpoint, window)
     return found
@@ -71,7 +76,7 @@ def _timers(case: Case, checkpoint: int, window: Node) -> Violated | None:
         return None
     held: Counter[Timer] = Counter()
     for _, state in _of_operator(case, checkpoint, window.name):
-        held.update(state.timers)
+        held.update(state.alarms if is_clocked(window.operator) else state.timers)
     owed = case.expected.timers(checkpoint)
     if held == owed:
         return None

@@ -20,7 +20,7 @@ from .history import JobEnded, TaskRun
 from .layouts import splits_of_task
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
-from .workload import END_OF_TIME, Input, Node, Window, window_of
+from .workload import END_OF_TIME, Input, Node, Window, is_clocked, window_of
 
 
 def check(case: Case) -> Verdict:
@@ -105,7 +105,7 @@ def _windows(
     if ended.checkpoint in case.lines.completed and ended.checkpoint is not None:
         for task, state in case.states(ended.checkpoint).items():
             if task.rpartition("-")[0] == window.name:
-                yield task, state.timers, state.entries
+                yield task, [*state.timers, *state.alarms], state.entries
 
 
 def _shown(case: Case, ended: JobEnded) -> Violated | None:
@@ -144,7 +144,8 @@ def _let_go(case: Case, ended: JobEnded) -> int:
     found = 0
     for run in case.history.runs:
         if run.operator == window.name and run.job == ended.job and run.how == "finished":
-            ends = [number for number, (_, time) in enumerate(run.watermarks, 1) if time >= END_OF_TIME]
+            moments = run.ticks if is_clocked(window.operator) else run.watermarks
+            ends = [number for number, (_, time) in enumerate(moments, 1) if time >= END_OF_TIME]
             fired = case.expected.replay.run(run.task, run.attempt).fired
             found += sum(number in ends for number, _, _ in fired)
     return found

@@ -155,7 +155,7 @@ def show_open_window(case: Case) -> Lie | None:
     for checkpoint in stops:
         states = case.states(checkpoint) if checkpoint in case.lines.completed and checkpoint is not None else {}
         for task, state in states.items():
-            timers = Counter((key, start) for _, key, start in state.timers)
+            timers = Counter((key, start) for _, key, start in (*state.timers, *state.alarms))
             for start, key, value, tags in state.entries if task.rpartition("-")[0] == window.name else ():
                 row = (key, value, tags, start)
                 waits = timers[key, start] == 1 + bool(isinstance(window.operator, Window) and window.operator.lateness)

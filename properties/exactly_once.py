@@ -9,7 +9,8 @@ all columns.  An idempotent sink's table holds what Out(L)'s upserts leave (see
 For class H, whose rows follow the merge order that the run happened to have,
 every record owed must also have been applied exactly once at each operator, so
 that the order is all that the engine could choose; and for class W its
-watermarks must have advanced as what it had heard says (see `timekeeping`).
+watermarks must have advanced as what it had heard says (see `timekeeping`), and
+the clock by which it went as the world's did (see `clocks`).
 
 Exercised by restores amid records and by disturbed commits of rows.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 
 from .case import Case
+from .clocks import misclocked
 from .compare import loss_by_expiry, violated_rows
 from .hazards import disturbed_commits, restores
 from .routes import misapplied
@@ -36,7 +38,7 @@ def check(case: Case) -> Verdict:
         return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
     found = _table(case) if case.history.sink == "idempotent" else _output(case)
     if found is None and by_applies:
-        found = misapplied(case) or mistimed(case)
+        found = misapplied(case) or mistimed(case) or misclocked(case)
     if found is not None:
         return found
     exercised = sum(restore.amid_records for restore in restores(case)) + len(disturbed_commits(case))

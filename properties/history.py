@@ -48,6 +48,8 @@ class Mark(Entry, kw_only=True):
     received: list[int]
     sent: list[int]
     watermarks: int = 0
+    ticks: int = 0
+    """times that it was told the processing time"""
     events: int = -1
     """reads and applies of all tasks of the run together by then; -1 where nobody counted them"""
 
@@ -86,6 +88,9 @@ class TaskRun(Entry, kw_only=True):
     marks: list[Mark] = []
     watermarks: list[tuple[int, int]] = []
     """(records read or applied before it, event time) of each advance of its watermark, in order"""
+    ticks: list[tuple[int, int]] = []
+    """(records applied before it, µs) of each time that it was told the processing time, in order: the world's
+    clock, or the end of time when all input had ended; only where an operator goes by it"""
     read_at: list[int] = []
     advanced_at: list[int] = []
     """when (µs) `reads` and `watermarks` were; only where splits can be idle"""
@@ -372,6 +377,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """the run came to rest by itself within its bound of (virtual) time"""
     cut_short: bool = False
     """the harness had no more time for it, though it still got on or had reason to wait"""
+    one_clock: bool = False
+    """every `at_us`, and the processing time that tasks were told, are by one clock"""
     starved: bool = False
     """the harness or its machine was too slow to judge by time"""
     unapplied: list[str] = []

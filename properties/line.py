@@ -68,12 +68,12 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         mark = self.mark_at(epoch)
         return self.reads if epoch >= INFINITE else mark.reads if mark else 0
 
-    def advances_up_to(self, epoch: int) -> int:
-        """How many advances of its watermark have at most this epoch."""
-        mark = self.mark_at(epoch)
+    def advances_up_to(self, epoch: int, clocked: bool) -> int:
+        """How many advances of its watermark, or of its clock, have at most this epoch."""
+        mark, run = self.mark_at(epoch), self.run
         if epoch >= INFINITE and self.cut is None:
-            return len(self.run.watermarks)
-        return mark.watermarks if mark else 0
+            return len(run.ticks if clocked else run.watermarks)
+        return (mark.ticks if clocked else mark.watermarks) if mark else 0
 
     def applies_up_to(self, epoch: int) -> int:
         """How many of its applies have at most this epoch."""

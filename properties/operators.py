@@ -154,6 +154,19 @@ class Session(Window, kw_only=True, tag="session"):
     gap: int
 
 
+class Burst(Window, kw_only=True, tag="burst"):
+    """A key's records, as long as each is taken less than `gap_us` after the one before: sessions in processing time.
+
+    The clock is that of whoever runs it, so that what is in a burst follows from when a
+    run took the records; its start is the moment (µs) at which the first was taken.
+    It is over, and its row comes, when the operator is told a time that is `gap_us`
+    or more behind its last record: before each record it is told the time, and when
+    a timer is due.  At the end of all input every burst is over.  No record is late.
+    """
+
+    gap_us: int
+
+
 class User(Operator, kw_only=True, tag="user"):
     """A function that a user wrote, known by its name (OPS-4): what it means is said by its counterparts.
 
@@ -165,6 +178,8 @@ class User(Operator, kw_only=True, tag="user"):
     """its rows depend on the order of a key's records"""
     timed: bool = False
     """it has timers in event time, or acts at the end of all input"""
+    clocked: bool = False
+    """it has timers in processing time"""
 
 
 AnyOperator = (
@@ -182,6 +197,7 @@ AnyOperator = (
     | Tumbling
     | Sliding
     | Session
+    | Burst
     | User
 )
 
@@ -191,6 +207,11 @@ KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Tally, Wi
 ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
 """Operators whose rows depend on the order of one key's input (judging: S); so do
 `Count` tagged or signed and `Dedup(keys_only=False)`, see `is_ordered`."""
+
+
+def is_clocked(operator: Operator) -> bool:
+    """Whether it goes by processing time."""
+    return isinstance(operator, Burst) or (isinstance(operator, User) and operator.clocked)
 
 
 def is_signed(operator: Operator) -> bool:

@@ -6,8 +6,8 @@ covers all input that was offered; transactions of completed snapshots are
 committed and other sealed ones aborted; every command has returned; no restart
 comes out of nothing.  And at any time, no attempt of anything fails without an
 injected fault to explain it: an exception inside the engine is a violation; no
-job ends as only a command ends one, and no command is answered with what is not
-so (see `commands`).
+job ends as only a command ends one, no command is answered with what is not
+so (see `commands`), and no timer in processing time waits for ever (see `clocks`).
 
 A job may fail when faults exhausted its restarts or destroyed what it needed,
 if it says so; then nobody can know (assumption broken).  Exercised by what was
@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 
 from .case import Case
+from .clocks import overdue
 from .history import (
     AttemptStarted,
     CheckpointAborted,
@@ -39,7 +40,7 @@ WELL = ("finished", "drained", "stopped")
 
 def check(case: Case) -> Verdict:
     unexplained: Verdict | None = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
-    unexplained = unexplained or _too_slow(case)
+    unexplained = unexplained or _too_slow(case) or overdue(case)
     unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
     if unexplained is not None:
         return unexplained

@@ -65,6 +65,7 @@ def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
         maxima=_of(splits, *(state.maxima for state in states)),
         held=[one for state in states for one in state.held if is_mine(one[0])],
         timers=[timer for state in states for timer in state.timers if is_mine(timer[1])],
+        alarms=[timer for state in states for timer in state.alarms if is_mine(timer[1])],
     )
 
 

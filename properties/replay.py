@@ -44,6 +44,7 @@ from .workload import (
     Window,
     Workload,
     is_changelog,
+    is_clocked,
     offset_of,
     origin_of,
     split_of,
@@ -76,7 +77,7 @@ class RunReplay(msgspec.Struct, kw_only=True):
     emitted: list[tuple[int, int, Row]] = []
     states: dict[int, list[Entry]] = {}
     fired: list[tuple[int, int, Row]] = []
-    """the rows that advances of its watermark yielded, as (how many advances by then, origin, row)"""
+    """the rows that advances of its watermark, or of its clock, yielded, as (how many advances by then, origin, row)"""
     kept: dict[int, TimedMachine] = {}
     """the windows at the marks of completed checkpoints"""
     by_origin: dict[int, list[Row]] = {}
@@ -200,22 +201,26 @@ class Replay:
             replayed.states[mark.checkpoint] = worker.entries()
 
     def _take_at(self, run: TaskRun, replayed: RunReplay, operator: User | Window) -> None:
-        """A run of what looks at event time: its records, marks and advances of its watermark in program order."""
+        """A run of what looks at time: its records, marks and advances of its watermark, or of the clock by which
+        it goes, in program order."""
         worker = self._restored_machine(run, operator)
         senders = [_Sender(self, run, name) for name in run.inputs]
         marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
+        clocked = is_clocked(operator)
+        moments = run.ticks if clocked else run.watermarks
         advances = 0
 
         def go_on(index: int) -> None:
             nonlocal advances
             while True:
-                if marks and marks[0].applies <= index and marks[0].watermarks <= advances:
+                heard = (marks[0].ticks if clocked else marks[0].watermarks) if marks else 0
+                if marks and marks[0].applies <= index and heard <= advances:
                     checkpoint = marks.pop(0).checkpoint
                     replayed.states[checkpoint] = worker.entries()
                     replayed.kept[checkpoint] = worker.keep()
-                elif advances < len(run.watermarks) and run.watermarks[advances][0] <= index:
+                elif advances < len(moments) and moments[advances][0] <= index:
                     advances += 1
-                    replayed.fire(advances, worker.advance(run.watermarks[advances - 1][1]))
+                    replayed.fire(advances, worker.advance(moments[advances - 1][1]))
                 else:
                     return
 

@@ -172,6 +172,7 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
         ("entry", kept.entries, held.entries),
         ("transaction", kept.transactions, held.transactions),
         ("timer", kept.timers, held.timers),
+        ("timer in processing time", kept.alarms, held.alarms),
         ("state", kept.held, held.held),
     )
     for what, stored_items, loaded_items in kinds:

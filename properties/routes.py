@@ -9,7 +9,7 @@ from .held_back import batches, waiting
 from .line import INFINITE, Segment
 from .verdict import Violated
 from .words import LIMIT, journal_until, record_in_words
-from .workload import SINK, origin_of
+from .workload import SINK, is_clocked, origin_of
 
 
 def unread(case: Case) -> Violated | None:
@@ -115,9 +115,10 @@ def _emitted(case: Case, sender: str) -> list[int]:
             for offset in range(case.closing.positions[split])
         ]
     found: list[int] = []
+    clocked = is_clocked(case.workload.node(sender).operator)
     for segment in case.line.of_operator(sender):
         replayed = case.expected.replay.run(segment.run.task, segment.run.attempt)
-        applies, advances = segment.applies_up_to(epoch), segment.advances_up_to(epoch)
+        applies, advances = segment.applies_up_to(epoch), segment.advances_up_to(epoch, clocked)
         found += [origin for taken, origin, _ in replayed.emitted if taken <= applies]
         found += [origin for advanced, origin, _ in replayed.fired if advanced <= advances]
     return _but_waiting(case, sender, found) if sender in batches(case.workload) else found

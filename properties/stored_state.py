@@ -34,6 +34,8 @@ class StoredState(msgspec.Struct, kw_only=True):
     """split: the greatest event time read of it"""
     timers: list[tuple[int, int | None, int]] = []
     """(event time, key, start of the window) of each timer that is pending"""
+    alarms: list[tuple[int, int | None, int]] = []
+    """(processing time in µs, key, start) of each timer in processing time that is pending"""
     held: list[tuple[int | None, str, str]] = []
     """(key, name, JSON) of what a user's function holds"""
     listed: list[tuple[str, str]] = []

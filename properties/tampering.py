@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from .case import Case
+from .clock_lies import end_clock_early, keep_timer
 from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file, take_no_checkpoint
 from .ending_lies import (
     commit_unsealed,
@@ -282,6 +283,12 @@ TIME_LIES: dict[str, Callable[[Case], Lie | None]] = {
 }
 """Those that only a history with windows has a place for."""
 
+CLOCK_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "end the clock of a task early": end_clock_early,
+    "keep a timer that was never set": keep_timer,
+}
+"""Those that only one has where an operator goes by processing time."""
+
 LIES: dict[str, Callable[[Case], Lie | None]] = {
     "drop a committed row": _drop_row,
     "repeat a committed row": _repeat_row,
@@ -313,5 +320,6 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "lose a retained file": lose_file,
     "take no checkpoint": take_no_checkpoint,
     **TIME_LIES,
+    **CLOCK_LIES,
 }
 """Every lie by its name."""

@@ -7,7 +7,7 @@ import msgspec
 from .case import Case
 from .history import History, StoredState, TaskRun
 from .lies import Lie, middle
-from .workload import END_OF_TIME, window_of
+from .workload import END_OF_TIME, is_clocked, window_of
 
 
 def leave_window(case: Case) -> Lie | None:
@@ -92,7 +92,7 @@ def shift_time(case: Case) -> Lie | None:
 def advance_early(case: Case) -> Lie | None:
     """A window's watermark was at the end of time with its first record."""
     window = window_of(case.workload)
-    if window is None or "W" not in case.classes.values():
+    if window is None or is_clocked(window.operator) or "W" not in case.classes.values():
         return None
     places = [
         at

@@ -1,19 +1,24 @@
-"""The machines that look at event time: windows and user functions."""
+"""The machines that look at time: windows, bursts and user functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .bursts import BurstMachine
 from .user_functions import UserMachine
 from .windows import WindowMachine
-from .workload import User, Window
+from .workload import Burst, User, Window
 
-TimedMachine = UserMachine | WindowMachine
+TimedMachine = UserMachine | WindowMachine | BurstMachine
 
 
 def timed_machine(operator: User | Window, *, strict: bool = False) -> TimedMachine:
     """A fresh one, with empty state; `strict` as for a `UserMachine`."""
-    return UserMachine(operator, strict=strict) if isinstance(operator, User) else WindowMachine(operator)
+    if isinstance(operator, Burst):
+        return BurstMachine(operator)
+    if isinstance(operator, User):  # without the moments at which it took its records nothing is known of it
+        return UserMachine(operator, strict=strict and not operator.clocked)
+    return WindowMachine(operator)
 
 
 def dealt_anew(
@@ -26,6 +31,8 @@ def dealt_anew(
         kept = part.keep()
         if isinstance(worker, WindowMachine) and isinstance(kept, WindowMachine):
             worker.panes.extend(pane for pane in kept.panes if is_mine(pane.key))
+        elif isinstance(worker, BurstMachine) and isinstance(kept, BurstMachine):
+            worker.open.update((key, rows) for key, rows in kept.open.items() if is_mine(key))
         elif isinstance(worker, UserMachine) and isinstance(kept, UserMachine):
             for key in filter(is_mine, kept.records):
                 worker.records[key] = kept.records[key]

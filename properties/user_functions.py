@@ -29,13 +29,14 @@ class KeyRecord(NamedTuple):
     tag: int
     tag2: int
     time: int
-    """its event time; 0 where there is none"""
+    """its event time, 0 where there is none; to what goes by processing time, when it was taken (µs)"""
 
 
 Owed = tuple[int | None, int, int]
 """(value, tag, tag2) of a row; its key is that of the records"""
 Expecting = Callable[[Sequence[KeyRecord], int], Iterable[Owed]]
-"""takes a key's records and the watermark's time (`END_OF_TIME` once all input has ended)"""
+"""takes a key's records and the watermark's time, or for what goes by processing time that which it was told
+last (either `END_OF_TIME` once all input has ended)"""
 
 
 class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +75,9 @@ def user_nodes(workload: Workload) -> dict[str, str]:
 def user_problems(workload: Workload) -> Iterator[str]:
     """What is wrong with the user functions: what one should do with late records only its user knows."""
     for node in workload.nodes:
-        if isinstance(node.operator, User) and node.operator.timed:
+        if isinstance(node.operator, User) and node.operator.timed and node.operator.clocked:
+            yield f"{node.name} goes by event time and by processing time: it can do one of the two"
+        elif isinstance(node.operator, User) and node.operator.timed:
             if not is_late_free(workload, node.name):
                 yield f"{node.name} has timers, and records may come late for it: raise the delay of its inputs"
             if any(not source.times and any(source.splits) for source in inputs_of(workload, node.name)):
@@ -95,13 +98,14 @@ class UserMachine(Machine):
 
     def take_at(self, row: Row, time: int, origin: int) -> list[Emitted]:
         key, value, tag, tag2 = row
+        time = self.time if self.operator.clocked else time
         self.records.setdefault(key, []).append(KeyRecord(value, tag, tag2, time))
         self.origins[key] = max(self.origins.get(key, 0), origin >> COPY_BITS << COPY_BITS | PANE)
         return self._more(key, origin)
 
     def advance(self, time: int) -> list[Emitted]:
         self.time = max(self.time, time)
-        if not self.operator.timed:
+        if not self._goes_by_time:
             return []
         keys = sorted(self.records, key=lambda key: (key is not None, key or 0))
         return [one for key in keys for one in self._more(key, self.origins[key])]
@@ -120,6 +124,10 @@ class UserMachine(Machine):
         copy.origins = dict(self.origins)
         copy.given = dict(self.given)
         return copy
+
+    @property
+    def _goes_by_time(self) -> bool:
+        return self.operator.timed or self.operator.clocked
 
     def _more(self, key: int | None, origin: int) -> list[Emitted]:
         """What is owed of a key by now, and was not before."""
@@ -140,6 +148,6 @@ class UserMachine(Machine):
         function = self.operator.function
         expected = counterpart(function).expected
         try:
-            return list(expected(tuple(self.records[key]), self.time if self.operator.timed else BEGINNING))
+            return list(expected(tuple(self.records[key]), self.time if self._goes_by_time else BEGINNING))
         except Exception as error:  # whatever a user's code raises
             raise CounterpartFailed(f"`expected` of {function} raised {type(error).__name__}: {error}") from error

@@ -19,6 +19,7 @@ from .operators import KEYED as KEYED
 from .operators import ORDERED as ORDERED
 from .operators import AnyOperator as AnyOperator
 from .operators import Batch as Batch
+from .operators import Burst as Burst
 from .operators import Count as Count
 from .operators import Dedup as Dedup
 from .operators import Filter as Filter
@@ -37,6 +38,7 @@ from .operators import User as User
 from .operators import Value as Value
 from .operators import Window as Window
 from .operators import is_changelog as is_changelog
+from .operators import is_clocked as is_clocked
 from .operators import is_ordered as is_ordered
 from .operators import is_signed as is_signed
 from .origins import COPY_BITS as COPY_BITS
@@ -206,7 +208,7 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
 
 
 def window_of(workload: Workload) -> Node | None:
-    """The node that goes by event time, if there is one: a window, or a user's function with timers.
+    """The node that goes by time, if there is one: a window, or a user's function with timers.
 
     More than one is a problem.
     """
@@ -214,7 +216,8 @@ def window_of(workload: Workload) -> Node | None:
 
 
 def _goes_by_time(node: Node) -> bool:
-    return isinstance(node.operator, Window) or (isinstance(node.operator, User) and node.operator.timed)
+    operator = node.operator
+    return isinstance(operator, Window) or is_clocked(operator) or (isinstance(operator, User) and operator.timed)
 
 
 def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:
@@ -254,6 +257,8 @@ def _time_problems(workload: Workload) -> Iterator[str]:
                 yield f"the keyed operator {node.name} stands before a window"
     for node in windows:
         yield from _window_problems(node)
+        if is_clocked(node.operator):
+            continue
         for source in inputs_of(workload, node.name):
             if not source.times and any(source.splits):
                 yield f"the window {node.name} reads {source.name}, which has no event time"
@@ -277,9 +282,11 @@ def _window_problems(node: Node) -> Iterator[str]:
     operator = node.operator
     if not isinstance(operator, Window):
         return
-    lengths = [getattr(operator, name) for name in ("size", "slide", "gap") if hasattr(operator, name)]
+    lengths = [getattr(operator, name) for name in ("size", "slide", "gap", "gap_us") if hasattr(operator, name)]
     if any(length < 1 for length in lengths) or operator.lateness < 0:
         yield f"{node.name} has a size, slide or gap below 1, or a lateness below 0"
+    if isinstance(operator, Burst) and operator.lateness:
+        yield f"{node.name} goes by processing time, in which nothing is late"
     if operator.of not in ("count", "sum"):
         yield f"{node.name} is of {operator.of!r}: it can be of count or sum"
 

@@ -43,6 +43,9 @@ class TaskLog(Protocol):
     def advanced(self, time: int) -> None:
         """Its watermark has advanced."""
 
+    def ticked(self, time: int) -> None:
+        """It was told the processing time, or that this has ended."""
+
     def assigned(self, splits: Mapping[int, int]) -> None:
         """A message of its enumerator has reached it: all the splits that it was given, by position."""
 

@@ -15,7 +15,9 @@ from .output import Output
 from .tell import tell_summary, tell_tampering, tell_verdicts
 
 if TYPE_CHECKING:
+    from ..example_run import ExampleRun
     from ..examples import Example
+    from ..graphs.claims import SystemExample
     from ..inputs import LoadedWorkload
     from ..subject import Subject
     from ..verification import Request
@@ -109,6 +111,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
     from .. import workloads
     from ..examples import Example
+    from ..graphs.claims import SystemExample
 
     if options.workload is None and options.input is None:
         chosen = None
@@ -116,6 +119,8 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
         chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
     if isinstance(chosen, Example):
         return _example(chosen, subject, options, output)
+    if isinstance(chosen, SystemExample):
+        return _system_example(chosen, output)
     request = _request(options, chosen, subject)
     if options.tamper:
         return _tamper(request, subject, options, output)
@@ -175,6 +180,25 @@ def _example(example: Example, subject: Subject, options: argparse.Namespace, ou
     with progress_of(options) as progress:
         progress.step(f"running {example.scenario.name}, and starting Spark")
         told, result = run_example(subject, example, PySpark())
+    _tell_example(told, output)
+    for words in told.disagreements:
+        output.say(f"the two judges disagree: {words}")
+    if options.out is not None:
+        keep_run(options.out, result.scenario, result.history)
+    output.result(told)
+    return told.exit_code
+
+
+def _system_example(example: SystemExample, output: Output) -> ExitCode:
+    from ..example_run import run_system_example
+
+    told = run_system_example(example)
+    _tell_example(told, output)
+    output.result(told)
+    return told.exit_code
+
+
+def _tell_example(told: ExampleRun, output: Output) -> None:
     output.say(f"{told.name}: {told.about}")
     output.say(f"from {told.document}")
     output.say()
@@ -183,12 +207,6 @@ def _example(example: Example, subject: Subject, options: argparse.Namespace, ou
         output.say(f"           {claim.evidence}")
     output.say()
     tell_verdicts(told.verdicts, output)
-    for words in told.disagreements:
-        output.say(f"the two judges disagree: {words}")
-    if options.out is not None:
-        keep_run(options.out, result.scenario, result.history)
-    output.result(told)
-    return told.exit_code
 
 
 def _tamper(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:

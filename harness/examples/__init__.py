@@ -42,14 +42,10 @@ EXAMPLES: dict[str, Example] = {
     )
 }
 
-_CHANNELS = "the recording of channels (Chandy-Lamport), which aligned snapshots do without"
 _UNALIGNED = "unaligned checkpoints"
 _SNAPSHOTS = "incremental snapshots and their life"
 
 LATER: dict[str, str] = {
-    "four-global-states": _CHANNELS,
-    "chandy-lamport-p1-p2-p3": _CHANNELS,
-    "clock-skew-snapshot": _CHANNELS,
     "barrier-before-snapshot": _UNALIGNED,
     "vicious-circle": _UNALIGNED,
     "spilling-arithmetic": _UNALIGNED,

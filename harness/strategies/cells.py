@@ -73,8 +73,10 @@ def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
 
 
 def _cut_short(workload: Workload) -> Workload:
-    """The first input ends long before the others."""
+    """The first input ends long before the others, where a subject has an operator that takes several."""
     first, *others = workload.inputs
+    if not others:
+        return workload
     most = max(1, max(len(records) for other in others for records in other.splits) // 4)
     splits = tuple(records[:most] for records in first.splits)
     return msgspec.structs.replace(workload, inputs=(msgspec.structs.replace(first, splits=splits), *others))

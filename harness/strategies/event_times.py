@@ -12,13 +12,23 @@ from random import Random
 
 import msgspec
 
-from ...properties.workload import Input, Session, Sliding, Tumbling, Workload
+from ...properties.workload import Burst, Input, Session, Sliding, Tumbling, Workload
 from .choices import Choices
 
 PACE = 10
 """event time that passes from one record of a split to the next, on average"""
 
 SORTS = ("tumbling", "sliding", "session")
+
+
+BURST = "burst"
+GAPS_US = (300, 1_000, 3_000, 10_000)
+"""a few records of a key come within the first of them, or all of them within the last"""
+
+
+def draw_burst(choices: Choices) -> Burst:
+    """An operator that goes by processing time."""
+    return Burst(gap_us=choices.pick(GAPS_US), of=choices.pick(("count", "sum")))
 
 
 def known_windows(operators: frozenset[str]) -> tuple[str, ...]:

@@ -142,6 +142,17 @@ def slow_record(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("slow-record", faults=faults, deviations=(slow,))
 
 
+def crash_while_waiting(choices: Choices, frame: Frame) -> Scenario:
+    """All is read, and timers in processing time are pending when something dies: no record wakes anybody any more."""
+    recipe = frame.recipe(shapes=("chain", "union"), most_records=40, clocked_percent=100, unbounded_percent=100)
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 7)))
+    target = stage.target
+    waited_us = target.checkpoint_us * choices.between(1, 6)
+    trigger = AtTime(at_us=target.start_us + target.span_us + waited_us)
+    blow = plan.KillTask(trigger=trigger, task=choices.pick(target.layout.tasks))
+    return stage.scenario("crash-while-waiting", faults=(blow,))
+
+
 def last_restart(choices: Choices, frame: Frame) -> Scenario:
     """Several tasks die at once, or another while the job restarts, and it may restart only so often."""
     times = choices.pick((1, 2))
@@ -170,4 +181,5 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {
     "slow-restore": slow_restore,
     "slow-record": slow_record,
     "last-restart": last_restart,
+    "crash-while-waiting": crash_while_waiting,
 }

@@ -180,9 +180,15 @@ def event_time(choices: Choices, frame: Frame) -> Scenario:
     """S11: windows with timers pending at a crash; records that are late, splits that are idle at times."""
     windowed = bool(known_windows(frame.recipe().operators))
     recipe = frame.recipe(
-        shapes=("chain", "union"), windows_percent=100, windows_in_order=True, most_operators=2, splits=(2, 1, 3)
+        shapes=("chain", "union"),
+        windows_percent=100,
+        clocked_percent=25,
+        windows_in_order=True,
+        most_operators=2,
+        splits=(2, 1, 3),
     )
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 9)))
+    windowed = windowed and bool(stage.workload.times())
     if windowed and frame.workload is None and choices.percent(50):
         workload = loosened(choices, stage.workload, stage.engine.read_interval_us)
         stage = msgspec.structs.replace(stage, workload=workload)

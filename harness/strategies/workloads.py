@@ -3,7 +3,8 @@
 Only what has one right answer is drawn (classes M and S of the judge): an
 operator whose rows depend on the order of a key's input stands only where each
 key comes from one split by FIFO channels, never behind a join or a rebalance;
-an idempotent sink gets one final row a key, whatever the order.
+an idempotent sink gets one final row a key, whatever the order.  The exception is
+what goes by processing time (class W): there the history says what was right.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ from ...properties.workload import (
     Union,
     Window,
     Workload,
+    is_clocked,
     is_ordered,
     window_of,
 )
 from .choices import Choices
-from .event_times import draw_times, draw_window, known_windows
+from .event_times import BURST, draw_burst, draw_times, draw_window, known_windows
 from .records import Keys, draw_keys, draw_splits
 from .retractions import JOIN, draw_retractions, known_aggregates, knows
 
@@ -75,6 +77,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """the kinds that the subject knows; empty: all"""
     windows_percent: int = 25
     """how often a window stands among the operators, of those workloads that can have one"""
+    clocked_percent: int = 4
+    """how often, of those, an operator stands there that goes by processing time"""
     batches_percent: int = 10
     """how often rows wait for company behind all that is keyed, their state being a list"""
     tallies_percent: int = 20
@@ -157,6 +161,8 @@ class _Chain:
 def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     shape = choices.pick([shape for shape in recipe.shapes if _possible(shape, recipe)] or ["chain"])
     ordered = shape != "join" and not recipe.idempotent and choices.percent(70)
+    if _may_be_clocked(recipe, shape) and choices.percent(recipe.clocked_percent):
+        return draw_clocked(choices, recipe, shape)
     if _may_have_window(recipe, shape) and choices.percent(recipe.windows_percent):
         return draw_windowed(choices, recipe, shape)
     if _may_retract(recipe, shape) and choices.percent(recipe.retractions_percent):
@@ -197,13 +203,31 @@ def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[
     """Stateless operators, a window in event time, and now and then an operator behind it."""
     keys = draw_keys(choices, separate=False)
     inputs = draw_times(choices, _draw_inputs(choices, recipe, shape, keys))
+    window = draw_window(choices, sorts or known_windows(recipe.operators))
+    return Workload(name=f"windowed {shape}", inputs=inputs, nodes=_around(choices, recipe, shape, inputs, window))
+
+
+def draw_clocked(choices: Choices, recipe: Recipe, shape: str) -> Workload:
+    """The same around an operator that goes by processing time; its inputs have no event time."""
+    inputs = _draw_inputs(choices, recipe, shape, draw_keys(choices, separate=False))
+    nodes = _around(choices, recipe, shape, inputs, draw_burst(choices))
+    return Workload(name=f"clocked {shape}", inputs=inputs, nodes=nodes)
+
+
+def _around(
+    choices: Choices, recipe: Recipe, shape: str, inputs: tuple[Input, ...], window: AnyOperator
+) -> tuple[Node, ...]:
     chain = _Chain(choices, recipe, ordered=True)
     end = chain.append(Union(), tuple(source.name for source in inputs)) if shape == "union" else inputs[0].name
     end = chain.extend(end, choices.between(0, max(0, recipe.most_operators - 2)), stateful=False)
-    end = chain.append(draw_window(choices, sorts or known_windows(recipe.operators)), (end,))
+    end = chain.append(window, (end,))
     if recipe.most_operators > 1 and choices.percent(30):
         chain.extend(end, 1)
-    return Workload(name=f"windowed {shape}", inputs=inputs, nodes=tuple(chain.nodes))
+    return tuple(chain.nodes)
+
+
+def _may_be_clocked(recipe: Recipe, shape: str) -> bool:
+    return shape != "join" and not recipe.idempotent and (not recipe.operators or BURST in recipe.operators)
 
 
 def _may_retract(recipe: Recipe, shape: str) -> bool:
@@ -262,7 +286,7 @@ def _order_matters_after(workload: Workload, recipe: Recipe) -> dict[str, bool]:
             after = matters[node.name] and not recipe.idempotent
             matters[name] = after or is_ordered(node.operator)
     window = window_of(workload)
-    if window is not None and recipe.windows_in_order:
+    if window is not None and (recipe.windows_in_order or is_clocked(window.operator)):
         behind = workload.nodes[workload.nodes.index(window) :]
         matters |= {node.name: True for node in behind}
     return matters

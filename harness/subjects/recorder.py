@@ -42,6 +42,7 @@ class RunLog:
                 sent=sent,
                 events=recorder.events(),
                 watermarks=len(run.watermarks),
+                ticks=len(run.ticks),
             )
         )
         recorder.show("snapshot-taken", run, checkpoint)
@@ -50,6 +51,9 @@ class RunLog:
         self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
         if self.dated:
             self._run.advanced_at.append(self._recorder.now())
+
+    def ticked(self, time: int) -> None:
+        self._run.ticks.append((len(self._run.applies), time))
 
     def assigned(self, splits: Mapping[int, int]) -> None:
         run = self._run
@@ -128,6 +132,7 @@ class Recorder:
             applies=[],
             marks=[],
             watermarks=[],
+            ticks=[],
             assigned=[],
         )
         self.history.runs.append(run)

@@ -35,6 +35,7 @@ OPERATORS = (
     "tumbling",
     "sliding",
     "session",
+    "burst",
     "retractions",
     "user",
 )
@@ -83,6 +84,7 @@ class Run:
         told = config(engine, lateness_us(scenario))
         told.check([source.name for source in scenario.workload.inputs if not source.rewindable])
         self._history = History(
+            one_clock=True,
             subject="simulated",
             guarantee=engine.guarantee,
             sink=engine.sink,

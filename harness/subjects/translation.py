@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ...properties import workload as described
 from ...properties.stages import COMMITTERS
 from ...properties.workload import SINK, Topology, Workload
-from ...reference_impl.core import holding, retractions, windows
+from ...reference_impl.core import bursts, holding, retractions, windows
 from ...reference_impl.core import operators as engine
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
@@ -124,6 +124,9 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         return _signed[type(operator)]
     if isinstance(operator, described.Count):
         return lambda: engine.Count(operator.tagged)
+    if isinstance(operator, described.Burst):
+        gap_us, of = operator.gap_us, operator.of
+        return lambda: bursts.Burst(gap_us, of)
     if isinstance(operator, described.Window):
         return _window(operator)
     if isinstance(operator, described.Batch):

@@ -1,12 +1,17 @@
-"""What a window heard of event time on a line, from its subtasks' program order: for `questions`."""
+"""What a window heard of event time on a line, from its subtasks' program order: for `questions`.
+
+To what goes by processing time, being told a time is as hearing that all
+before it has come: a watermark of that less 1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..case import Case
+from ..history import Mark
 from ..line import INFINITE, Line, Segment, mark_of
-from ..workload import BEGINNING
+from ..workload import BEGINNING, is_clocked
 from .tables import Advance
 
 
@@ -17,7 +22,7 @@ def watermarks(case: Case, line: Line, window: str) -> dict[tuple[str, int], lis
     for segment in line.of_operator(window):
         run = segment.run
         now = time.get(run.task, BEGINNING)
-        advances = run.watermarks[: _on_line(case, segment)]
+        advances = _advances(case, segment)
         before = found[run.task, run.attempt] = []
         heard = 0
         for taken in range(segment.applies):
@@ -40,7 +45,7 @@ def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Ad
         time: dict[str, int] = {}
         for segment in line.of_operator(window):
             run = segment.run
-            for number, (taken, moment) in enumerate(run.watermarks[: _on_line(case, segment)]):
+            for number, (taken, moment) in enumerate(_advances(case, segment)):
                 before = time.get(run.task, BEGINNING)
                 if moment > before:
                     time[run.task] = moment
@@ -51,19 +56,27 @@ def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Ad
                         place=place + min(taken, segment.applies),
                         before=before,
                         time=moment,
-                        epoch=numbers[_epoch(segment, number)] if line.tip == case.line.tip else 0,
+                        epoch=numbers[_epoch(case, segment, number)] if line.tip == case.line.tip else 0,
                     )
             place += segment.applies
 
 
-def _on_line(case: Case, segment: Segment) -> int:
-    """How many advances of a segment's attempt are on its line."""
-    if segment.cut is None or case.lines.finished(segment.run.task, segment.cut):
-        return len(segment.run.watermarks)
-    mark = mark_of(segment.run, segment.cut)
-    return mark.watermarks if mark is not None else 0
+def _advances(case: Case, segment: Segment) -> list[tuple[int, int]]:
+    """(records taken before it, watermark) of each advance of a segment's attempt that is on its line."""
+    run = segment.run
+    clocked = is_clocked(case.workload.node(run.operator).operator)
+    advances = [(taken, told - 1) for taken, told in run.ticks] if clocked else run.watermarks
+    if segment.cut is None or case.lines.finished(run.task, segment.cut):
+        return advances
+    mark = mark_of(run, segment.cut)
+    return advances[: _heard(mark, clocked)] if mark is not None else []
 
 
-def _epoch(segment: Segment, number: int) -> int:
+def _epoch(case: Case, segment: Segment, number: int) -> int:
     """That of an advance: the first completed checkpoint whose mark counts it."""
-    return next((mark.checkpoint for mark in segment.marks if mark.watermarks > number), INFINITE)
+    clocked = is_clocked(case.workload.node(segment.run.operator).operator)
+    return next((mark.checkpoint for mark in segment.marks if _heard(mark, clocked) > number), INFINITE)
+
+
+def _heard(mark: Mark, clocked: bool) -> int:
+    return mark.ticks if clocked else mark.watermarks

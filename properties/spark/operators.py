@@ -23,6 +23,7 @@ import msgspec
 from ..workload import (
     AnyOperator,
     Batch,
+    Burst,
     Count,
     Dedup,
     Filter,
@@ -142,7 +143,9 @@ MEANINGS: Mapping[str, Meaning] = {
 
 
 def kind_of(operator: AnyOperator) -> str:
-    """The name of an operator's meaning."""
+    """The name of an operator's meaning: a burst is a session of the moments at which its records were taken."""
+    if isinstance(operator, Burst):
+        return "session"
     if is_signed(operator):
         return f"{type(operator).__struct_config__.tag}-signed"
     if isinstance(operator, Count):
@@ -165,7 +168,7 @@ def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | 
             return size, size, None
         case Sliding(size=size, slide=slide):
             return size, slide, None
-        case Session(gap=gap):
+        case Session(gap=gap) | Burst(gap_us=gap):
             return gap, None, None
         case Count() | Sum() | Greater() | Dedup() | Union() | Join() | Batch() | Tally() | User():
             return None, None, None

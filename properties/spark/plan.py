@@ -145,6 +145,7 @@ class Plan:
             "attempt": "coalesce(to_attempt, attempt)",
             "line": "to_line",
             "tip": "coalesce(to_tip, true)",
+            "ts": "coalesce(to_moment, ts)",
             "lane": "to_lane",
             "wm": "to_wm",
         }

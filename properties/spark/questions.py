@@ -17,7 +17,7 @@ from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
-from ..workload import KEYED, SINK, window_of
+from ..workload import KEYED, SINK, User, is_clocked, window_of
 from .heard import advances_of, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
@@ -36,11 +36,13 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     beside the state of the nodes that the positions alone determine; so are windows
     whose records may be late.  There is none of windows in a job that went on where
     its input had been drained: all that came was late; nor of a user's functions in
-    what was applied: their counterparts speak of positions alone; nor, in what was
+    what was applied: their counterparts speak of positions alone; nor where one goes
+    by processing time, of which positions say nothing; nor, in what was
     applied, of batches: a row may have been sent in one attempt and taken in another.
     What batches held back is not taken from the rows that are compared.
     """
-    if window_of(case.workload) is not None and case.went_on_drained:
+    window = window_of(case.workload)
+    if window is not None and (case.went_on_drained or (isinstance(window.operator, User) and window.operator.clocked)):
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
@@ -87,6 +89,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
+        clocked = bool(heard) and window is not None and is_clocked(window.operator)
         for segment in line.of_operator(reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
             for count, ((_, origin), epoch) in enumerate(taken):
@@ -97,6 +100,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
                     line=attempt,
                     lane=segment.run.subtask if heard else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
+                    moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
                 )
 
 

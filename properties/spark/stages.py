@@ -263,6 +263,7 @@ APPLY = {
     "to_tip": pa.bool_(),
     "to_lane": pa.int32(),
     "to_wm": pa.int64(),
+    "to_moment": pa.int64(),
 }
 """An application: `to_nth` counts those of one origin that an attempt took, `to_place` all of a node."""
 
@@ -281,12 +282,12 @@ ADVANCE = {
 
 def applies_table(batch: Batch) -> pa.Table:
     """One row for each application that a job tells of."""
-    columns: tuple[list[int | bool], ...] = tuple([] for _ in APPLY)
+    columns: tuple[list[int | bool | None], ...] = tuple([] for _ in APPLY)
     for number, name, job in batch.traced_readers():
         seen: dict[tuple[int, int, int], int] = {}
-        for place, (origin, epoch, attempt, line, lane, watermark) in enumerate(job.applies[name]):
+        for place, (origin, epoch, attempt, line, lane, watermark, moment) in enumerate(job.applies[name]):
             nth = seen[line, attempt, origin] = seen.get((line, attempt, origin), 0) + 1
-            row = (number, line, attempt, origin, nth, place, epoch, line == job.tip, lane, watermark)
+            row = (number, line, attempt, origin, nth, place, epoch, line == job.tip, lane, watermark, moment)
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, APPLY.values(), strict=True)]

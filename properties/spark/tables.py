@@ -33,6 +33,8 @@ class Apply(NamedTuple):
     """of a window: the subtask that took it"""
     watermark: int = 0
     """of a window: that subtask's just before"""
+    moment: int | None = None
+    """of what goes by processing time: when it was taken, in the place of an event time"""
 
 
 class Advance(NamedTuple):

@@ -60,6 +60,16 @@ class Advanced(Effect):
     time: int
 
 
+class TimeEnded(Effect):
+    """For the task processing time ends here, in its program order: what is pending fires."""
+
+
+class WakeAt(Effect):
+    """Tell the task the time (`Ticked`) once it is so late, even if nothing else happens."""
+
+    time: int
+
+
 class Persist(Effect):
     """Write a snapshot; when it is durable carry out `then`.
 

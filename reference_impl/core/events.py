@@ -24,6 +24,12 @@ class Arrived(Event):
     element: Element
 
 
+class Ticked(Event):
+    """A task that goes by processing time is told it, in µs."""
+
+    now: int
+
+
 class Poll(Event):
     """A source may read one record: its outputs have room."""
 

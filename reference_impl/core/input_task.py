@@ -19,16 +19,18 @@ from .alignment import (
     TriggerCame,
 )
 from .config import Config
-from .effects import Advanced, Block, Effect, Fail, Mail, Unblock
+from .effects import Advanced, Block, Effect, Fail, Mail, TimeEnded, Unblock, WakeAt
 from .errors import ProtocolViolated, Refused
-from .events import Arrived
+from .events import Arrived, Ticked
 from .ids import CheckpointId
 from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Idle, Record, Trigger, Watermark
 from .operator_state import Item, Place
 from .operators import Operator
 from .parts import Parts
+from .processing_time import END_OF_TIME
 from .state import Snapshot, TaskState
 from .task import NO_CHECKPOINT, Task, TaskSpec
+from .timers import Timer
 from .watermarks import InputTimes
 
 
@@ -162,6 +164,9 @@ class OperatorTask(InputTask):
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts, operator: Operator) -> None:
         super().__init__(spec, config, parts)
         self.operator = operator
+        self.clocked = operator.clocked
+        self._asked: int | None = None
+        """the time at which it is to be told the time next"""
         operator.place = Place(spec.subtask, spec.parallelism, spec.key_groups)
         self._held: list[Record] = []
         self._restored: list[Item] = []
@@ -175,6 +180,8 @@ class OperatorTask(InputTask):
             return [self._raised(error)]
         if self.operator.holds_back:
             return [*effects, *self._hold(rows)]
+        if self.clocked:
+            return [*self.emit(rows), *self._ask(self.operator.alarms.earliest())]
         return [*effects, *self.emit(rows)] if effects else self.emit(rows)
 
     def _hold(self, rows: Iterable[Record]) -> list[Effect]:
@@ -202,7 +209,8 @@ class OperatorTask(InputTask):
             last = list(self.operator.on_end()) if self.parts.held_output.at_end(restored) else []
         except Exception as error:
             return [self._raised(error)]
-        return [*(self.release() if held else []), *self.emit(last), *super().end_input()]
+        ended = self._time_ends() if self.clocked else []
+        return [*(self.release() if held else []), *self.emit(last), *ended, *super().end_input()]
 
     def on_time(self, time: int) -> list[Effect]:
         """What is held back belongs before the watermark; the panes that it finishes too."""
@@ -213,6 +221,38 @@ class OperatorTask(InputTask):
         except Exception as error:
             return [self._raised(error)]
         return [*held, *self.emit(rows), *super().on_time(time)]
+
+    # -- processing time -------------------------------------------------------------
+
+    @property
+    def awaits_time(self) -> bool:
+        return self.operator.alarms.earliest() is not None
+
+    def on_tick(self, event: Ticked) -> list[Effect]:
+        if self._asked is not None and self._asked <= event.now:
+            self._asked = None
+        rung = self._ring(event.now, self.parts.processing_time.due(self.operator.alarms, event.now))
+        return [*rung, *self._ask(self.operator.alarms.earliest())]
+
+    def _time_ends(self) -> list[Effect]:
+        """All input has ended: nothing would look at the clock again."""
+        return [TimeEnded(), *self._ring(END_OF_TIME, self.parts.processing_time.at_end(self.operator.alarms))]
+
+    def _ring(self, now: int, due: list[Timer]) -> list[Effect]:
+        try:
+            return self.emit(self.operator.on_clock(now, due))
+        except Exception as error:
+            return [self._raised(error)]
+
+    def _ask(self, time: int | None) -> list[Effect]:
+        """Be told the time then, if it is not told before."""
+        if time is None or (self._asked is not None and self._asked <= time):
+            return []
+        self._asked = time
+        return [WakeAt(time)]
+
+    def opened(self) -> list[Effect]:
+        return [*super().opened(), *self._ask(self.parts.processing_time.wakes(self.operator.alarms))]
 
     def _raised(self, error: Exception) -> Effect:
         return Fail(f"the user function of {self.spec.task} raised {type(error).__name__}: {error}")
@@ -232,6 +272,7 @@ class OperatorTask(InputTask):
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
         state.timers = self.parts.firing.kept(self.operator.timers)
+        state.alarms = self.parts.processing_time.kept(self.operator.alarms)
         state.panes = self.operator.lineage()
         state.held, state.declared = self.operator.held(), self.operator.declared()
         state.listed, state.shared = self.operator.listed(), self.operator.shared()

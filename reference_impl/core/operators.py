@@ -27,12 +27,16 @@ class Operator:
     keyed = False
     holds_back = False
     """it lets out one row at a time: the task holds the others back for its mailbox"""
+    clocked = False
+    """it goes by processing time: its task is told the time before each record, and when a timer is due"""
     rolling = False
     """each row of a key replaces the one before it: a batch wants the last alone (FIN-6)"""
 
     def __init__(self) -> None:
         self.heap: dict[Any, Any] = {}
         self.timers = Timers()
+        self.alarms = Timers()
+        """timers in processing time"""
         self.place = Place()
         """which subtask it is; whoever runs it says so"""
 
@@ -42,6 +46,10 @@ class Operator:
 
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
         """The rows that the task's watermark, now at `time`, yields; `due` are the timers that it reached."""
+        return ()
+
+    def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
+        """The rows that the clock, now at `now`, yields; `due` are the timers in processing time that it reached."""
         return ()
 
     def on_end(self) -> Iterable[Record]:

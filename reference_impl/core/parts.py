@@ -22,6 +22,7 @@ from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .part import Part as Part
+from .processing_time import ProcessingTime
 from .rescale import Redistribution
 from .timers import Timer, Timers
 from .transactions import EPOCH, Row
@@ -326,6 +327,7 @@ class Parts:
         self.held_output = HeldOutput()
         self.watermarks = Watermarks()
         self.firing = Firing()
+        self.processing_time = ProcessingTime()
         self.copying = Copying()
         self.naming = Naming()
         self.pre_committing = PreCommitting()

@@ -133,6 +133,9 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
     timers: dict[int, list[Timer]] = {}
     for timer in (timer for state in old for timer in state.timers):
         timers.setdefault(key_group(timer[1], share.key_groups), []).append(timer)
+    alarms: dict[int, list[Timer]] = {}
+    for alarm in (alarm for state in old for alarm in state.alarms):
+        alarms.setdefault(key_group(alarm[1], share.key_groups), []).append(alarm)
     held: dict[int, list[tuple[int | None, str, str]]] = {}
     for one in (one for state in old for one in state.held):
         held.setdefault(key_group(one[0], share.key_groups), []).append(one)
@@ -143,6 +146,7 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
         entries=[entry for entry, _ in mine],
         panes=[pane for _, pane in mine if pane is not None],
         timers=redistribution.entries(timers, share),
+        alarms=redistribution.entries(alarms, share),
         held=redistribution.entries(held, share),
         declared={name: what for state in old for name, what in state.declared.items()},
         transactions=redistribution.transactions([state.transactions for state in old], share),

@@ -51,6 +51,8 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     idle: list[int] = []
     maxima: dict[int, int] = {}
     timers: list[tuple[int, int | None, int]] = []
+    alarms: list[tuple[int, int | None, int]] = []
+    """timers in processing time: (time in µs, key, start)"""
     panes: list[tuple[int, int]] = []
     """(end, origin) of each window in `entries`, in their order"""
     held: list[tuple[int | None, str, str]] = []

@@ -27,7 +27,18 @@ from .effects import (
     Taken,
 )
 from .errors import Handlers, ProtocolViolated, require
-from .events import Answered, Arrived, Event, LoadFailed, Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
+from .events import (
+    Answered,
+    Arrived,
+    Event,
+    LoadFailed,
+    Mailed,
+    PersistFailed,
+    Received,
+    SnapshotLoaded,
+    Ticked,
+    TimerFired,
+)
 from .ids import AttemptId, CheckpointId, TaskId
 from .messages import (
     Abort,
@@ -103,6 +114,7 @@ class Task:
                 Answered: self.on_answered,
                 Mailed: self.on_mail,
                 TimerFired: self.on_timer,
+                Ticked: self.on_tick,
             }
         )
         self._messages = Handlers(
@@ -115,9 +127,17 @@ class Task:
             }
         )
 
+    clocked = False
+    """it goes by processing time, and is to be told it"""
+
     @property
     def awaits_splits(self) -> bool:
         """Somebody may give it more to read."""
+        return False
+
+    @property
+    def awaits_time(self) -> bool:
+        """A timer in processing time is pending."""
         return False
 
     def step(self, event: Event) -> list[Effect]:
@@ -333,6 +353,9 @@ class Task:
 
     def on_abort(self, message: Abort) -> list[Effect]:
         return []
+
+    def on_tick(self, event: Ticked) -> list[Effect]:
+        raise ProtocolViolated(f"{self.spec.task} does not go by processing time")
 
     def on_answered(self, event: Answered) -> list[Effect]:
         raise ProtocolViolated(f"{self.spec.task} asked nothing")

@@ -1,11 +1,11 @@
-"""Timers in event time: what an operator waits for, kept with its state."""
+"""Timers, in event time or in processing time: what an operator waits for, kept with its state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 Timer = tuple[int, int | None, int]
-"""(time, key, start of the window): due once the watermark has reached the time."""
+"""(time, key, start of the window): due once the watermark, or the clock, has reached the time."""
 
 
 class Timers:
@@ -23,6 +23,10 @@ class Timers:
     def due(self, time: int) -> list[Timer]:
         """Those that the watermark has reached, in the order of their times; a NULL key comes first."""
         return sorted((timer for timer in self._timers if timer[0] <= time), key=_order)
+
+    def earliest(self) -> int | None:
+        """The time of the first that will be due; None when there is none."""
+        return min((timer[0] for timer in self._timers), default=None)
 
     def pending(self) -> list[Timer]:
         return list(self._timers)

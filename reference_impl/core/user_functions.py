@@ -1,7 +1,7 @@
-"""Operators that a user writes (OPS-4): declared state by key, timers in event time, or state of their own.
+"""Operators that a user writes (OPS-4): declared state by key, timers, or state of their own.
 
-A `Function` is told of each record, of each timer that the watermark reached and
-of the end of all input; what it yields are rows of the key that it was told of.
+A `Function` is told of each record, of each timer that the watermark, or the
+clock, reached and of the end of all input; what it yields are rows of the key that it was told of.
 Its state is either declared (`states`: name, kind and type), and then kept by the
 engine, key by key or for the subtask as a whole; or its own, handed over by `snapshot` and taken back by
 `restore`.  What is held is in the snapshot with what was declared of it: a
@@ -107,7 +107,7 @@ class Taken(NamedTuple):
     tag: int
     tag2: int
     time: int
-    """its event time; 0 where the input has none"""
+    """its event time, 0 where the input has none; to a clocked function, when it was taken (µs)"""
 
 
 class Context:
@@ -122,6 +122,11 @@ class Context:
     @property
     def watermark(self) -> int:
         return self._operator.time
+
+    @property
+    def now(self) -> int:
+        """The processing time that a clocked function was told last, in µs."""
+        return self._operator.now
 
     def get(self, name: str) -> Any:
         """The key's state of this name, or the subtask's, a copy: None, an empty list or map until it is put;
@@ -143,6 +148,13 @@ class Context:
     def drop_timer(self, time: int) -> None:
         self._operator.timers.drop((time, self.key, 0))
 
+    def wake_at(self, time: int) -> None:
+        """Be told once processing time has reached a moment (µs); asking twice is asking once.  Raises Refused."""
+        self._operator.wake_at(self.key, time)
+
+    def drop_wake(self, time: int) -> None:
+        self._operator.alarms.drop((time, self.key, 0))
+
 
 class Function:
     """Base of a user's operator; it is made anew, without arguments, for each subtask of each attempt."""
@@ -151,6 +163,8 @@ class Function:
     """the state that the engine keeps for it, by name"""
     timed: ClassVar[bool] = False
     """it sets timers, or acts at the end of its input: its inputs need event time"""
+    clocked: ClassVar[bool] = False
+    """it goes by processing time, and not by event time: it may ask to be woken"""
     owns_state: ClassVar[bool] = False
     """it keeps its state itself: `snapshot` and `restore` hand it over"""
 
@@ -160,6 +174,10 @@ class Function:
 
     def on_timer(self, time: int, context: Context) -> Iterable[Out]:
         """The rows that a timer yields; it is gone then."""
+        return ()
+
+    def on_clock(self, time: int, context: Context) -> Iterable[Out]:
+        """The rows that a moment asked for yields; at the end of all input every one that is left, and none after."""
         return ()
 
     def on_end(self, context: Context) -> Iterable[Out]:
@@ -199,8 +217,11 @@ class UserOperator(Operator):
 
     def _begin(self, function: Function, state: TaskState) -> None:
         self._function = function
+        self.clocked = function.clocked
+        self.now = 0
         self.time = state.watermark
         self.timers = Timers(state.timers)
+        self.alarms = Timers(state.alarms)
         self._held: dict[tuple[int | None, str], str] = {}
         """by key and name, as JSON text: what is handed out is always a copy"""
         self._items: dict[str, list[str]] = {}
@@ -212,7 +233,7 @@ class UserOperator(Operator):
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         key = record.key
         self._origins[key] = max(self._origins.get(key, 0), record.origin & ~_COPY_MASK | PANE)
-        taken = Taken(key, record.value, record.tag, record.tag2, record.ts)
+        taken = Taken(key, record.value, record.tag, record.tag2, self.now if self.clocked else record.ts)
         rows = self._function.on_record(taken, Context(self, key))
         return [Record(key, value, tag, tag2, record.origin, record.ts) for value, tag, tag2 in rows]
 
@@ -226,6 +247,16 @@ class UserOperator(Operator):
             rows.extend(self._fired(()))
             last = self._function.on_close(Context(self, None))
             rows.extend(Record(key, value, tag, tag2, PANE, self.time) for key, value, tag, tag2 in last)
+        return rows
+
+    def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
+        """What the moments asked for yield; one that they ask for is told later, even if it has come."""
+        self.now = now
+        rows: list[Record] = []
+        for at, key, _ in due:
+            rows.extend(self._of_key(key, self._function.on_clock(at, Context(self, key))))
+        if now >= END_OF_TIME:
+            self.alarms = Timers()
         return rows
 
     def _fired(self, due: Iterable[Timer]) -> list[Record]:
@@ -251,6 +282,11 @@ class UserOperator(Operator):
         if not self._function.timed:
             raise Refused(f"{self._name} sets a timer, and does not say that it is timed")
         self.timers.set((time, key, 0))
+
+    def wake_at(self, key: int | None, time: int) -> None:
+        if not self.clocked:
+            raise Refused(f"{self._name} asks to be woken, and does not say that it is clocked")
+        self.alarms.set((time, key, 0))
 
     # -- declared state --------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.parts import Firing, Watermarks
+from ..core.processing_time import ProcessingTime
 from ..core.timers import Timer, Timers
 from ..core.watermarks import InputTimes, SplitTimes
 from .registry import Defect
@@ -36,6 +37,14 @@ class ForgetsTimers(Firing):
 
     def kept(self, timers: Timers) -> list[Timer]:
         self.reached = self.reached or bool(timers.pending())
+        return []
+
+
+class ForgetsAlarms(ProcessingTime):
+    """L06, in processing time."""
+
+    def kept(self, alarms: Timers) -> list[Timer]:
+        self.reached = self.reached or bool(alarms.pending())
         return []
 
 
@@ -102,7 +111,7 @@ DEFECTS = (
         upstream="BYTEWAX#138",
         title="scheduled wake-ups not in the snapshot",
         invariant="consistent-cut",
-        replacements=lambda: {"firing": ForgetsTimers()},
+        replacements=lambda: {"firing": ForgetsTimers(), "processing_time": ForgetsAlarms()},
     ),
     Defect(
         id="L07",

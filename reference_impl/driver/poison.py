@@ -45,6 +45,17 @@ class Raising(Operator):
         """As with the heap."""
 
     @property
+    def alarms(self) -> Timers:
+        return self._inner.alarms
+
+    @alarms.setter
+    def alarms(self, alarms: Timers) -> None:
+        """As with the heap."""
+
+    def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
+        return self._inner.on_clock(now, due)
+
+    @property
     def place(self) -> Place:
         return self._inner.place
 

@@ -31,18 +31,22 @@ from ..core.effects import (
     SetTimer,
     Ship,
     Taken,
+    TimeEnded,
     Transact,
     Trim,
     Unblock,
+    WakeAt,
 )
 from ..core.events import Arrived, Event, Mailed, Poll
 from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record, kind_of
-from ..core.source import SourceTask, place_of
+from ..core.processing_time import END_OF_TIME
+from ..core.source import SourceTask
 from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
 from ..trace import TaskLog
+from .bell import Bell
 from .queues import NEVER, first_to_arrive
-from .timeline import show_taken
+from .timeline import note_read, show_taken
 from .timers import Timers
 
 if TYPE_CHECKING:
@@ -76,6 +80,7 @@ class TaskRunner:
         self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
+        self._bell = Bell(self)
         self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
         """the checkpoint that it took its last snapshot of, and what it had done by then"""
@@ -83,7 +88,7 @@ class TaskRunner:
         """the fault that explains its next failure"""
         self._outbox: deque[tuple[Outbound, Element]] = deque()
         self._inbox: deque[Event] = deque()
-        self._mail: deque[Event] = deque()
+        self._mail: deque[Mailed] = deque()
         self._wake_at = NEVER
         self._busy_until = 0
         self._next_poll = 0
@@ -97,7 +102,7 @@ class TaskRunner:
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
-            Mail: self._post,
+            Mail: self._bell.post,
             Restored: self._restored,
             SavePosition: lambda effect: world.stores.save_position(self, effect),
             Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
@@ -106,6 +111,8 @@ class TaskRunner:
             Fail: lambda effect: world.task_failed(self, effect.reason, None),
             Taken: self._taken,
             Advanced: lambda effect: log.advanced(effect.time),
+            TimeEnded: lambda effect: log.ticked(END_OF_TIME),
+            WakeAt: self._bell.set,
             Persist: self._persist,
             Ship: self._ship,
             Load: lambda effect: world.stores.load(self, effect.handle),
@@ -115,14 +122,19 @@ class TaskRunner:
 
     @property
     def done(self) -> int:
-        """Records that it has read and applied."""
-        return self.applied + len(self.log.reads)
+        """Records that it has read and applied, and times that a timer woke it."""
+        return self.applied + len(self.log.reads) + self._bell.rung
 
     @property
     def has_work(self) -> bool:
         """It may still do something without hearing of anything."""
         waiting = self._outbox or self._mail or self._inbox or any(channel.queue for channel in self.inputs)
-        return bool(waiting) or self.polling or self.task.awaits_splits
+        return bool(waiting) or self.awaits_more
+
+    @property
+    def awaits_more(self) -> bool:
+        """Something comes to it by itself: input to read, splits, a time."""
+        return self.polling or self.task.awaits_splits or self.task.awaits_time
 
     # -- being scheduled -------------------------------------------------------------
 
@@ -150,7 +162,7 @@ class TaskRunner:
                 return
         if self._mail:
             self._busy_until = now + self._apply_cost
-            self.feed(self._mail.popleft())
+            self._bell.open(self._mail.popleft())
             self.schedule(self._busy_until)
         elif self.opened and not self._outbox:
             self._work(now)
@@ -192,20 +204,11 @@ class TaskRunner:
         if self._watched and not self.world.point("record-read", self.name, "before", self):
             return
         effects = self._step(POLL)
-        self._note_read(effects)
+        note_read(self, effects)
         self.perform(effects)
         if self._watched:
             self.world.point("record-read", self.name, "after", self)
         self.schedule(self._next_poll)
-
-    def _note_read(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            sent = effect.then[0] if isinstance(effect, SavePosition) and effect.then else effect
-            if type(sent) is Send and type(sent.element) is Record:
-                self.log.reads.append(place_of(sent.element.origin))
-                if self.world.detailed:
-                    self.world.observer.timed("record-read", self.name, self.attempt, origin=sent.element.origin)
-                return
 
     def _take(self, now: int) -> None:
         """Take the element that arrived first, if one has; look again when it is done."""
@@ -233,6 +236,8 @@ class TaskRunner:
                 return
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
+        if self.task.clocked:
+            self._bell.tell()
         self.received[number] += 1
         self.applied += 1
         self.log.applies.append((number, record.origin))
@@ -326,11 +331,8 @@ class TaskRunner:
         self.blocked[effect.channel] = False
         self.schedule(max(self.world.loop.now, self._busy_until))
 
-    def _post(self, effect: Mail) -> None:
-        self.world.loop.after(self.world.settings.mailbox_us, self._mail_came, effect.mail)
-
-    def _mail_came(self, mail: object, _: None) -> None:
-        self._mail.append(Mailed(mail))
+    def take_mail(self, mail: Mailed) -> None:
+        self._mail.append(mail)
         self.schedule(max(self.world.loop.now, self._busy_until))
 
     def _restored(self, effect: Restored) -> None:

@@ -1,9 +1,11 @@
-"""The time line, kept on request: what entered a channel, and what was taken out of it."""
+"""What a task read, and the time line, kept on request: what entered a channel, and what was taken out of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..core.effects import Effect, SavePosition, Send
 from ..core.messages import (
     Barrier,
     CancelBarrier,
@@ -16,6 +18,7 @@ from ..core.messages import (
     Settled,
     Watermark,
 )
+from ..core.source import place_of
 
 if TYPE_CHECKING:
     from .ports import Inbound
@@ -32,6 +35,17 @@ SENT: dict[type, str] = {
     Committable: "committable-sent",
     Settled: "settled-sent",
 }
+
+
+def note_read(runner: TaskRunner, effects: Sequence[Effect]) -> None:
+    """A source has read the record that is among what it sends, if one is."""
+    for effect in effects:
+        sent = effect.then[0] if isinstance(effect, SavePosition) and effect.then else effect
+        if type(sent) is Send and type(sent.element) is Record:
+            runner.log.reads.append(place_of(sent.element.origin))
+            if runner.world.detailed:
+                runner.world.observer.timed("record-read", runner.name, runner.attempt, origin=sent.element.origin)
+            return
 
 
 def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, element: Element) -> None:

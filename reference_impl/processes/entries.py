@@ -74,6 +74,13 @@ class TimeAdvanced(Entry):
     time: int
 
 
+class TimeTold(Entry):
+    """It was told the processing time, or that this has ended."""
+
+    run: int
+    time: int
+
+
 class SplitsAssigned(Entry):
     """All the splits that its enumerator has given to it, by position, as the message says that reached it."""
 
@@ -318,6 +325,7 @@ AnyEntry = (
     | ApplyUndone
     | Marked
     | TimeAdvanced
+    | TimeTold
     | SplitsAssigned
     | StateRestored
     | InputEnded

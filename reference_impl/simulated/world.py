@@ -367,7 +367,7 @@ class World:
         """A job that nothing ends is frozen once a complete checkpoint covers all there was."""
         if self.job_over:
             return
-        whole = all(one.alive and not one.polling and not one.task.awaits_splits for one in self._latest.values())
+        whole = all(one.alive and not one.awaits_more for one in self._latest.values())
         idle = whole and self._so_far() == self._at_trigger.get(checkpoint)
         if idle and not self.is_busy and not self.freezing:
             self.freezing = True

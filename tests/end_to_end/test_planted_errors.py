@@ -106,7 +106,7 @@ class Recording(PySpark):
 
 @cache
 def without_an_error(name: str) -> tuple[Verified, Recording]:
-    """And the oracle that was asked, which knows the answers now: an error in the quick checker changes no question."""
+    """And the oracle that was asked, which knows most answers from now on: other errors change few questions."""
     oracle = Recording()
     return verified(name, oracle), oracle
 

@@ -21,7 +21,7 @@ def examples_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("cutproof.harness.user_functions._entries", {})
     monkeypatch.setattr("cutproof.properties.user_functions._known", {})
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    known(["silence:SILENCE", "top_two:TOP_TWO", "last_call:LAST_CALL", "turns:TURNS"])
+    known(["silence:SILENCE", "top_two:TOP_TWO", "last_call:LAST_CALL", "turns:TURNS", "headcount:HEADCOUNT"])
     yield
-    for name in ("silence", "top_two", "last_call", "turns"):
+    for name in ("silence", "top_two", "last_call", "turns", "headcount"):
         sys.modules.pop(name, None)

@@ -54,6 +54,7 @@ def held_by(subtask: int, of: int, keys: list[int | None]) -> TaskState:
         transactions=[named(subtask, 1)],
         watermark=50 + subtask,
         times=[50 + subtask] * of,
+        idle=[split for split in SPLITS[subtask::of] if split % 2],
     )
 
 
@@ -73,6 +74,7 @@ def test_nothing_is_lost_and_nothing_is_there_twice(before: int, after: int, key
         assert state.panes == [(30, 40 + (key or 0)) for _, key, _, _ in state.entries]
         assert state.positions == {split: 10 + split for split in SPLITS[subtask::after]}
         assert state.maxima == {split: 20 + split for split in SPLITS[subtask::after]}
+        assert sorted(state.idle) == [split for split in SPLITS[subtask::after] if split % 2]
         assert (state.watermark, state.times) == (50, [50] * after), "the least that anybody had"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from cutproof.harness.examples import EXAMPLES, LATER
+from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
 
 
 def example_rows() -> str:
-    return "\n".join(f"| {name} | {one.about} | {one.document} |" for name, one in EXAMPLES.items())
+    found = {**EXAMPLES, **SYSTEM_EXAMPLES}
+    return "\n".join(f"| {name} | {one.about} | {one.document} |" for name, one in found.items())
 
 
 def later_rows() -> str:

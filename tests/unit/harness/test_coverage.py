@@ -251,8 +251,8 @@ def test_the_template_hits_what_it_aims_at() -> None:
         one = draw(3, index)
         found.update(cells_hit(one, subject.run(one)))
         aimed += len({(fault.trigger.point, type(fault)) for fault in one.faults if isinstance(fault.trigger, AtPoint)})
-    assert len(found) > 200
-    assert len(found) > aimed * 0.7
+    assert len(found) > 150
+    assert len(found) > aimed * 0.85
     assert {cell.ending for cell in found} == set(ENDINGS)
     assert {cell.alignment for cell in found} == set(ALIGNMENTS.values())
     assert {cell.point for cell in found} == set(POINTS)

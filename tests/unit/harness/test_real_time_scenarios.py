@@ -16,6 +16,7 @@ from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of, scenarios
 from cutproof.harness.strategies.real_time import lead_of, leads_of
 from cutproof.harness.strategies.stage import has_regions
+from cutproof.harness.strategies.templates import FEW_RESTARTS
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import FaultFired
 
@@ -57,6 +58,20 @@ def test_some_jobs_of_several_regions_restart_by_region(drawn: list[Scenario]) -
     assert failovers["region"] >= SIZE // 20
     assert failovers["full"] > 0
     assert {one.engine.failover for one in drawn if not has_regions(one.topology)} == {"full"}
+
+
+def test_who_commits_is_drawn_and_ids_are_used_again(drawn: list[Scenario]) -> None:
+    who = Counter(one.engine.committing for one in drawn)
+    assert min(who["writer"], who["committer"], who["global"]) >= SIZE // 10
+    assert sum(one.engine.pooled_ids for one in drawn) >= SIZE // 10
+
+
+def test_a_job_that_loses_a_transaction_to_its_store_restarts_a_few_times_only() -> None:
+    draw = scenario_of(Drawing(capabilities=ABLE, templates=("S7",)))
+    unled = [draw(7, index) for index in range(7, 8 * 60, 8)]
+    expired = [one for one in unled if any(getattr(fault, "how", "") == "expired" for fault in one.faults)]
+    assert expired
+    assert {one.engine.restart_attempts for one in expired} == {FEW_RESTARTS}
 
 
 def test_most_faults_are_aimed_at_points(drawn: list[Scenario]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from random import Random
+from typing import ClassVar, cast
 
 import msgspec
 import pytest
@@ -15,12 +16,13 @@ from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subjects import process_job
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.user_functions import UserFunction, entries_of, known
+from cutproof.harness.user_functions import UserFunction, entries_of, known, user_operator
 from cutproof.properties.user_functions import CounterpartFailed, UserMachine, user_problems
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.properties.workload import Input, Node, Sum, Topology, User, Workload, problems
 from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken
+from cutproof.reference_impl.core.messages import Record
+from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken, UserOperator, value_of
 from unit.user_examples import examples_known
 
 
@@ -39,12 +41,13 @@ def workload(name: str, *, delay: int = 40) -> Workload:
         for split in (0, 1)
     )
     times = tuple(tuple(10 * number + random.randrange(-15, 15) for number in range(30)) for _ in (0, 1))
-    operator = User(function=name, timed=name in ("silence", "last-call"), ordered=name == "top-two")
+    timed, ordered, clocked = name in ("silence", "last-call"), name == "top-two", name == "headcount"
+    operator = User(function=name, timed=timed, ordered=ordered, clocked=clocked)
     source = Input(name="source", splits=splits, times=times, delay=delay)
     return Workload(name=name, inputs=(source,), nodes=(Node(name="mine", operator=operator, inputs=("source",)),))
 
 
-@pytest.mark.parametrize("name", ["silence", "top-two", "last-call", "turns"])
+@pytest.mark.parametrize("name", ["silence", "top-two", "last-call", "turns", "headcount"])
 def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
     subject, held = SimulatedSubject(), Counter[str]()
     draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload(name)))
@@ -53,7 +56,7 @@ def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
         assert not [verdict for verdict in verdicts.values() if isinstance(verdict, Violated)]
         held.update(invariant for invariant, verdict in verdicts.items() if isinstance(verdict, Holds))
     assert min(held[one] for one in ("exactly-once", "no-data-loss", "consistent-cut", "restored-state")) > 10
-    assert (held["drain"] > 10) is (name in ("silence", "last-call"))
+    assert (held["drain"] > 10) is (name in ("silence", "last-call", "headcount"))
 
 
 @pytest.mark.parametrize("name", ["last-call", "turns"])
@@ -200,3 +203,74 @@ def test_a_counterpart_that_raises_is_told_by_name() -> None:
         UserMachine(User(function="top-two")).take_at((1, 2, 3, 0), 0, 0)
     with pytest.raises(CounterpartFailed, match="nobody has said how the user function 'other' is judged"):
         UserMachine(User(function="other")).take_at((1, 2, 3, 0), 0, 0)
+
+
+class Late(Function):
+    """A headcount that is told a while too late."""
+
+    clocked = True
+    states: ClassVar = {"count": value_of(int), "tags": value_of(int)}
+
+    def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
+        from headcount import WHILE_US
+
+        if context.get("count") is None:
+            context.wake_at(context.now + WHILE_US + 600)
+        context.put("count", (context.get("count") or 0) + 1)
+        context.put("tags", (context.get("tags") or 0) + record.tag)
+        yield from ()
+
+    def on_clock(self, time: int, context: Context) -> Iterator[Out]:
+        yield context.get("count"), context.get("tags"), 0
+        context.clear("count")
+        context.clear("tags")
+
+
+def test_a_function_that_is_woken_at_another_moment_is_caught() -> None:
+    from headcount import HEADCOUNT
+
+    known([msgspec.structs.replace(HEADCOUNT, function=Late)])
+    subject = SimulatedSubject()
+    draw = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("headcount")))
+    violated = [run(subject, draw(3, index)).judgement.violated for index in range(12)]
+    assert any("exactly-once" in found for found in violated)
+
+
+def test_a_function_goes_by_one_time_alone_and_says_so() -> None:
+    from headcount import HEADCOUNT
+    from silence import SILENCE
+
+    class Both(SILENCE.function):  # type: ignore[misc, name-defined]
+        clocked = True
+
+    with pytest.raises(UsageError, match="silence goes by event time and by processing time"):
+        known([msgspec.structs.replace(SILENCE, function=Both)])
+    with pytest.raises(UsageError, match="silence says nothing to PySpark"):
+        known([msgspec.structs.replace(SILENCE, spark=HEADCOUNT.spark)])
+    assert HEADCOUNT.node("source").operator == User(function="headcount", clocked=True)
+    worker = user_operator("silence")()
+    with pytest.raises(Refused, match="silence asks to be woken, and does not say that it is clocked"):
+        Context(cast(UserOperator, worker), 1).wake_at(5)
+
+
+def test_at_the_end_each_wake_is_told_once_and_none_that_is_asked_for_then() -> None:
+    class Again(Function):
+        clocked = True
+
+        def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
+            context.wake_at(context.now + 5)
+            yield from ()
+
+        def on_clock(self, time: int, context: Context) -> Iterator[Out]:
+            yield time, 0, 0
+            context.wake_at(time + 5)
+
+    worker = UserOperator("again", Again)
+    assert list(worker.on_clock(100, [])) == []
+    worker.apply(Record(1, 1, 1, 0, 0), 0)
+    assert worker.alarms.pending() == [(105, 1, 0)]
+    worker.alarms.drop((105, 1, 0))
+    assert [row.value for row in worker.on_clock(107, [(105, 1, 0)])] == [105]
+    assert worker.alarms.pending() == [(110, 1, 0)]
+    assert [row.value for row in worker.on_clock(1 << 62, [(110, 1, 0)])] == [110]
+    assert worker.alarms.pending() == []

@@ -32,6 +32,8 @@ REQUESTS: tuple[t.AnyRequest, ...] = (
     t.Write(**BY, name="x", rows=((1, None, 3, 4), (None, -(2**63), 0, 2**63 - 1))),
     t.PreCommit(**BY, name="x", checkpoint=CHECKPOINT),
     t.Commit(**BY, name="x"),
+    t.Finalise(**BY, name="x"),
+    t.Publish(**BY, checkpoint=CHECKPOINT, names=("x", "y")),
     t.AbortTransaction(**BY, name="x"),
     t.Append(**BY, row=(1, 2, 3, 4)),
     t.Upsert(**BY, identity=(1, None), row=(1, 2, 3, 4)),
@@ -66,6 +68,7 @@ def everything(journal: Journal) -> None:
     log.applies.pop()
     log.marked(CHECKPOINT, [1], [2])
     log.advanced(-5)
+    log.ticked(7)
     log.assigned({0: 0, 4: 2})
     log.restored(CHECKPOINT, "{}")
     log.input_ended()
@@ -96,6 +99,7 @@ def everything(journal: Journal) -> None:
     journal.stopped("a-0", 0, 1)
     journal.breaks(2, "*")
     journal.outage(3, True)
+    journal.expired(5, "job-1/sink-0/1-1", journal.order())
     journal.closing()
     journal.lagged(300_000)
     journal.defect_reached()

@@ -1,0 +1,1 @@
+"""Systems that are no streams: processes, channels and general snapshots (CL-1 to CL-5)."""

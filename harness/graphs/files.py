@@ -1,0 +1,55 @@
+"""Files of systems: `cutproof-graph/1`, read with a schema and checked by meaning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ...reference_impl.simulated.graph_plan import System, faults_of
+from ..files import ScenarioFileError, write_whole
+
+FORMAT = "cutproof-graph/1"
+LIMIT_BYTES = 1024 * 1024
+
+
+class SystemFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A system with its name; nothing of it is executed."""
+
+    format: str = FORMAT
+    name: str
+    system: System
+
+
+class _Header(msgspec.Struct):
+    format: str = ""
+
+
+def is_system(path: Path) -> bool:
+    """Whether a file says that it is one; False as well for what cannot be read, about which others have words."""
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(LIMIT_BYTES), type=_Header).format.startswith("cutproof-graph/")
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return False
+
+
+def read_system(path: Path) -> SystemFile:
+    """The system in a file; raises ScenarioFileError in one line."""
+    try:
+        if path.stat().st_size > LIMIT_BYTES:
+            raise ScenarioFileError(f"{path}: larger than {LIMIT_BYTES:,} bytes")
+        found = msgspec.json.decode(path.read_bytes(), type=SystemFile)
+    except OSError as error:
+        raise ScenarioFileError(f"{path}: {error.strerror or error}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ScenarioFileError(f"{path}: {' '.join(str(error).split())}") from None
+    if found.format != FORMAT:
+        raise ScenarioFileError(f"{path}: its format is {found.format!r}; this version reads {FORMAT}")
+    for problem in faults_of(found.system):
+        raise ScenarioFileError(f"{path}: {problem}")
+    return found
+
+
+def write_system(path: Path, told: SystemFile) -> None:
+    write_whole(path, msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=1) + b"\n")

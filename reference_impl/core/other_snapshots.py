@@ -1,0 +1,72 @@
+"""What seed 003 sets beside Chandy and Lamport's snapshot (CL-4): clocks, and a world that is stopped.
+
+*Synchronised clocks*: every process records its state when its own clock says so;
+a message received later belongs to its channel if the sender's clock had not yet
+said so when it was sent.  That is a cut only if the clocks agree better than any
+message is fast; nothing tells when they do not.
+
+*Global synchronisation*: everybody is told to stop, records, lets its inputs run
+dry, and goes on when all have.  That is always a cut, and nobody works meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .chandy_lamport import ChannelName, Contribute, Contribution, Effect, ProcessName, Recorder, SnapshotName
+from .errors import require
+
+
+class ByTheClock:
+    """One process's part in snapshots by synchronised clocks; no marker is sent."""
+
+    def __init__(self, process: ProcessName, inputs: Sequence[ChannelName], outputs: Sequence[ChannelName]) -> None:
+        self._process = process
+        self._inputs = tuple(inputs)
+        self._taken: dict[SnapshotName, tuple[int, Any, dict[ChannelName, list[Any]]]] = {}
+
+    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
+        """This process's clock says that it is time: `clock_us`, the same at all of them."""
+        self._taken[snapshot] = (clock_us, state, {channel: [] for channel in self._inputs})
+        return []
+
+    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
+        require(False, "no marker is sent by the clock")
+        return []
+
+    def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
+        """A message came, sent when its sender's clock said `stamp_us`."""
+        for clock_us, _, channels in self._taken.values():
+            if stamp_us < clock_us:
+                channels[channel].append(message)
+
+    def is_set_aside(self, channel: ChannelName) -> bool:
+        return False
+
+    def end(self, snapshot: SnapshotName) -> list[Effect]:
+        """So much time has passed that nothing sent before can still be under way."""
+        _, state, channels = self._taken.pop(snapshot)
+        held = {channel: tuple(messages) for channel, messages in channels.items()}
+        told = Contribution(snapshot=snapshot, process=self._process, state=state, channels=held)
+        return [Contribute(contribution=told)]
+
+
+class _Never:
+    """No marker makes a process record: it is told to stop, or nothing happens."""
+
+    sets_aside = False
+
+    def has_come(self, markers: int, inputs: int) -> bool:
+        return False
+
+
+class Stopping(Recorder):
+    """One process's part in a snapshot of a world that is stopped.
+
+    `begin` is the order to stop; the markers flush the channels.  What comes in
+    while the process stands still is recorded and kept for it by whoever drives it.
+    """
+
+    def __init__(self, process: ProcessName, inputs: Sequence[ChannelName], outputs: Sequence[ChannelName]) -> None:
+        super().__init__(process, inputs, outputs, _Never())

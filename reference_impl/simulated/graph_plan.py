@@ -1,0 +1,122 @@
+"""A system of processes and channels as data, and what each process does when: what a general snapshot is taken of."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+
+class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """First in, first out; its sender and its receiver may be the same process."""
+
+    name: str
+    sender: str
+    receiver: str
+    takes_us: int = 100
+    """how long a marker is under way, and a message that says nothing else; what is in front is never overtaken"""
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that a process does at a time: an event of its own, or a message into a channel."""
+
+    at_us: int
+    process: str
+    label: str
+    channel: str = ""
+    """the channel that it sends by; none for an event of its own"""
+    takes_us: int | None = None
+
+
+class Beginning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A process begins a snapshot; several may begin the same."""
+
+    at_us: int
+    process: str
+    snapshot: str
+
+
+BREACHES = ("lose", "repeat", "overtake", "gap")
+
+
+class Breach(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One precondition of the algorithm, broken once (CL-5).
+
+    lose, repeat, overtake: what enters `channel` as its `number`th, markers
+    counted, from 0, never arrives, arrives twice, or passes what is in front of it.
+    gap: the markers of the `number`th state that `process` records leave `by_us` later.
+    """
+
+    kind: str
+    number: int = 0
+    channel: str = ""
+    process: str = ""
+    by_us: int = 0
+
+
+METHODS = ("chandy-lamport", "aligned", "clocks", "stop-the-world")
+
+
+class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Processes, channels, what happens, and by which method snapshots are taken.
+
+    Times are whole microseconds.  Two things of one time happen in the order of
+    `acts` and `beginnings`, these first.
+    """
+
+    processes: tuple[str, ...]
+    channels: tuple[Channel, ...]
+    acts: tuple[Act, ...] = ()
+    beginnings: tuple[Beginning, ...] = ()
+    breaches: tuple[Breach, ...] = ()
+    method: str = "chandy-lamport"
+    skews_us: dict[str, int] = {}
+    """process: how much its clock is ahead (method clocks)"""
+    patience_us: int = 1_000_000
+    """after the last act: a snapshot that is not complete then never will be"""
+
+
+def faults_of(system: System) -> list[str]:
+    """What is wrong with a description, a line each; none if it can run."""
+    names, channels = set(system.processes), {channel.name: channel for channel in system.channels}
+    found = [f"process {name!r} is named twice" for name in _twice(system.processes)]
+    found += [f"channel {name!r} is named twice" for name in _twice([channel.name for channel in system.channels])]
+    if not system.processes:
+        found.append("there is no process")
+    for channel in system.channels:
+        for end in (channel.sender, channel.receiver):
+            if end not in names:
+                found.append(f"channel {channel.name!r}: there is no process {end!r}")
+    for act in system.acts:
+        if act.process not in names:
+            found.append(f"{act.label!r}: there is no process {act.process!r}")
+        elif act.channel and (act.channel not in channels or channels[act.channel].sender != act.process):
+            found.append(f"{act.label!r}: {act.channel!r} is no channel out of {act.process!r}")
+    found += [f"snapshot {one.snapshot!r}: there is no process {one.process!r}"
+              for one in system.beginnings if one.process not in names]  # fmt: skip
+    for breach in system.breaches:
+        found += _faults_of_breach(breach, names, channels)
+    if system.method not in METHODS:
+        found.append(f"method {system.method!r}: one of {', '.join(METHODS)}")
+    found += [f"the clock of {name!r}: there is no such process" for name in system.skews_us if name not in names]
+    times = [act.at_us for act in system.acts] + [one.at_us for one in system.beginnings]
+    times += [channel.takes_us for channel in system.channels]
+    times += [act.takes_us for act in system.acts if act.takes_us is not None]
+    if any(time < 0 for time in times):
+        found.append("a time is negative")
+    return found
+
+
+def _faults_of_breach(breach: Breach, names: set[str], channels: dict[str, Channel]) -> list[str]:
+    if breach.kind not in BREACHES:
+        return [f"breach {breach.kind!r}: one of {', '.join(BREACHES)}"]
+    if breach.kind == "gap" and breach.process not in names:
+        return [f"breach gap: there is no process {breach.process!r}"]
+    if breach.kind != "gap" and breach.channel not in channels:
+        return [f"breach {breach.kind}: there is no channel {breach.channel!r}"]
+    return []
+
+
+def _twice(names: list[str] | tuple[str, ...]) -> list[str]:
+    counted = Counter(names)
+    return [name for name, count in counted.items() if count > 1]

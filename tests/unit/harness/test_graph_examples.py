@@ -1,0 +1,125 @@
+"""The worked examples on general systems: what the text says shows, and on another system it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cutproof.harness.cli import main
+from cutproof.harness.example_run import run_system_example
+from cutproof.harness.exit_codes import ExitCode
+from cutproof.harness.files import ScenarioFileError
+from cutproof.harness.graphs.claims import show
+from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
+from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, write_system
+from cutproof.harness.graphs.run import judge, run
+from cutproof.harness.graphs.worked import FIXED, WORKED
+from cutproof.properties.verdict import Holds
+from cutproof.reference_impl.simulated.graph_plan import Breach, Channel, System
+
+CORPUS = Path(__file__).parents[2] / "corpus" / "graphs"
+
+
+@pytest.mark.parametrize("name", SYSTEM_EXAMPLES)
+def test_it_holds_and_all_that_the_text_says_shows(name: str) -> None:
+    told = run_system_example(SYSTEM_EXAMPLES[name])
+    assert [claim for claim in told.claims if not claim.shown] == []
+    assert isinstance(told.verdicts["consistent-cut"], Holds)
+    assert told.exit_code == ExitCode.HELD
+
+
+def _without(system: System, label: str) -> System:
+    return msgspec.structs.replace(system, acts=tuple(act for act in system.acts if act.label != label))
+
+
+def _slower(system: System, name: str, takes_us: int) -> System:
+    def altered(channel: Channel) -> Channel:
+        return msgspec.structs.replace(channel, takes_us=takes_us) if channel.name == name else channel
+
+    return msgspec.structs.replace(system, channels=tuple(map(altered, system.channels)))
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "lacking"),
+    [
+        ("chandy-lamport-p1-p2-p3", _without(WORKED, "J"), [1]),
+        ("chandy-lamport-p1-p2-p3", _without(WORKED, "A→"), [2]),
+        ("chandy-lamport-p1-p2-p3", _without(WORKED, "H→D"), [2]),
+        ("chandy-lamport-p1-p2-p3", _slower(WORKED, "C13", 350), [0]),
+        ("chandy-lamport-p1-p2-p3", msgspec.structs.replace(WORKED, beginnings=()), [0, 1, 2, 3]),
+        ("four-global-states", _slower(SYSTEM_EXAMPLES["four-global-states"].system, "C12", 500), [2, 3]),
+        ("clock-skew-snapshot", _without(SYSTEM_EXAMPLES["clock-skew-snapshot"].system, "order"), [0]),
+    ],
+)
+def test_on_another_system_it_does_not(name: str, system: System, lacking: list[int]) -> None:
+    shown = show(SYSTEM_EXAMPLES[name], run(system))
+    if name == "clock-skew-snapshot":  # its claims run variants of the example's system
+        altered = msgspec.structs.replace(SYSTEM_EXAMPLES[name], system=system)
+        shown = show(altered, run(system))
+    assert [number for number, claim in enumerate(shown) if not claim.shown] == lacking
+
+
+def test_what_the_text_fixes_is_there_and_marked() -> None:
+    assert sorted(act.label for act in WORKED.acts if act.label in FIXED) == sorted(FIXED)
+
+
+def test_the_corpus_has_the_worked_example() -> None:
+    told = read_system(CORPUS / "worked-example.json")
+    assert told.system == WORKED
+    assert isinstance(judge(told.system)[1], Holds)
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    told = SystemFile(name="it", system=WORKED)
+    write_system(tmp_path / "it.json", told)
+    assert read_system(tmp_path / "it.json") == told
+
+
+def _file(**system: object) -> str:
+    whole = {"processes": ["P"], "channels": [], **system}
+    return msgspec.json.encode({"format": FORMAT, "name": "it", "system": whole}).decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "Input data was truncated"),
+        ('{"name": "it"}', "missing required field `system`"),
+        (_file().replace(FORMAT, "cutproof-graph/9"), "this version reads cutproof-graph/1"),
+        (_file(processes=[]), "there is no process"),
+        (_file(processes=["P", "P"]), "process 'P' is named twice"),
+        (_file(method="magic"), "method 'magic': one of"),
+        (_file(channels=[{"name": "c", "sender": "P", "receiver": "Q"}]), "channel 'c': there is no process 'Q'"),
+        (_file(acts=[{"at_us": 0, "process": "P", "label": "x", "channel": "c"}]), "'x': 'c' is no channel out of 'P'"),
+        (_file(acts=[{"at_us": -1, "process": "P", "label": "x"}]), "a time is negative"),
+        (_file(breaches=[{"kind": "lose"}]), "breach lose: there is no channel ''"),
+        (_file(breaches=[{"kind": "gap", "process": "Q"}]), "breach gap: there is no process 'Q'"),
+        (_file(skews_us={"Q": 1}), "the clock of 'Q': there is no such process"),
+        (_file(beginnings=[{"at_us": 0, "process": "Q", "snapshot": "S"}]), "snapshot 'S': there is no process 'Q'"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "it.json"
+    path.write_text(text)
+    with pytest.raises(ScenarioFileError, match=says) as refused:
+        read_system(path)
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("breaches", "code", "says"),
+    [
+        ((), ExitCode.HELD, "under way in C21: [H→D]"),
+        ((Breach(kind="lose", channel="C12", number=1),), ExitCode.VIOLATED, "snapshot without an end"),
+    ],
+)
+def test_a_system_is_replayed_and_judged(
+    tmp_path: Path, breaches: tuple[Breach, ...], code: ExitCode, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    system = msgspec.structs.replace(WORKED, breaches=breaches)
+    write_system(tmp_path / "it.json", SystemFile(name="it", system=system))
+    assert main(["replay", str(tmp_path / "it.json")]) == code
+    assert says in capsys.readouterr().out
