@@ -33,7 +33,10 @@ def open_folder() -> Iterator[Path]:
 def command_here(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Command:
-    """`command_line.cutproof_command` in this process, whose Spark session is up already, and in the test's folder."""
+    """`command_line.cutproof_command` in this process, whose Spark session is up already, and in the test's folder.
+
+    Tables are named by their whole path: Java stays in the folder in which it was started.
+    """
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("CUTPROOF_")]:
         monkeypatch.delenv(name)

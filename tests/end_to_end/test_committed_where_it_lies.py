@@ -107,7 +107,17 @@ def test_check_judges_a_table_where_it_lies(
     expected = [dict(zip(COLUMNS, row, strict=True)) for row in COMMITTED]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in expected))
     url = f"postgresql://cutproof:{SECRET}@127.0.0.1:{server.port}/postgres?table={database.run}.output"
-    words = ("check", "--expected", "rows.jsonl", "--actual", url, "--ignore", "serial,txn,name", "--key", "tag")
+    words = (
+        "check",
+        "--expected",
+        tmp_path / "rows.jsonl",
+        "--actual",
+        url,
+        "--ignore",
+        "serial,txn,name",
+        "--key",
+        "tag",
+    )
     held = command_here(*words, "--json")
     assert held.returncode == 0, held.stderr
     assert (result(held)["expected_rows"], result(held)["actual_rows"]) == (4, 4)
@@ -131,9 +141,9 @@ def test_what_is_wrong_with_a_tables_url_is_one_line(
         (there, 2, "has one table behind the ?"),
         (f"mysql://me:{SECRET}@host/db?table=t", 2, "cannot be read from mysql://"),
         (f"postgresql://me:{SECRET}@127.0.0.1:1/db?table=t", 4, "PostgreSQL on 127.0.0.1:1 does not answer"),
-        ("junk.parquet", 2, "junk.parquet cannot be read as parquet"),
+        (tmp_path / "junk.parquet", 2, "junk.parquet cannot be read as parquet"),
     ):
-        done_with = command_here("check", "--expected", "rows.jsonl", "--actual", actual)
+        done_with = command_here("check", "--expected", tmp_path / "rows.jsonl", "--actual", actual)
         assert done_with.returncode == code, done_with.stderr
         assert says in only_line(done_with)
         assert SECRET not in done_with.stderr
