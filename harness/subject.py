@@ -23,6 +23,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     sinks: frozenset[str] = frozenset({"transactional"})
     committing: frozenset[str] = frozenset({"writer"})
     """who can commit what a transactional sink has sealed, as in `scenario.Engine`"""
+    two_phase: bool = False
+    """operators amid a job can commit what they pass on"""
     deviations: bool = False
     rescales: bool = False
     """a job is resumed at another parallelism"""

@@ -24,6 +24,8 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))
     if engine.committing not in capabilities.committing:
         engine = msgspec.structs.replace(engine, committing="writer")
+    if engine.two_phase and not capabilities.two_phase:
+        engine = msgspec.structs.replace(engine, two_phase=())
     workload = scenario.workload if capabilities.enumerators else statically_assigned(scenario.workload)
     return msgspec.structs.replace(
         scenario,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...faults.plan import AnyFault
-from ...properties.workload import Topology, Workload
+from ...properties.workload import Map, Topology, Workload
 from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Scenario
 from ..subject import Capabilities
@@ -47,6 +47,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def knows_enumerators(self) -> bool:
         return self.capabilities is None or self.capabilities.enumerators
+
+    @property
+    def knows_two_phase(self) -> bool:
+        return self.capabilities is None or self.capabilities.two_phase
 
     @property
     def guarantees(self) -> frozenset[str]:
@@ -101,10 +105,26 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
     if "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")
+    if frame.workload is None and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):
+        workload, engine = committing_amid(workload, engine)
     target = forecast(workload, topology, engine)
     if frame.workload is None and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):
         workload = enumerated(choices, workload, target)
     return Stage(workload=workload, topology=topology, engine=engine, target=target)
+
+
+def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engine]:
+    """The job with its maps committing what they pass on, in the manner of seed 000's chain of three.
+
+    They do so beside a transactional sink that commits itself; any other job stays as it is.
+    """
+    maps = tuple(node.name for node in workload.nodes if isinstance(node.operator, Map))
+    if engine.sink != "transactional" or engine.committing != "writer" or engine.guarantee != "exactly-once":
+        return workload, engine
+    nodes = tuple(
+        msgspec.structs.replace(node, operator=Map()) if node.name in maps else node for node in workload.nodes
+    )
+    return msgspec.structs.replace(workload, nodes=nodes), msgspec.structs.replace(engine, two_phase=maps)
 
 
 def has_regions(topology: Topology) -> bool:

@@ -58,6 +58,7 @@ class ProcessesSubject:
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
+            two_phase=True,
             deviations=False,
             enumerators=True,
             real_time=True,

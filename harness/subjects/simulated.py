@@ -61,6 +61,7 @@ class SimulatedSubject:
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
+            two_phase=True,
             deviations=True,
             enumerators=True,
         )

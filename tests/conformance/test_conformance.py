@@ -39,6 +39,8 @@ from cutproof.properties.verdict import Holds, Unknown
 
 AMID = AtPoint(point="checkpoint-completed", occurrence=1)
 """a checkpoint is complete, and records still flow, in every workload below"""
+NOTHING_AT_STAKE = ("S14", "crash-while-waiting")
+"""templates in which nothing breaks, or all has been committed when something does"""
 READING = AtPoint(point="record-read", occurrence=20)
 """where no checkpoints are taken"""
 
@@ -230,7 +232,8 @@ def test_transactional_ids_may_be_used_again(subject: Subject, seed: str) -> Non
 @pytest.mark.parametrize(("finishing", "seed"), [("together", "d"), ("one-by-one", "d"), ("together", "a")])
 def test_operators_that_commit_what_they_pass_on(subject: Subject, finishing: str, seed: str) -> None:
     chain = THREE_2PC_CHAIN.scenario
-    engine = replace(chain.engine, finishing=finishing)
+    slowly = 4 * chain.engine.read_interval_us  # a checkpoint of a busy machine still has records amid it
+    engine = replace(chain.engine, finishing=finishing, read_interval_us=slowly)
     asked = seeded(replace(chain, engine=engine), seed)
     result = conforms(subject, asked, *EXACTLY)
     rows = Counter((*record, 0) for _, _, records in chain.workload.splits() for record in records)
@@ -310,4 +313,5 @@ def test_drawn_scenarios_of_every_template(subject: Subject, template: str) -> N
     if subject.capabilities.real_time:
         return  # two of a template are too few to show everything
     assert "consistent-cut" in exercised
-    assert template == "S14" or {"exactly-once", "no-data-loss", "restored-state"} <= exercised, "S14 breaks nothing"
+    if template not in NOTHING_AT_STAKE:
+        assert {"exactly-once", "no-data-loss", "restored-state"} <= exercised

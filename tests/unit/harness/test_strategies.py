@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
+from msgspec.structs import replace
 
 from cutproof.faults.plan import COMMON_KINDS, AtPoint, AtTime, InPhase, KillTask, kind_of
 from cutproof.harness.checks import problems_of
@@ -28,7 +29,7 @@ from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.classes import class_of, last_row_is_fixed
 from cutproof.properties.history import FaultFired
-from cutproof.properties.workload import Batch, Dedup, Greater, Tally, is_clocked, is_signed, problems
+from cutproof.properties.workload import Batch, Dedup, Greater, Map, Tally, is_clocked, is_signed, problems
 
 SCENARIOS = 400
 
@@ -226,3 +227,17 @@ def test_the_parts_have_strategies_of_their_own() -> None:
     scenario = Scenario(workload=workload, topology=topology, engine=engine, faults=plan)
     assert list(problems_of(scenario)) == []
     assert problems(*pair) == []
+
+
+def test_operators_commit_what_they_pass_on_where_a_subject_has_such() -> None:
+    able = SimulatedSubject().capabilities
+    draw = scenario_of(Drawing(templates=("S7",), capabilities=able))
+    drawn = [draw(4, index) for index in range(150)]
+    chains = [one for one in drawn if one.engine.two_phase]
+    assert len(chains) >= 2
+    for one in chains:
+        assert one.engine.two_phase == tuple(node.name for node in one.workload.nodes if node.operator == Map())
+        assert list(problems_of(one)) == []
+    without = replace(able, two_phase=False)
+    draw = scenario_of(Drawing(templates=("S7",), capabilities=without))
+    assert [one for one in (draw(4, index) for index in range(150)) if one.engine.two_phase] == []
