@@ -48,7 +48,7 @@ def test_drawn_jobs_leave_what_is_owed_both_ways(oracle: Oracle) -> None:
     before = oracle.queries
     found = compare_all(SimulatedSubject(), drawn(SCENARIOS), oracle)
     assert differing(found) == NOTHING
-    assert sum(all(isinstance(verdict, Holds) for verdict in one.verdicts) for one in found) >= 0.85 * SCENARIOS
+    assert sum(all(isinstance(verdict, Holds) for verdict in one.verdicts) for one in found) >= 0.8 * SCENARIOS
     assert oracle.queries - before < 20
 
 

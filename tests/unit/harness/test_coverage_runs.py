@@ -37,7 +37,8 @@ class Boastful:
             FaultFired(order=number, at_us=0, fault=number, kind=kind_of(fault), phase="running")
             for number, fault in enumerate(scenario.faults)
         ]
-        ended = JobEnded(order=len(fired), at_us=0, job=1, status="finished")
+        job = max((entry.job for entry in history.journal if isinstance(entry, JobEnded)), default=1)
+        ended = JobEnded(order=len(fired), at_us=0, job=job, status="finished")
         return msgspec.structs.replace(history, journal=[*fired, ended])
 
 

@@ -72,7 +72,7 @@ def test_the_workload_file_loads(tmp_path: Path) -> None:
 
 def test_every_operator_of_the_table_is_one(tmp_path: Path) -> None:
     operators = re.findall(r"^\| `(\{ kind = .+? \})` \|", (DOCS / "workloads.md").read_text(), re.MULTILINE)
-    assert len(operators) == 13
+    assert len(operators) == 16
     for operator in operators:
         two = 'inputs = ["a", "b"]' if '"join"' in operator or '"union"' in operator else 'inputs = ["a"]'
         described = "\n".join(f'[[inputs]]\nname = "{name}"\nkey = "k"\nvalue = "v"' for name in "ab")

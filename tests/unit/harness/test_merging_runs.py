@@ -130,14 +130,14 @@ def visible_in_order(history: History) -> list[str]:
 
 
 def untimed(history: History) -> Any:
-    """The history without its times: the merge's are the machine's, the simulator's virtual."""
+    """The history without its times: the merge's are the machine's, of several clocks, the simulator's virtual."""
 
     def strip(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: strip(one) for name, one in value.items() if name != "at_us"}
         return [strip(one) for one in value] if isinstance(value, list) else value
 
-    return strip(msgspec.to_builtins(history))
+    return strip(msgspec.to_builtins(msgspec.structs.replace(history, one_clock=False)))
 
 
 def regional(*faults: AnyFault) -> Scenario:

@@ -60,7 +60,7 @@ def test_a_drawn_job_leaves_the_same_both_ways(drawn: Scenario) -> None:
 def test_most_drawn_jobs_can_be_compared() -> None:
     draw = strategies.scenario_of(strategies.Drawing(max_records=60))
     found = [equal(as_bounded(draw(3, index))) for index in range(60)]
-    assert sum(isinstance(verdict, Holds) for verdict in found) >= 50
+    assert sum(isinstance(verdict, Holds) for verdict in found) >= 45
 
 
 @pytest.mark.parametrize("name", ["flights", "flight-delays"])
