@@ -49,14 +49,15 @@ def encode_scenario(scenario: Scenario) -> bytes:
     return _encoder.encode(scenario)
 
 
-def _encoded(value: Scenario | History) -> bytes:
-    """Canonical as well; in a history some things stand by their number, and the encoder sorts text alone."""
+def encoded(value: msgspec.Struct) -> bytes:
+    """Canonical as well, of any value: in a history some things stand by their number, and the encoder sorts text
+    alone."""
     return msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, order="deterministic"))
 
 
 def digest(value: Scenario | History) -> str:
     """sha256 of the canonical encoding, in hexadecimal."""
-    return hashlib.sha256(_encoded(value)).hexdigest()
+    return hashlib.sha256(encoded(value)).hexdigest()
 
 
 def decode_scenario(data: bytes, *, where: str = "scenario") -> Scenario:
@@ -93,7 +94,7 @@ def read_history(path: Path | str) -> History:
 
 
 def write_history(path: Path | str, history: History) -> None:
-    write_whole(Path(path), _encoded(history))
+    write_whole(Path(path), encoded(history))
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -17,7 +17,7 @@ from ..properties.history import History
 from ..reports.junit import render_junit
 from ..reports.model import ReportView, Summary
 from .exit_codes import HarnessFailed, UsageError
-from .files import write_history, write_scenario, write_whole
+from .files import encoded, write_history, write_scenario, write_whole
 from .outcome import Outcome
 from .scenario import Scenario
 
@@ -76,7 +76,7 @@ class RunFolder:
         with _reported(self.path):
             self.write_summary(view.summary)
             write_whole(self.path / JUNIT, render_junit(view.summary).encode())
-            write_whole(self.path / VIEW, _encoder.encode(view))
+            write_whole(self.path / VIEW, encoded(view))
             write_report(self.path, view)
 
     def write_summary(self, summary: Summary) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -64,6 +64,8 @@ def known(functions: Iterable[UserFunction | str]) -> None:
         function = _loaded(one) if isinstance(one, str) else one
         if function.function.timed and function.function.clocked:
             raise UsageError(f"{function.name} goes by event time and by processing time: it can do one of the two")
+        for name in _never_called(function.function):
+            raise UsageError(f"{function.name} has {name}, which nobody calls: say `{_CALLED_IF[name]} = True`")
         if not function.function.clocked and function.spark is never_asked:
             raise UsageError(f"{function.name} says nothing to PySpark: give it a `spark`")
         if function.function.owns_state and function.function.states:
@@ -73,6 +75,16 @@ def known(functions: Iterable[UserFunction | str]) -> None:
         if isinstance(one, str):
             _entries[function.name] = one
         judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark))
+
+
+_CALLED_IF = {"on_timer": "timed", "on_end": "timed", "on_close": "timed", "on_clock": "clocked"}
+
+
+def _never_called(kind: type[Function]) -> Iterator[str]:
+    """What a function defines and the engine does not call, as it does not say which time it goes by."""
+    for name, flag in _CALLED_IF.items():
+        if getattr(kind, name) is not getattr(Function, name) and not getattr(kind, flag):
+            yield name
 
 
 def user_operator(name: str) -> Callable[[], Operator]:

@@ -123,18 +123,31 @@ def _invented(history: GraphHistory, taken: Taken) -> Violated | None:
             if not 0 <= number < len(history.events) or history.events[number].process != part.process:
                 message = f"the state of {part.process} in {taken.name} has event {number}, which it never did"
                 return Violated(difference="event from nowhere", message=message, tasks=(part.process,))
+        for channel, messages in part.channels.items():
+            if not all(_was_sent(history, number, channel) for number in messages):
+                message = f"{taken.name} holds {list(messages)} in {channel}, by which not all of them were sent"
+                return Violated(difference="message from nowhere", message=message, tasks=(part.process,))
     return None
+
+
+def _was_sent(history: GraphHistory, number: int, channel: str) -> bool:
+    if not 0 <= number < len(history.events):
+        return False
+    event = history.events[number]
+    return event.kind == "send" and event.channel == channel
 
 
 def _gap_in_a_process(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
     for part in taken.parts:
         own = [number for number, event in enumerate(history.events) if event.process == part.process]
         if list(part.events) != own[: len(part.events)]:
-            missing = next(number for number in own if number not in inside)
+            missing = [number for number in own[: len(part.events)] if number not in inside]
+            lacks = (
+                f"lacks {_said(history, missing[0])}, and has later ones" if missing else "has them in another order"
+            )
             return Violated(
-                difference="event missing",
-                message=f"the state of {part.process} in {taken.name} lacks {_said(history, missing)},"
-                " and has later ones",
+                difference="event missing" if missing else "events out of order",
+                message=f"the state of {part.process} in {taken.name}, {len(part.events)} events: it {lacks}",
                 tasks=(part.process,),
             )
     return None

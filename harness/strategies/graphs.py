@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
+from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System, reached
 
 SPAN_US = 1_000
 """acts happen within so much time"""
@@ -64,16 +64,9 @@ def _reaching_all(names: Sequence[str], channels: Sequence[Channel], first: Sequ
     """`first`, and whoever else must begin because no marker would come to him."""
     told = list(first)
     for name in names:
-        if name not in _reached(told, channels):
+        if name not in reached(told, channels):
             told.append(name)
     return told
-
-
-def _reached(told: Sequence[str], channels: Sequence[Channel]) -> list[str]:
-    reached = list(told)
-    for process in reached:  # grows as it goes
-        reached += [one.receiver for one in channels if one.sender == process and one.receiver not in reached]
-    return reached
 
 
 def _in_order(beginnings: Sequence[Beginning], acyclic: bool) -> tuple[Beginning, ...]:

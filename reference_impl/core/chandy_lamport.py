@@ -83,7 +83,7 @@ class FirstMarker:
 class LastMarker:
     """Alignment (ABS-2): once every input has delivered its marker, so that no channel has a state.
 
-    On a cycle it never comes: each process waits for the marker of the other.
+    On a cycle it may never come: a process that has another input besides waits for its own marker.
     """
 
     sets_aside = True

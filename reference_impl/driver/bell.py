@@ -25,11 +25,13 @@ class Bell:
         self.rung = 0
         """how often it woke the task"""
 
-    def tell(self) -> None:
+    def tell(self) -> bool:
+        """Tell the task the time; whether it still lives then, as what it does on time may fail."""
         runner = self._runner
         now = runner.world.loop.now
         runner.log.ticked(now)
         runner.feed(Ticked(now))
+        return runner.alive
 
     def post(self, effect: Mail) -> None:
         """A mail of the task to itself: it is in the mailbox a moment later."""

@@ -236,8 +236,8 @@ class TaskRunner:
                 return
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
-        if self.task.clocked:
-            self._bell.tell()
+        if self.task.clocked and not self._bell.tell():
+            return
         self.received[number] += 1
         self.applied += 1
         self.log.applies.append((number, record.origin))

@@ -102,14 +102,16 @@ class Sessions:
 
     def _expired_or_done(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
         """A fault may have the store's time-out strike just before: unless it is settled the transaction is gone."""
+        if not isinstance(request, Commit | Finalise):
+            return self._done(request, 0)
         for target in (asker.name, None):
-            fault = self.arms.take("expired", target) if isinstance(request, Commit | Finalise) else None
-            if fault is None or not isinstance(request, Commit | Finalise):
+            fault = self.arms.take("expired", target)
+            if fault is None:
                 continue
+            self.arms.arm("expired", target, fault)  # it may be disarmed while the store is asked
             if self.world.expire(fault, request.name, asker.attempt):
+                self.arms.take("expired", target)
                 self._expired[request.name] = fault
-            else:
-                self.arms.arm("expired", target, fault)
             break
         return self._done(request, 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
@@ -99,11 +100,41 @@ def faults_of(system: System) -> list[str]:
     if system.method not in METHODS:
         found.append(f"method {system.method!r}: one of {', '.join(METHODS)}")
     found += [f"the clock of {name!r}: there is no such process" for name in system.skews_us if name not in names]
-    times = [act.at_us for act in system.acts] + [one.at_us for one in system.beginnings]
+    found += _faults_of_beginnings(system)
+    times = [system.patience_us, *(breach.by_us for breach in system.breaches)]
+    times += [act.at_us for act in system.acts] + [one.at_us for one in system.beginnings]
     times += [channel.takes_us for channel in system.channels]
     times += [act.takes_us for act in system.acts if act.takes_us is not None]
     if any(time < 0 for time in times):
         found.append("a time is negative")
+    return found
+
+
+def _faults_of_beginnings(system: System) -> list[str]:
+    """Of methods by which everybody is told at once, and of processes that no marker would reach."""
+    found = []
+    names = [one.snapshot for one in system.beginnings]
+    if system.method in ("clocks", "stop-the-world"):
+        found += [
+            f"snapshot {name!r} is begun twice: by {system.method} all are told at once" for name in _twice(names)
+        ]
+    if system.method == "stop-the-world" and len(names) > 1:
+        found.append("stop-the-world takes one snapshot: the world stands still for it")
+    if any(2 * abs(skew) >= system.patience_us for skew in system.skews_us.values()):
+        found.append("a clock is further away than half the patience: nobody would wait for it")
+    if system.method == "chandy-lamport":
+        for name in dict.fromkeys(names):
+            began = [one.process for one in system.beginnings if one.snapshot == name]
+            lost = [process for process in system.processes if process not in reached(began, system.channels)]
+            found += [f"snapshot {name!r} never reaches {process!r}" for process in lost]
+    return found
+
+
+def reached(first: Sequence[str], channels: Sequence[Channel]) -> list[str]:
+    """Whom a marker comes to that some processes begin with, these included."""
+    found = list(first)
+    for process in found:  # grows as it goes
+        found += [one.receiver for one in channels if one.sender == process and one.receiver not in found]
     return found
 
 

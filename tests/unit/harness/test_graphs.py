@@ -5,47 +5,67 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import SearchStrategy
+from msgspec.structs import replace
 
 from cutproof.harness.graphs.run import judge, run
 from cutproof.harness.strategies.graphs import systems
 from cutproof.properties.causality import GraphHistory, in_absolute_time
-from cutproof.properties.verdict import Holds, Unknown, Violated
+from cutproof.properties.verdict import Holds, Verdict, Violated
 from cutproof.reference_impl.simulated.graph_plan import Act, Beginning, Breach, Channel, System
 
 
-@settings(max_examples=100)
-@given(systems())
-def test_on_any_graph_every_snapshot_is_consistent_and_completes(system: System) -> None:
-    history, verdict = judge(system)
-    assert not isinstance(verdict, Violated), verdict
-    assert {one.snapshot for one in system.beginnings} == {one.name for one in history.snapshots}
+def _judged(drawn: SearchStrategy[System]) -> list[tuple[GraphHistory, Verdict]]:
+    """A hundred drawn systems, each run and judged: none is violated, and most of them had something to see."""
+    found: list[tuple[GraphHistory, Verdict]] = []
+
+    @settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(drawn)
+    def each(system: System) -> None:
+        history, verdict = judge(system)
+        assert not isinstance(verdict, Violated), verdict
+        assert {one.snapshot for one in system.beginnings} == {one.name for one in history.snapshots}
+        found.append((history, verdict))
+
+    each()
+    assert sum(isinstance(verdict, Holds) for _, verdict in found) >= len(found) // 2
+    return found
 
 
-@settings(max_examples=100)
-@given(systems(acyclic=True, method="aligned"))
-def test_on_an_acyclic_graph_with_alignment_no_channel_has_a_state(system: System) -> None:
-    history, verdict = judge(system)
-    assert not isinstance(verdict, Violated), verdict
-    assert [part.channels for one in history.snapshots for part in one.parts if any(part.channels.values())] == []
+def _with_something_under_way(history: GraphHistory) -> bool:
+    return any(messages for one in history.snapshots for part in one.parts for messages in part.channels.values())
 
 
-@settings(max_examples=100)
-@given(systems(method="stop-the-world"))
-def test_a_world_that_is_stopped_is_consistent(system: System) -> None:
-    one = msgspec.structs.replace(system, beginnings=system.beginnings[:1])
-    _, verdict = judge(one)
-    assert not isinstance(verdict, Violated), verdict
+def _overlap(history: GraphHistory) -> bool:
+    spans = sorted((one.begun_us, one.complete_us or one.begun_us) for one in history.snapshots)
+    return any(before[1] > after[0] for before, after in itertools.pairwise(spans))
 
 
-@settings(max_examples=100)
-@given(systems(method="clocks"))
-def test_clocks_that_agree_are_consistent(system: System) -> None:
-    one = msgspec.structs.replace(system, beginnings=system.beginnings[:1])
-    _, verdict = judge(one)
-    assert not isinstance(verdict, Violated), verdict
+def test_on_any_graph_every_snapshot_is_consistent_and_completes() -> None:
+    found = [history for history, _ in _judged(systems())]
+    assert sum(map(_with_something_under_way, found)) > 5
+    assert sum(map(_overlap, found)) > 5
+
+
+def test_on_an_acyclic_graph_with_alignment_no_channel_has_a_state() -> None:
+    found = [history for history, _ in _judged(systems(acyclic=True, method="aligned"))]
+    assert not any(map(_with_something_under_way, found))
+
+
+def test_a_world_that_is_stopped_is_consistent() -> None:
+    found = [history for history, _ in _judged(systems(method="stop-the-world").map(_begun_once))]
+    assert sum(map(_with_something_under_way, found)) > 5
+
+
+def test_clocks_that_agree_are_consistent() -> None:
+    found = [history for history, _ in _judged(systems(method="clocks").map(_begun_once))]
+    assert sum(map(_with_something_under_way, found)) > 5
+
+
+def _begun_once(system: System) -> System:
+    return replace(system, beginnings=system.beginnings[:1])
 
 
 TWO = System(
@@ -86,16 +106,16 @@ def test_while_nothing_is_broken_the_cut_is_right() -> None:
 
 @pytest.mark.parametrize(("breach", "difference"), BREACHES)
 def test_a_broken_precondition_is_found(breach: Breach, difference: str) -> None:
-    history, verdict = judge(msgspec.structs.replace(TWO, breaches=(breach,)))
+    history, verdict = judge(replace(TWO, breaches=(breach,)))
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == difference
 
 
 def test_a_message_that_passes_the_marker_in_front_of_it_is_received_and_not_sent() -> None:
-    slow = msgspec.structs.replace(TWO.channels[0], takes_us=400)
-    late = msgspec.structs.replace(TWO, channels=(slow, TWO.channels[1]))
-    history, verdict = judge(msgspec.structs.replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
+    slow = replace(TWO.channels[0], takes_us=400)
+    late = replace(TWO, channels=(slow, TWO.channels[1]))
+    history, verdict = judge(replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "received, not sent"
@@ -103,7 +123,7 @@ def test_a_message_that_passes_the_marker_in_front_of_it_is_received_and_not_sen
 
 
 def test_a_marker_that_comes_twice_says_nothing_new() -> None:
-    history, verdict = judge(msgspec.structs.replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
+    history, verdict = judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
     assert history.fired == (0,)
     assert [channel for _, channel, _ in history.markers] == ["to", "fro", "fro"]
     assert isinstance(verdict, Holds)
@@ -117,7 +137,7 @@ def _named(history: GraphHistory, channels: dict[str, tuple[int, ...]]) -> dict[
 @given(systems())
 def test_what_breaks_nothing_fires_nothing(system: System) -> None:
     late = Breach(kind="gap", process=system.processes[0], number=99, by_us=1)
-    assert run(msgspec.structs.replace(system, breaches=(late,))) == run(system)
+    assert run(replace(system, breaches=(late,))) == run(system)
 
 
 def test_without_alignment_channels_have_states_on_an_acyclic_graph_too() -> None:
@@ -136,7 +156,7 @@ def test_without_alignment_channels_have_states_on_an_acyclic_graph_too() -> Non
             Beginning(at_us=200, process="P2", snapshot="S"),
         ),
     )
-    whole, aligned = judge(joined), judge(msgspec.structs.replace(joined, method="aligned"))
+    whole, aligned = judge(joined), judge(replace(joined, method="aligned"))
     assert isinstance(whole[1], Holds)
     assert isinstance(aligned[1], Holds)
     assert _named(whole[0], whole[0].snapshots[0].parts[2].channels) == {"left": [], "right": ["a"]}
@@ -151,11 +171,10 @@ def test_alignment_waits_for_ever_on_a_cycle() -> None:
         beginnings=(Beginning(at_us=10, process="P2", snapshot="S"),),
     )
     assert isinstance(judge(ring)[1], Holds)
-    verdict = judge(msgspec.structs.replace(ring, method="aligned", beginnings=()))[1]
-    assert isinstance(verdict, Unknown)
-    told = msgspec.structs.replace(
-        ring, method="aligned", channels=(*ring.channels, Channel(name="C3", sender="P1", receiver="P1"))
+    assert isinstance(judge(replace(ring, method="aligned"))[1], Holds), (
+        "one marker goes round, and is the last of each"
     )
+    told = replace(ring, method="aligned", channels=(*ring.channels, Channel(name="C3", sender="P1", receiver="P1")))
     verdict = judge(told)[1]
     assert isinstance(verdict, Violated)
     assert verdict.difference == "snapshot without an end"

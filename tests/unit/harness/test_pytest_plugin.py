@@ -80,7 +80,7 @@ def test_a_failure_is_a_story_with_rows_and_the_one_command(pytester: pytest.Pyt
     summary = said.split("= cutproof =")[1]
     command = re.findall(r"cutproof replay (\S+) --subject broken:Broken", summary)[0]
     assert json.loads(Path(command).read_text())["format"] == "cutproof-scenario/1"
-    causes = re.findall(r"(\S+ violated \(.+? at \S+\)) on broken", summary)
+    causes = re.findall(r"(\S+ violated \(.+?\)) on broken", summary)
     assert causes
     assert len(causes) == len(set(causes)), "what both tests show is told once"
 

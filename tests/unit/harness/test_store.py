@@ -15,7 +15,9 @@ from cutproof.harness.outcome import Outcome, outcome_of
 from cutproof.harness.run import run
 from cutproof.harness.store import RunFolder, read_outcomes, read_view
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.reports.model import ReportView, Summary
+from cutproof.reports.model import CounterexampleView, ReportView, Summary
+
+CORPUS = Path(__file__).parents[2] / "corpus"
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,19 @@ def test_the_view_is_kept_so_that_the_report_can_be_written_again(tmp_path: Path
     first = (tmp_path / "run" / "report.html").read_bytes()
     store.write_report(tmp_path / "run", read_view(tmp_path / "run"))
     assert (tmp_path / "run" / "report.html").read_bytes() == first
+
+
+def test_a_counterexample_whose_history_has_things_by_their_number_is_kept(tmp_path: Path) -> None:
+    scenario = read_scenario(CORPUS / "K01.json")
+    history = SimulatedSubject().run(scenario, timeline=True)
+    assert any(one.enumerators for one in history.completed), "who has which split, by the split's number"
+    shown = CounterexampleView(
+        id="it", invariant="consistent-cut", difference="split held twice", story="", history=history
+    )
+    view = ReportView(summary=Summary(seed=9, subject="x"), counterexamples=(shown,))
+    with RunFolder(tmp_path / "run") as folder:
+        folder.finish(view)
+    assert read_view(tmp_path / "run") == view
 
 
 def test_a_full_disk_at_the_report_keeps_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
