@@ -80,7 +80,7 @@ def test_a_database_that_the_plan_still_holds_down_at_the_end_is_given_back(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bound, "MOST_US", 3_000_000)
-    at = AtPoint(point="record-read", occurrence=2)
+    at = AtPoint(point="checkpoint-triggered")  # a sink is there then, and known to be
     scenario = planned(chain(40), KillDatabase(trigger=at, down_us=1_000_000_000))
     subject = ProcessesSubject()
     subject._services = services
