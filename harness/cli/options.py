@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
@@ -66,6 +67,13 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]:
     """Progress for a verb's work: a line on a terminal, nothing in a pipe."""
     return for_stream(quiet=options.quiet) or contextlib.nullcontext(Silent())
+
+
+def refuse_for_system(what: str, given: Mapping[str, object]) -> None:
+    """A system of processes and channels runs in a world of its own: raise UsageError for options that mean another."""
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{what} is a system of processes and channels in a world of its own; leave {option} out")
 
 
 def add_subject(parser: argparse._ActionsContainer) -> None:

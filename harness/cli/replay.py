@@ -12,7 +12,7 @@ from ..subject import closing
 from ..subject_names import BUILT, subject_called
 from .confirm import add_quick, ask, begin, exit_code
 from .keep import keep_run
-from .options import add_subject, count, progress_of
+from .options import add_subject, count, progress_of, refuse_for_system
 from .output import Output
 from .tell import tell_events, tell_rows, tell_verdicts
 
@@ -59,6 +59,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ..store import write_report
 
     if is_system(options.scenario):
+        elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
+        refuse_for_system(str(options.scenario), {**elsewhere, "--runs": options.runs > 1, "--out": options.out})
         return _replay_system(options.scenario, output)
     scenario = read_scenario(options.scenario)
     with closing(subject_called(options.subject, _defect(options, scenario))) as subject:

@@ -10,7 +10,7 @@ from ..exit_codes import ExitCode
 from ..subject import check, closing
 from ..subject_names import subject_called
 from .keep import keep_run
-from .options import add_subject, count, duration, progress_of, seed
+from .options import add_subject, count, duration, progress_of, refuse_for_system, seed
 from .output import Output
 from .tell import tell_summary, tell_tampering, tell_verdicts
 
@@ -120,6 +120,8 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
     if isinstance(chosen, Example):
         return _example(chosen, subject, options, output)
     if isinstance(chosen, SystemExample):
+        elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
+        refuse_for_system(chosen.name, {**elsewhere, "--tamper": options.tamper, "--out": options.out})
         return _system_example(chosen, output)
     request = _request(options, chosen, subject)
     if options.tamper:

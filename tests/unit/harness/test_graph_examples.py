@@ -134,3 +134,11 @@ def test_a_system_is_replayed_and_judged(
     write_system(tmp_path / "it.json", SystemFile(name="it", system=system))
     assert main(["replay", str(tmp_path / "it.json")]) == code
     assert says in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [("--subject", "processes"), ("--defect", "A01"), ("--runs", "3"), ("--out", "kept")])
+def test_what_means_another_world_is_refused(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(CORPUS / "worked-example.json"), *words]) == ExitCode.USAGE
+    assert f"leave {words[0]} out" in capsys.readouterr().err
+    if words[0] != "--runs":
+        assert main(["verify", "--workload", "chandy-lamport-p1-p2-p3", *words]) == ExitCode.USAGE
