@@ -25,6 +25,7 @@ from .history import (
     CheckpointAborted,
     CheckpointTriggered,
     CoordinatorDown,
+    CoordinatorUp,
     FaultFired,
     SnapshotDeleted,
     Stored,
@@ -193,7 +194,11 @@ class _Leftovers:
             if isinstance(noted, AttemptStarted) and self.case.lines.serving(entry.task, noted.attempt) > entry.attempt
         ]
         last_words = min((death for death in deaths if begun and death > max(begun)), default=None)
-        return last_words is not None and bool(given_up) and max(last_words, min(given_up)) < entry.order
+        if last_words is None:
+            return False
+        # a new coordinator begins everything anew
+        given_up += [up.order for up in journal if isinstance(up, CoordinatorUp) and up.order > last_words]
+        return bool(given_up) and max(last_words, min(given_up)) < entry.order
 
     def _transaction(self, name: str, left: Transaction | None, how: str) -> Violated:
         whose = f" of attempt {left.attempt} of {left.task}" if left is not None else ", which nobody began,"
