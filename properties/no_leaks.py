@@ -27,6 +27,7 @@ from .history import (
     CoordinatorDown,
     CoordinatorUp,
     FaultFired,
+    JobEnded,
     SnapshotDeleted,
     Stored,
     TaskFailed,
@@ -176,12 +177,14 @@ class _Leftovers:
 
     def _unheard(self, entry: Stored) -> bool:
         """Whether nobody was left, when a zombie wrote it, who had ever heard of its checkpoint."""
-        ended = self.case.ended
-        if ended is not None and entry.order > ended.order:
-            return True
+        journal = self.case.history.journal
+        start = self.case.lines.starts.get(entry.attempt)
+        if start is not None and any(
+            isinstance(noted, JobEnded) and noted.job == start.job and noted.order < entry.order for noted in journal
+        ):
+            return True  # its own job had ended, whether another went on or not
         if self._is_of_the_last(entry):
             return False
-        journal = self.case.history.journal
         begun = [
             noted.order
             for noted in journal

@@ -90,7 +90,8 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
-        for segment in line.of_operator(reader):
+        # a key may have had another subtask in an earlier attempt
+        for segment in sorted(line.of_operator(reader), key=lambda one: one.run.attempt):
             taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
             for count, ((_, origin), epoch) in enumerate(taken):
                 yield Apply(

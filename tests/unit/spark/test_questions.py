@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.harness.files import read_scenario
+from cutproof.harness.run import run as run_scenario
+from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.case import Case
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of
@@ -15,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
 
 from histories import run
 from shapes import drawn
+
+REGRESSIONS = Path(__file__).parents[2] / "regressions"
 
 
 def cases(guarantee: str = "exactly-once") -> list[Case]:
@@ -52,3 +57,17 @@ def test_an_application_that_one_reckoning_misses_is_a_disagreement(guarantee: s
             one.job.applies[node] = applies[:-1]
     answers = Oracle().judge_batch([one.job for one in questions], {one.job.id: one.quick for one in questions})
     assert sum(bool(answer.disagreements) for answer in answers) > len(questions) // 2
+
+
+def test_what_a_key_had_applied_is_told_attempt_by_attempt_though_it_moved() -> None:
+    """Three subtasks became one: what the second and the third did came before all that the one did since."""
+    result = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "keys-that-moved-in-a-weaker-mode.json"))
+    (told,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
+    lines = {one.line for applied in told.applies.values() for one in applied}
+    attempts = [
+        [one.attempt for one in applied if one.line == line]
+        for applied in told.applies.values()
+        for line in sorted(lines)
+    ]
+    assert any(len(set(found)) > 1 for found in attempts)
+    assert [found for found in attempts if found != sorted(found)] == []
