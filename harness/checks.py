@@ -25,6 +25,7 @@ from .scenario import Deviation, Engine, Resume, Scenario, kind_of
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
 COMMITTING = ("writer", "committer", "global")
+ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
@@ -155,6 +156,7 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "guarantee": (engine.guarantee, GUARANTEES),
         "sink": (engine.sink, SINKS),
         "committing": (engine.committing, COMMITTING),
+        "alignment": (engine.alignment, ALIGNMENTS),
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "finishing": (engine.finishing, FINISHING),
@@ -163,6 +165,10 @@ def _engine(scenario: Scenario) -> Iterator[str]:
     for field, (value, allowed) in choices.items():
         if value not in allowed:
             yield f"engine.{field} is {value!r}; it can be {', '.join(allowed)}"
+    if engine.alignment != "aligned" and engine.guarantee != "exactly-once":
+        yield f"engine.alignment {engine.alignment} is for exactly-once: {engine.guarantee} sets no channel aside"
+    if engine.alignment_timeout_us < 1:
+        yield f"engine.alignment_timeout_us is {engine.alignment_timeout_us}; at least 1 µs a barrier waits"
     forgetful = [source.name for source in scenario.workload.inputs if not source.rewindable]
     if forgetful and engine.guarantee != "at-most-once":
         yield (

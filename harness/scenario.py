@@ -29,6 +29,11 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     global (committers, and behind them one that makes all of a checkpoint visible in one step)"""
     pooled_ids: bool = False
     """a sink that commits itself uses transactional ids again, an epoch telling its transactions apart"""
+    alignment: str = "aligned"
+    """aligned, unaligned (barriers overtake what is in their way, and the snapshots hold it), timeout (they do when
+    they have waited too long) or in-turn (each checkpoint the next of these three)"""
+    alignment_timeout_us: int = 2_000
+    """how long that is"""
     snapshot_mode: str = "asynchronous"
     """asynchronous, or synchronous: the task stands still while its state is written"""
     snapshot_store: str = "files"

@@ -129,6 +129,14 @@ class Case:
         )
 
     @cached_property
+    def by_applies(self) -> bool:
+        """Rows and state follow what was applied, whatever their class: in the weaker modes, and where data was in
+        flight at some checkpoint, so that what was read before it was applied behind it."""
+        return self.history.guarantee != "exactly-once" or any(
+            self.lines.in_flight(number) for number in self.lines.completed
+        )
+
+    @cached_property
     def class_(self) -> str:
         """The class of the rows that reach the sink."""
         return self.classes[self.workload.output]
@@ -141,7 +149,7 @@ class Case:
             self.topology,
             self.lines,
             self.classes,
-            by_applies=self.history.guarantee != "exactly-once",
+            by_applies=self.by_applies,
             drained=self.drained,
             layouts=self.layouts,
         )

@@ -50,7 +50,7 @@ def _ended_early(case: Case, run: TaskRun) -> Violated | None:
     if count is None:
         return None
     logs = [case.channels.get((name, run.attempt)) for name in run.inputs]
-    sent = sum(len(log.sent) for log in logs if log is not None)
+    sent = sum(len(log.content) for log in logs if log is not None)
     if run.end_of_data and (count == sent or None in logs):
         return None
     return _belied(case, run, f"took its input to have ended behind {count} records, of {sent}")

@@ -4,11 +4,15 @@ For every completed checkpoint c, restored or not:
 
 - a record is below c's positions exactly if its read has an epoch <= c;
 - each record is read once on the line, and every operator on its way applies it
-  in the epoch it was read in: on aligned edges, nothing sent after a barrier is
-  applied before it, nor the other way round (which is causal closure);
+  in the epoch it was read in, or in a later one if it was in flight at each
+  checkpoint between: nothing sent after a barrier is applied before it (which is
+  causal closure), nor, on aligned edges, the other way round;
 - a split that an enumerator gives out lies with it or with one reader (`assignments`);
-- per channel the sender's mark, the barrier's place in the network's log and the
-  receiver's mark are the same number: three witnesses;
+- per channel the sender's mark, less what c holds in flight in the channel, the
+  barrier's place in the network's log, less what lay before it there, and the
+  receiver's mark are the same number: three witnesses; and what c holds in flight
+  are, row by row and in order, the messages sent before the one and taken after
+  the other;
 - the state decoded from the store's bytes equals State(c), timers and watermarks included;
 - the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
   other; the rows written in each epoch are those that the epoch owes.
@@ -34,6 +38,8 @@ from .cut_contents import held_rows, missing_snapshots, rows_by_epoch, stored_st
 from .cut_times import stored_times
 from .held_back import behind_batches
 from .history import Mark, TaskRun
+from .in_flight import NOTHING, origins
+from .in_flight_cut import wrongly_in_flight
 from .line import INFINITE, Line
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, record_in_words
@@ -153,6 +159,9 @@ def _channels(case: Case, checkpoint: int) -> Violated | None:
             counts = {count for count in (sent, passed, mark.received[index]) if count is not None}
             if len(counts) > 1:
                 return _uneven(case, checkpoint, channel, run, mark.received[index], sent, passed)
+            found = wrongly_in_flight(case, channel, run, checkpoint, mark.received[index])
+            if found is not None:
+                return found
     return None
 
 
@@ -161,12 +170,17 @@ def _sent(case: Case, channel: str, attempt: int, checkpoint: int) -> int | None
     mark = case.lines.mark(sender.task, attempt, checkpoint) if sender else None
     if sender is None or mark is None or channel not in sender.outputs:
         return None
-    return mark.sent[sender.outputs.index(channel)]
+    in_flight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
+    restored = len(log.recovered) if (log := case.channels.get((channel, attempt))) else 0
+    return restored + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
 
 
 def _barrier(case: Case, channel: str, attempt: int, checkpoint: int) -> int | None:
     log = case.channels.get((channel, attempt))
-    return next((before for number, before in log.barriers if number == checkpoint), None) if log else None
+    place = next((before for number, before in log.barriers if number == checkpoint), None) if log else None
+    if log is None or place is None:
+        return None
+    return len(log.recovered) + place - len(origins(case.lines.in_flight(checkpoint).get(channel, NOTHING).queued))
 
 
 def _uneven(
@@ -175,7 +189,7 @@ def _uneven(
     sender = channel.partition(">")[0]
     log = case.channels.get((channel, run.attempt))
     known = [count for count in (sent, passed) if count is not None]
-    between = log.sent[min(received, *known) : max(received, *known)] if log else []
+    between = log.content[min(received, *known) : max(received, *known)] if log else []
     counted = next(count for count in known if count != received)
     early = received > counted
     return Violated(
@@ -200,6 +214,10 @@ def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | Non
         for offset, epoch in zip(seen.offsets, seen.epochs, strict=True):
             read[origin_of(split, offset) >> COPY_BITS] = epoch
     late = behind_batches(case.workload)
+    passing = {
+        number: {origin >> COPY_BITS for one in case.lines.in_flight(number).values() for origin in one.origins}
+        for number in line.checkpoints
+    }
     for operator in (*(node.name for node in case.workload.nodes), SINK):
         for segment in line.of_operator(operator):
             for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
@@ -208,9 +226,16 @@ def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | Non
                 was = read.get(origin >> COPY_BITS)
                 if was == epoch or is_pane(origin):
                     continue
+                if was is not None and was < epoch and _was_passing(passing, origin >> COPY_BITS, was, epoch):
+                    continue
                 if operator not in late or was is None or was > epoch:
                     return _crossing(case, segment.run, channel, origin, epoch, was)
     return None
+
+
+def _was_passing(passing: dict[int, set[int]], record: int, read: int, applied: int) -> bool:
+    """Whether a record was in flight at every checkpoint between its read and its application."""
+    return all(record in records for number, records in passing.items() if read <= number < applied)
 
 
 def _crossing(case: Case, run: TaskRun, channel: int, origin: int, applied: int, read: int | None) -> Violated:

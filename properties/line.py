@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from .history import AttemptStarted, Completed, History, Mark, Stored, StoredState, TaskRun
+from .in_flight import InFlight, channels_of
 
 INFINITE = 1 << 62
 """The epoch of an event that no completed checkpoint of its line covers."""
@@ -165,6 +166,7 @@ class Lines:
         self._stored: dict[int, dict[str, Stored]] = {}
         self._lines: dict[int, Line] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
+        self._in_flight: dict[int, dict[str, InFlight]] = {}
 
     @property
     def end(self) -> Line:
@@ -261,6 +263,12 @@ class Lines:
             decoded = {task: decode_state(entry.state) for task, entry in self.stored(checkpoint).items()}
             self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
         return self._states[checkpoint]
+
+    def in_flight(self, checkpoint: int) -> dict[str, InFlight]:
+        """By channel, what lay in it at a completed checkpoint; nothing of those that were empty."""
+        if checkpoint not in self._in_flight:
+            self._in_flight[checkpoint] = channels_of(self.stored(checkpoint), self.states(checkpoint), self.runs)
+        return self._in_flight[checkpoint]
 
     def positions(self, checkpoint: int) -> dict[int, int]:
         """The next offset of each split as the snapshots of a completed checkpoint say it."""

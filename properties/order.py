@@ -17,6 +17,8 @@ from __future__ import annotations
 import msgspec
 
 from .case import Case
+from .history import Channel
+from .in_flight import NOTHING, origins
 from .line import Segment
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import journal_until, record_in_words
@@ -52,7 +54,11 @@ def _by_channel(segment: Segment) -> dict[str, list[int]]:
 
 
 def _sends(case: Case, channel: str) -> list[int] | None:
-    """The origins put into a channel along the line; None where a log is missing."""
+    """The origins put into a channel along the line; None where a log is missing.
+
+    What was in flight at a restore was put in before it, and is not counted again; but where the job was laid
+    out anew it went through other channels than it was put into, and counts where it is put back.
+    """
     sent: list[int] = []
     for segment in case.line.segments.get(channel.split(">")[0], ()):
         if channel not in segment.run.outputs:
@@ -60,8 +66,27 @@ def _sends(case: Case, channel: str) -> list[int] | None:
         log = case.channels.get((channel, segment.run.attempt))
         if log is None:
             return None
-        sent += log.sent[: segment.sent[segment.run.outputs.index(channel)]]
+        sent += _put_in(case, segment, channel, log)
     return sent
+
+
+def _put_in(case: Case, segment: Segment, channel: str, log: Channel) -> list[int]:
+    """What a segment of its sender put into a channel for the first time."""
+    run = segment.run
+    end = segment.sent[run.outputs.index(channel)]
+    origin = case.lines.parent(run.task, run.attempt)
+    anew = origin is not None and case.rescaled(run.attempt, origin[1])
+    again = case.lines.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not anew else NOTHING
+    put = [*(log.recovered if anew else []), *log.sent[len(origins(again.unsent)) : end]]
+    moved = segment.cut is not None and _moves(case, segment)
+    lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if moved and segment.cut is not None else NOTHING
+    return put[: len(put) - len(lying.origins)]
+
+
+def _moves(case: Case, segment: Segment) -> bool:
+    """Whether the job that goes on from a segment's cut is laid out anew."""
+    later = [one for one in case.line.attempts if one > segment.run.attempt]
+    return bool(later) and segment.cut is not None and case.rescaled(later[0], segment.cut)
 
 
 def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Violated | None:

@@ -27,6 +27,7 @@ import msgspec
 from .classes import deals_out
 from .held_back import batches, waiting
 from .history import StoredState, TaskRun
+from .in_flight import records
 from .layouts import owner_of_key
 from .line import Line, Lines, decode_state
 from .semantics import Entry, Machine, machine
@@ -121,11 +122,28 @@ class Replay:
             run = self._lines.runs.get((task, attempt))
             if run is None:
                 return known
+            for origin, row in self._unsent(run):
+                known.by_origin.setdefault(origin, []).append(row)
             if run.operator in self._sources:
                 self._read(run, known)
             else:
                 self._take(run, known)
         return known
+
+    def _unsent(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
+        """What a run sends first: rows of an attempt before it that were still to be sent at its snapshot."""
+        state = decode_state(run.loaded.state) if run.loaded is not None else None
+        for passing in state.unsent.values() if state is not None else ():
+            yield from records(passing)
+
+    def restored_rows(self, run: TaskRun, channel: str) -> dict[int, list[Row]]:
+        """The rows, by origin, that a run was restored with in one of its inputs."""
+        state = decode_state(run.loaded.state) if run.loaded is not None else None
+        found: dict[int, list[Row]] = {}
+        if state is not None and state.queued:
+            for origin, row in records(state.queued.get(run.inputs.index(channel), ())):
+                found.setdefault(origin, []).append(row)
+        return found
 
     def sink_rows(self, line: Line) -> dict[int, list[Row]]:
         """The rows that the sink's applied records brought it on a line, by epoch and in order."""
@@ -276,9 +294,14 @@ class _Sender:
         self._run = run
         self._from, self.side, deals = replay.sender(run, channel)
         self._counts = self._from.dealt if deals else {}
+        self._restored = replay.restored_rows(run, channel)
+        """before all that was sent"""
 
     def next(self, origin: int, sequence: int) -> Row | None:
         """The next row that came with an origin."""
+        waiting = self._restored.get(origin)
+        if waiting:
+            return waiting.pop(0)
         rows = self._from.by_origin.get(origin, [])
         count = self._counts.get(origin, 0)
         self._counts[origin] = count + 1

@@ -27,6 +27,7 @@ from .case import Case
 from .history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
 from .line import decode_state
 from .redealt import dealt_wrongly, kept_of_union, share, union_of
+from .stored_state import Passing
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until
 
@@ -168,6 +169,8 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
         stored_time, loaded_time = getattr(kept, what), getattr(held, what)
         if stored_time != loaded_time:
             told.append(f"{what} of event time: stored {stored_time}, loaded {loaded_time}")
+    for what in ("queued", "unsent"):
+        told += _passing(what, getattr(kept, what), getattr(held, what))
     kinds: tuple[tuple[str, Sequence[object], Sequence[object]], ...] = (
         ("entry", kept.entries, held.entries),
         ("transaction", kept.transactions, held.transactions),
@@ -178,6 +181,16 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
     for what, stored_items, loaded_items in kinds:
         told += _differing(what, stored_items, loaded_items)
     return tuple(told)
+
+
+def _passing(what: str, stored: dict[int, list[Passing]], loaded: dict[int, list[Passing]]) -> list[str]:
+    """Of data in flight, in which channels it is another, or in another order."""
+    differing = [number for number in sorted(stored.keys() | loaded.keys()) if stored.get(number) != loaded.get(number)]
+    return [
+        f"{what} in channel {number}: {len(stored.get(number, ()))} stored, {len(loaded.get(number, ()))} loaded,"
+        " or in another order"
+        for number in differing
+    ]
 
 
 def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tuple[str, ...]:

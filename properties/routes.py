@@ -6,6 +6,7 @@ from collections import Counter
 
 from .case import Case
 from .held_back import batches, waiting
+from .in_flight import NOTHING
 from .line import INFINITE, Segment
 from .verdict import Violated
 from .words import LIMIT, journal_until, record_in_words
@@ -63,9 +64,13 @@ def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]
     if sender is None or log is None or channel not in sender.run.outputs:
         return []
     if epoch >= INFINITE and sender.cut is None:
-        return log.sent
+        return log.content
     mark = sender.mark_at(epoch)
-    return log.sent[: mark.sent[sender.run.outputs.index(channel)]] if mark else []
+    if mark is None:
+        return []
+    in_flight = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING)
+    sent = len(log.recovered) + mark.sent[sender.run.outputs.index(channel)]
+    return log.content[: sent - len(in_flight.origins)]
 
 
 def _taken_up_to(segment: Segment, epoch: int) -> list[list[int]]:
@@ -99,7 +104,7 @@ def misapplied(case: Case) -> Violated | None:
         owed: Counter[int] = Counter()
         for sender in senders:
             owed.update(_emitted(case, sender))
-        applied = _applied(case, operator)
+        applied = _applied(case, operator) + _in_flight(case, operator)
         if owed != applied:
             return _told(case, operator, owed - applied, applied - owed)
     return None
@@ -122,6 +127,16 @@ def _emitted(case: Case, sender: str) -> list[int]:
         found += [origin for taken, origin, _ in replayed.emitted if taken <= applies]
         found += [origin for advanced, origin, _ in replayed.fired if advanced <= advances]
     return _but_waiting(case, sender, found) if sender in batches(case.workload) else found
+
+
+def _in_flight(case: Case, operator: str) -> Counter[int]:
+    """What lies before an operator in the closing cut's snapshot."""
+    closing = case.closing
+    if closing.kind in ("end", "drain") or closing.checkpoint is None:
+        return Counter()
+    channels = case.lines.in_flight(closing.checkpoint).items()
+    into = [held for channel, held in channels if channel.partition(">")[2].rpartition("-")[0] == operator]
+    return Counter(origin for held in into for origin in held.origins)
 
 
 def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:

@@ -6,6 +6,10 @@ import msgspec
 
 from .workload import BEGINNING
 
+Passing = tuple[int | None, ...]
+"""An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), a mark of
+being idle ()."""
+
 
 class StoredState(msgspec.Struct, kw_only=True):
     """The neutral layout of a task's snapshot.
@@ -42,9 +46,16 @@ class StoredState(msgspec.Struct, kw_only=True):
     shared: list[tuple[str, str]] = []
     """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
 
+    queued: dict[int, list[Passing]] = {}
+    unsent: dict[int, list[Passing]] = {}
+    """in flight: by input channel (in the task's numbering) what lay in it, by output channel what was still to be
+    sent"""
+
     @property
     def holds_something(self) -> bool:
-        kept = self.entries or self.held or self.transactions or self.listed or self.shared
+        kept = (
+            self.entries or self.held or self.transactions or self.listed or self.shared or self.queued or self.unsent
+        )
         return bool(kept) or any(self.positions.values())
 
 

@@ -116,11 +116,11 @@ class _Heard:
 
     def __init__(self, case: Case, run: TaskRun, index: int) -> None:
         log = case.channels.get((run.inputs[index], run.attempt))
-        self._marks = [(time, before) for time, before in (log.watermarks if log else ()) if time is not None]
+        self._marks = [(time, before) for time, before in (log.times if log else ()) if time is not None]
         times = before(case, run).times
         self._start = times[index] if index < len(times) else BEGINNING
         self._known = log is not None
-        self._idle = [before for time, before in (log.watermarks if log else ()) if time is None]
+        self._idle = [before for time, before in (log.times if log else ()) if time is None]
         self._idle += [0] if index in before(case, run).idle else []
 
     def before(self, received: int) -> int:

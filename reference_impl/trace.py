@@ -63,6 +63,14 @@ class ChannelLog(Protocol):
     def sent(self) -> Appendable[int]: ...
 
     @property
+    def recovered(self) -> Appendable[int]:
+        """Of the records that its receiver was restored with, before all that was sent."""
+
+    @property
+    def recovered_watermarks(self) -> Appendable[tuple[int | None, int]]:
+        """The same of watermarks, as `watermarks`."""
+
+    @property
     def barriers(self) -> Appendable[tuple[int, int]]: ...
 
     @property

@@ -41,5 +41,7 @@ class DatedChannel:
 
     def __init__(self, channel: h.Channel, now: Callable[[], int]) -> None:
         self.sent = channel.sent
+        self.recovered = channel.recovered
+        self.recovered_watermarks = channel.recovered_watermarks
         self.barriers = channel.barriers
         self.watermarks = Dated(channel.watermarks, channel.idle_at, now, lambda mark: mark[0] is None)

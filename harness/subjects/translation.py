@@ -200,6 +200,8 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         sink=engine_settings.sink,
         committing=engine_settings.committing,
         pooled_ids=engine_settings.pooled_ids,
+        alignment=engine_settings.alignment,
+        alignment_timeout_us=engine_settings.alignment_timeout_us,
         synchronous=engine_settings.snapshot_mode == "synchronous",
         memory=engine_settings.snapshot_store == "memory",
         checkpoint_interval_us=engine_settings.checkpoint_interval_us,

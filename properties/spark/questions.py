@@ -112,8 +112,7 @@ def _off_line(case: Case, name: str, number: int) -> Question:
 
 def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEntry]]:
     """The quick checker's state of the nodes that follow what was applied, or of those that do not."""
-    weaker = case.history.guarantee != "exactly-once"
-    follows = {node: weaker or grade in FOLLOWING for node, grade in case.classes.items()}
+    follows = {node: case.by_applies or grade in FOLLOWING for node, grade in case.classes.items()}
     states = case.expected.states(number)
     whole = {node for node in states if not applied or _has_every_snapshot(case, node, number)}
     return {node: list(states[node].elements()) for node in states if follows[node] is applied and node in whole}

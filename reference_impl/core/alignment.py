@@ -13,6 +13,11 @@ still owes those downstream a cancel barrier, or they would wait for ever.
 At-least-once does not block (ABS-7): `Counting` only counts barriers, several
 checkpoints at a time, and records overtake each other around the cut.
 
+Unaligned (FLIP-76) a task begins at the first barrier that overtakes, without
+waiting for the others: what their channels still deliver is recorded
+(`in_flight`).  An alignment under way goes on so when one of its barriers has
+waited too long.
+
 A channel whose sender has finished counts as having delivered every barrier
 (FIN-1; seed 000).  A task all of whose senders have finished hears of a
 checkpoint from the coordinator, as a source does.
@@ -65,6 +70,19 @@ class BarrierCame(msgspec.Struct, frozen=True):
     channel: int
 
 
+class OvertakingCame(msgspec.Struct, frozen=True):
+    """A barrier that did not wait for its turn."""
+
+    checkpoint: CheckpointId
+    channel: int
+
+
+class WaitedEnough(msgspec.Struct, frozen=True):
+    """The checkpoint has been aligned for as long as its barriers have patience."""
+
+    checkpoint: CheckpointId
+
+
 class CancelCame(msgspec.Struct, frozen=True):
     """A cancel barrier: somebody upstream gave the checkpoint up."""
 
@@ -90,7 +108,7 @@ class PartitionEnded(msgspec.Struct, frozen=True):
     channel: int
 
 
-OfCheckpoint = BarrierCame | CancelCame | AbortCame | TriggerCame
+OfCheckpoint = BarrierCame | OvertakingCame | WaitedEnough | CancelCame | AbortCame | TriggerCame
 Signal = OfCheckpoint | PartitionEnded
 
 
@@ -107,9 +125,13 @@ class TakeAgain(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Snapshot now and send the barrier on."""
+    """Snapshot now and send the barrier on.
+
+    `delivered` are the channels that delivered it in line, where the others are not waited for; None: all have.
+    """
 
     checkpoint: CheckpointId
+    delivered: Channels | None = None
 
 
 class GiveUp(msgspec.Struct, frozen=True):
@@ -185,6 +207,15 @@ class Alignment:
         flowing, actions = self.give_up(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
+
+    def overtake(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """Nobody is waited for: the snapshot is taken at the first barrier."""
+        return self._past(state, signal.checkpoint), [Begin(signal.checkpoint, ())]
+
+    def turn(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """The alignment goes on unaligned."""
+        state = expect(state, Aligning)
+        return self._past(state, state.checkpoint), [Begin(state.checkpoint, state.arrived), TakeAgain(state.arrived)]
 
     def give_up(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
@@ -285,6 +316,12 @@ TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Any, int], tuple
     (Flowing, BarrierCame, "new"): Alignment.first_barrier,
     (Flowing, BarrierCame, "aborted"): Alignment.skip_aborted,
     (Flowing, BarrierCame, "obsolete"): Alignment.ignore,
+    (Flowing, OvertakingCame, "new"): Alignment.overtake,
+    (Flowing, OvertakingCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, OvertakingCame, "obsolete"): Alignment.ignore,
+    (Flowing, WaitedEnough, "new"): Alignment.ignore,
+    (Flowing, WaitedEnough, "aborted"): Alignment.ignore,
+    (Flowing, WaitedEnough, "obsolete"): Alignment.ignore,
     (Flowing, CancelCame, "new"): Alignment.pass_cancel,
     (Flowing, CancelCame, "aborted"): Alignment.skip_aborted,
     (Flowing, CancelCame, "obsolete"): Alignment.ignore,
@@ -295,6 +332,14 @@ TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Any, int], tuple
     (Aligning, BarrierCame, "new"): Alignment.newer_barrier,
     (Aligning, BarrierCame, "aborted"): Alignment.skip_aborted,
     (Aligning, BarrierCame, "obsolete"): Alignment.ignore,
+    (Aligning, OvertakingCame, "current"): Alignment.turn,
+    (Aligning, OvertakingCame, "new"): Alignment.newer_barrier,
+    (Aligning, OvertakingCame, "aborted"): Alignment.skip_aborted,
+    (Aligning, OvertakingCame, "obsolete"): Alignment.ignore,
+    (Aligning, WaitedEnough, "current"): Alignment.turn,
+    (Aligning, WaitedEnough, "new"): Alignment.ignore,
+    (Aligning, WaitedEnough, "aborted"): Alignment.ignore,
+    (Aligning, WaitedEnough, "obsolete"): Alignment.ignore,
     (Aligning, CancelCame, "current"): Alignment.give_up,
     (Aligning, CancelCame, "new"): Alignment.newer_cancel,
     (Aligning, CancelCame, "aborted"): Alignment.skip_aborted,

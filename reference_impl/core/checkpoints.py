@@ -37,6 +37,8 @@ class Pending(msgspec.Struct, kw_only=True):
     expected: tuple[TaskId, ...]
     savepoint: bool = False
     ending: str = ""
+    patience: int | None = None
+    """of its barriers"""
     command: int | None = None
     acknowledged: dict[TaskId, Handle] = {}
     states: dict[TaskId, TaskState] = {}
@@ -109,9 +111,19 @@ class Checkpoints:
             ending=ending,
             command=command,
         )
+        pending.patience = self._patience(pending)
         self.pending[pending.checkpoint] = pending
         self.under_way += not savepoint
         return pending
+
+    def _patience(self, pending: Pending) -> int | None:
+        """Not less than that of the checkpoints before it, which its barriers would overtake."""
+        if pending.savepoint or pending.ending:
+            return None
+        own = self.config.patience(pending.checkpoint)
+        all_of_them = [own, *(one.patience for one in self.pending.values())]
+        waiting = [patience for patience in all_of_them if patience is not None]
+        return max(waiting) if len(waiting) == len(all_of_them) else None
 
     def trigger(self, pending: Pending) -> list[Effect]:
         checkpoint, attempt = pending.checkpoint, pending.attempt
@@ -125,7 +137,9 @@ class Checkpoints:
     def _start(self, pending: Pending) -> list[Effect]:
         """Tell those who start it: the tasks without a sender that has not finished."""
         ending = pending.ending if pending.ending != "finish" else ""
-        order = Trigger(attempt=pending.attempt, checkpoint=pending.checkpoint, ending=ending)
+        order = Trigger(
+            attempt=pending.attempt, checkpoint=pending.checkpoint, ending=ending, patience=pending.patience
+        )
         first = self._graph.first_of(self._unfinished()) if self.left else self.sources
         told = [task for task in first if task not in pending.acknowledged and task not in pending.started]
         pending.started = (*pending.started, *told)

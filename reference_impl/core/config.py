@@ -15,6 +15,10 @@ FAILOVERS = ("full", "region")
 """What the loss of a task restarts: everything, or what data channels join it with."""
 
 
+ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
+"""What barriers do in line: wait for their turn, overtake what is in front of them (FLIP-76), overtake it when they
+have waited too long, or of each checkpoint the next of these three."""
+
 COMMITTING = ("writer", "committer", "global")
 """Who commits what a transactional sink has sealed: itself, a committer behind it, or each committer its part
 and then a global committer the whole."""
@@ -30,6 +34,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     pooled_ids: bool = False
     """a sink's transactions use transactional ids again, an epoch telling them apart; only where the sink itself
     commits, and so knows which are free"""
+    alignment: str = "aligned"
+    """one of ALIGNMENTS"""
+    alignment_timeout_us: int = 2_000
+    """how long a barrier waits, in an input queue or for the others, before it overtakes"""
     synchronous: bool = False
     memory: bool = False
     """snapshots live in the coordinator's memory, and die with it"""
@@ -85,6 +93,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """Checkpoints are triggered after some task's input has ended."""
         return self.checkpoints_after_finish and not self.settles_at_finish
 
+    def patience(self, checkpoint: int) -> int | None:
+        """How long the barriers of a checkpoint of the engine's own wait for their turn; None: for ever.
+
+        A savepoint is aligned: it belongs to a user, who may lay the job out anew.
+        """
+        kind = ALIGNMENTS[checkpoint % 3] if self.alignment == "in-turn" else self.alignment
+        return {"unaligned": 0, "timeout": self.alignment_timeout_us}.get(kind)
+
     def check(self, forgetful: Sequence[str] = ()) -> None:
         """Raise Refused for settings that cannot keep what they promise; `forgetful` names
         the sources that cannot rewind (ABS-16)."""
@@ -99,6 +115,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown sink {self.sink!r}")
         if self.failover not in FAILOVERS:
             raise Refused(f"unknown failover {self.failover!r}")
+        if self.alignment not in ALIGNMENTS:
+            raise Refused(f"unknown alignment {self.alignment!r}")
+        if self.alignment != "aligned" and not self.blocking:
+            raise Refused(f"{self.guarantee} sets no channel aside, so barriers need not overtake anything")
         if self.finishing not in FINISHING:
             raise Refused(f"unknown way of finishing {self.finishing!r}")
         if self.committing not in COMMITTING:

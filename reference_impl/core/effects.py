@@ -12,7 +12,7 @@ import msgspec
 
 from .events import CompletedSnapshot, JobRecord
 from .ids import AttemptId, CheckpointId, Handle, TaskId
-from .messages import Ack, Element, ToCoordinator, ToTask
+from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
 from .state import Snapshot, TaskState
 from .transactions import AnyRequest
 
@@ -33,6 +33,22 @@ class Send(Effect):
 
     channel: int
     element: Element
+
+
+class Overtake(Effect):
+    """Put a barrier into output channels ahead of what waits there to be sent, however full they are: answered
+    at once by `OutputsOvertaken`."""
+
+    barrier: Barrier
+    channels: tuple[int, ...]
+
+
+class Refill(Effect):
+    """Put restored elements back into an input channel, `in_front` of what it holds by now."""
+
+    channel: int
+    elements: tuple[Element, ...]
+    in_front: bool = True
 
 
 class Block(Effect):

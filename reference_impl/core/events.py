@@ -7,7 +7,7 @@ from typing import Any, dataclass_transform
 import msgspec
 
 from .ids import AttemptId, CheckpointId, Handle, TaskId
-from .messages import AnyControl, Element
+from .messages import AnyControl, Barrier, Element
 from .state import EnumeratorState, TaskState
 from .transactions import Outcome
 
@@ -22,6 +22,22 @@ class Arrived(Event):
 
     channel: int
     element: Element
+
+
+class BarrierAhead(Event):
+    """A barrier whose patience is over is taken before its turn; `passed` lie in front of it in the channel's
+    queue, and are taken later."""
+
+    channel: int
+    barrier: Barrier
+    passed: tuple[Element, ...]
+
+
+class OutputsOvertaken(Event):
+    """The barrier of a checkpoint went ahead of these elements, by output channel; they are sent behind it."""
+
+    checkpoint: CheckpointId
+    passed: dict[int, tuple[Element, ...]]
 
 
 class Ticked(Event):

@@ -9,19 +9,23 @@ import msgspec
 from .alignment import (
     AbortCame,
     Action,
+    Aligning,
     BarrierCame,
     Begin,
     CancelCame,
     GiveUp,
+    OvertakingCame,
     PartitionEnded,
     SetAside,
     Signal,
+    State,
     TriggerCame,
+    WaitedEnough,
 )
 from .config import Config
-from .effects import Advanced, Block, Effect, Fail, Mail, TimeEnded, Unblock, WakeAt
+from .effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, Unblock, WakeAt
 from .errors import ProtocolViolated, Refused
-from .events import Arrived, Ticked
+from .events import Arrived, BarrierAhead, Ticked, TimerFired
 from .ids import CheckpointId
 from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Idle, Record, Trigger, Watermark
 from .operator_state import Item, Place
@@ -33,13 +37,16 @@ from .task import NO_CHECKPOINT, Task, TaskSpec
 from .timers import Timer
 from .watermarks import InputTimes
 
+ALIGN = "align "
+"""Before the checkpoint's number: the name of the timer that ends the patience of an alignment."""
+
 
 class InputTask(Task):
     """A task with inputs: it aligns barriers and works on records."""
 
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
         super().__init__(spec, config, parts)
-        self._inputs = len(spec.gates)
+        self._open = list(range(len(spec.gates)))
         """channels whose sender has not finished"""
         self._unended = len(spec.gates)
         """channels in which data may follow"""
@@ -47,9 +54,12 @@ class InputTask(Task):
         """checkpoints that the coordinator started here, before every sender was seen to have finished"""
         self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
         self.times = InputTimes(len(spec.gates))
+        self._handlers[BarrierAhead] = self._on_barrier_ahead
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
+        if self.in_flight:
+            self.in_flight.took(event.channel, element)
         if type(element) is Record:
             if self.times.idle:
                 return [*self._awake(event.channel), *self.on_record(element, event.channel)]
@@ -59,8 +69,9 @@ class InputTask(Task):
         if type(element) is Idle:
             return self._on_idle(event.channel)
         if type(element) is Barrier:
-            return self._signal(BarrierCame(element.checkpoint, event.channel))
+            return self._on_barrier(element, event.channel)
         if type(element) is CancelBarrier:
+            self.in_flight.drop(element.checkpoint)
             return self._signal(CancelCame(element.checkpoint, event.channel))
         if type(element) is EndOfPartition:
             return self._on_partition_ended(event.channel)
@@ -68,18 +79,54 @@ class InputTask(Task):
         return [] if self._unended or self.input_ended else self.end_input()
 
     def _on_partition_ended(self, channel: int) -> list[Effect]:
-        self._inputs -= 1
-        effects = self._signal(PartitionEnded(channel))
-        return effects if self._inputs else [*effects, *self._begin_told()]
+        self._open.remove(channel)
+        self.in_flight.ended(channel)
+        effects = [*self._signal(PartitionEnded(channel)), *self.write_whole()]
+        return effects if self._open else [*effects, *self._begin_told()]
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Every sender has finished; what they sent before may still be on its way."""
         self._told = (*self._told, message.checkpoint)
-        return [] if self._inputs else self._begin_told()
+        self.patience[message.checkpoint] = message.patience
+        return [] if self._open else self._begin_told()
 
     def _begin_told(self) -> list[Effect]:
         told, self._told = self._told, ()
         return [effect for checkpoint in sorted(told) for effect in self._signal(TriggerCame(checkpoint))]
+
+    # -- barriers ------------------------------------------------------------------
+
+    def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
+        """A barrier whose turn has come."""
+        self.patience.setdefault(barrier.checkpoint, barrier.patience)
+        before = self.alignment
+        effects = self._signal(BarrierCame(barrier.checkpoint, channel))
+        self.in_flight.delivered(barrier.checkpoint, channel)
+        return [*effects, *self._lose_patience(barrier, before), *self.write_whole()]
+
+    def _lose_patience(self, barrier: Barrier, before: State) -> list[Effect]:
+        """The alignment that a barrier has begun is not to last longer than it has patience."""
+        now = self.alignment
+        begun = isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)
+        if not begun or barrier.patience is None or not self.spec.overtaken:
+            return []
+        return [SetTimer(f"{ALIGN}{barrier.checkpoint}", barrier.patience)]
+
+    def _on_barrier_ahead(self, event: BarrierAhead) -> list[Effect]:
+        """A barrier that overtook what still lies in the channel's queue."""
+        checkpoint = event.barrier.checkpoint
+        self.patience[checkpoint] = 0
+        effects = self._signal(OvertakingCame(checkpoint, event.channel))
+        self.in_flight.delivered(checkpoint, event.channel, event.passed)
+        return [*effects, *self.write_whole()]
+
+    def on_timer(self, event: TimerFired) -> list[Effect]:
+        if not event.name.startswith(ALIGN):
+            return super().on_timer(event)
+        checkpoint = CheckpointId(int(event.name.removeprefix(ALIGN)))
+        if isinstance(self.alignment, Aligning) and self.alignment.checkpoint == checkpoint:
+            self.patience[checkpoint] = 0
+        return self._signal(WaitedEnough(checkpoint))
 
     # -- event time ----------------------------------------------------------------
 
@@ -128,17 +175,18 @@ class InputTask(Task):
         raise ProtocolViolated(f"{self.spec.task} takes no records")
 
     def on_abort(self, message: Abort) -> list[Effect]:
+        self.in_flight.drop(message.checkpoint)
         return self._signal(AbortCame(message.checkpoint))
 
     def _signal(self, signal: Signal) -> list[Effect]:
         if self.finished:
             return []
-        self.alignment, actions = self.parts.alignment.step(self.alignment, signal, self._inputs)
+        self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
         return [effect for action in actions for effect in self._perform(action)]
 
     def _perform(self, action: Action) -> list[Effect]:
         if isinstance(action, Begin):
-            return self.cut(action.checkpoint)
+            return self._begin(action)
         if isinstance(action, SetAside):
             return [Block(action.channel)]
         if isinstance(action, GiveUp):
@@ -146,8 +194,17 @@ class InputTask(Task):
             return [*effects, self.decline(action.checkpoint, "given up upstream")] if action.declined else effects
         return [Unblock(channel) for channel in action.channels]
 
+    def _begin(self, begin: Begin) -> list[Effect]:
+        """Of the channels that are not waited for, what comes before their barrier is in flight."""
+        waited_for = begin.delivered is None
+        missing = () if waited_for else tuple(one for one in self._open if one not in (begin.delivered or ()))
+        self.begin_in_flight(begin.checkpoint, missing)
+        effects = self.cut(begin.checkpoint)
+        self.patience = {one: how for one, how in self.patience.items() if one > begin.checkpoint}
+        return effects
+
     def cut(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Every barrier is in: snapshot and send the barrier on, in one step."""
+        """Its barriers are in, or are not waited for: snapshot and send the barrier on, in one step."""
         return [*self.record(checkpoint), *self.barrier(checkpoint)]
 
 

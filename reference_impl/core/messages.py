@@ -28,9 +28,14 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Separates the records that belong to a checkpoint from those behind it (ABS-1)."""
+    """Separates the records that belong to a checkpoint from those behind it (ABS-1).
+
+    `patience` is how long (µs) it waits for its turn in an input queue before it overtakes what is in front of
+    it (FLIP-76): 0 not at all, None for ever.  An edge that is kept aligned it never overtakes.
+    """
 
     checkpoint: CheckpointId
+    patience: int | None = None
 
 
 class CancelBarrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -117,6 +122,8 @@ class Trigger(Control, kw_only=True, tag="trigger"):
 
     checkpoint: CheckpointId
     ending: str = ""
+    patience: int | None = None
+    """of its barriers"""
 
 
 class Complete(Control, kw_only=True, tag="complete"):

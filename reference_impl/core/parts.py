@@ -20,6 +20,7 @@ from .effects import Effect, Open
 from .enumerator import Enumerating
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
+from .in_flight import Capture
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .part import Part as Part
 from .processing_time import ProcessingTime
@@ -329,6 +330,7 @@ class Parts:
         self.firing = Firing()
         self.processing_time = ProcessingTime()
         self.copying = Copying()
+        self.capture = Capture()
         self.naming = Naming()
         self.pre_committing = PreCommitting()
         self.committing = Committing()

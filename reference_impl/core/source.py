@@ -225,6 +225,8 @@ class SourceTask(Task):
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
         self._suspended = self._suspended or message.ending != ""
+        self.patience[checkpoint] = message.patience
+        self.begin_in_flight(checkpoint, ())
         if self.config.drains_late:
             return [*self.parts.source_cut.cut(self, checkpoint), *self._end_now(ends)]
         return [*self._end_now(ends), *self.parts.source_cut.cut(self, checkpoint)]

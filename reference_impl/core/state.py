@@ -24,6 +24,11 @@ BEGINNING = -(1 << 62)
 """The watermark of whoever has heard of none."""
 
 
+Passing = tuple[int | None, ...]
+"""An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), a mark of
+being idle ()."""
+
+
 class Sealed(msgspec.Struct, frozen=True, array_like=True):
     """A transaction that was pre-committed for a checkpoint and waits for its commit."""
 
@@ -61,6 +66,9 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     listed: list[tuple[str, str]] = []
     shared: list[tuple[str, str]] = []
     """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
+    queued: dict[int, list[Passing]] = {}
+    unsent: dict[int, list[Passing]] = {}
+    """in flight (FLIP-76): by input channel what its barrier overtook there, by output channel what it overtook here"""
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0
@@ -92,8 +100,13 @@ class Snapshot:
 
     @property
     def ended(self) -> bool:
-        """Whether it was taken after all input of its task."""
-        return self._fixed.ended
+        """Whether it was taken after all input of its task, and all that came of it had been sent."""
+        return self._fixed.ended and not self._fixed.unsent
+
+    def with_in_flight(self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]]) -> Snapshot:
+        """The same, with what was in flight to the task, by input channel, and from it, by output channel."""
+        fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent)
+        return Snapshot(fixed, self._heap, self._describe)
 
     def materialise(self) -> TaskState:
         """The state as it is written."""

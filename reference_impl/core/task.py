@@ -18,7 +18,9 @@ from .effects import (
     Fail,
     Load,
     Open,
+    Overtake,
     Persist,
+    Refill,
     Report,
     Restored,
     Send,
@@ -33,6 +35,7 @@ from .events import (
     Event,
     LoadFailed,
     Mailed,
+    OutputsOvertaken,
     PersistFailed,
     Received,
     SnapshotLoaded,
@@ -40,6 +43,7 @@ from .events import (
     TimerFired,
 )
 from .ids import AttemptId, CheckpointId, TaskId
+from .in_flight import InFlight, unpack
 from .messages import (
     Abort,
     Ack,
@@ -72,6 +76,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
     partitioning: str
     channels: tuple[int, ...]
+    overtaken: bool = False
+    """barriers may overtake what is in them"""
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +92,10 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     subtask: int = 0
     parallelism: int = 1
     splits: tuple[int, ...] = ()
+    overtaken: bool = False
+    """barriers may overtake what is in its inputs"""
+    partitioning: tuple[str, ...] = ()
+    """of each of the operator's inputs"""
 
 
 class Task:
@@ -99,6 +109,9 @@ class Task:
         self.running = False
         self.finished = False
         self.input_ended = False
+        self.in_flight = InFlight(parts.capture)
+        self.patience: dict[CheckpointId, int | None] = {}
+        """of the barriers of checkpoints that it is to take part in"""
         self._gathering: Gathering | None = None
         """what is read of the states of another layout, while it is"""
         self.rotations = [0] * len(spec.outputs)
@@ -114,6 +127,7 @@ class Task:
                 Answered: self.on_answered,
                 Mailed: self.on_mail,
                 TimerFired: self.on_timer,
+                OutputsOvertaken: self._on_overtaken,
                 Ticked: self.on_tick,
             }
         )
@@ -213,7 +227,18 @@ class Task:
             if state.rotations:
                 self.rotations = list(state.rotations)
             self.take_over(state)
-            effects.append(Restored(self._restoring.checkpoint or NO_CHECKPOINT, self.snapshot_now().materialise()))
+            queued = self.parts.capture.restored(state.queued)
+            now = msgspec.structs.replace(
+                self.snapshot_now().materialise(),
+                queued={channel: list(passing) for channel, passing in queued.items()},
+                unsent=state.unsent,
+            )
+            effects.append(Restored(self._restoring.checkpoint or NO_CHECKPOINT, now))
+            front = self.parts.capture.in_front()
+            effects.extend(Refill(channel, unpack(passing), front) for channel, passing in queued.items())
+            effects.extend(
+                Send(channel, element) for channel, passing in state.unsent.items() for element in unpack(passing)
+            )
         return [*effects, *self.opened()]
 
     def take_over(self, state: TaskState) -> None:
@@ -245,6 +270,20 @@ class Task:
         return self.write(checkpoint, self.snapshot_now())
 
     def write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
+        """Have a snapshot written, once what was in flight is known."""
+        if self.in_flight.hold(checkpoint, snapshot):
+            return self.write_whole()
+        return self._write(checkpoint, snapshot)
+
+    def write_whole(self) -> list[Effect]:
+        """Have those snapshots written that waited for what was in flight, and wait no more."""
+        return [effect for whole in self.in_flight.whole() for effect in self._write(*whole)]
+
+    def _on_overtaken(self, event: OutputsOvertaken) -> list[Effect]:
+        self.in_flight.overtook(event.checkpoint, event.passed)
+        return self.write_whole()
+
+    def _write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
         ack = Ack(attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, handle=handle, ended=snapshot.ended)
@@ -253,7 +292,23 @@ class Task:
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),))]
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
-        return self.broadcast(Barrier(checkpoint))
+        """The barrier goes on: in line, or ahead of what waits in the outputs, as it has patience."""
+        barrier = Barrier(checkpoint, self.patience.pop(checkpoint, None))
+        ahead = self.overtaken_outputs(barrier.patience)
+        in_line: list[Effect] = [Send(channel, barrier) for channel in self._all_outputs if channel not in ahead]
+        return [*in_line, Overtake(barrier, ahead)] if ahead else in_line
+
+    def overtaken_outputs(self, patience: int | None) -> tuple[int, ...]:
+        """The output channels in which a barrier that has this patience is put in front."""
+        if patience != 0:
+            return ()
+        return tuple(channel for output in self.spec.outputs if output.overtaken for channel in output.channels)
+
+    def begin_in_flight(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None:
+        """Record what is in flight: of these input channels until they deliver the barrier, and in the outputs."""
+        ahead = self.overtaken_outputs(self.patience.get(checkpoint))
+        if missing or ahead:
+            self.in_flight.begin(checkpoint, missing, overtakes_outputs=bool(ahead))
 
     def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:
         spec = self.spec

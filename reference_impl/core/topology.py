@@ -72,6 +72,11 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     partitioning: str
 
 
+OVERTAKEN_EDGES = ("hash", "rebalance")
+OVERTAKEN_ROLES = ("operator", "two-phase", "sink")
+"""Where barriers may overtake; all other edges are kept aligned."""
+
+
 class JobGraph:
     """A validated graph: `operators` in topological order.
 
@@ -93,6 +98,15 @@ class JobGraph:
     @cached_property
     def parallelism(self) -> dict[str, int]:
         return {spec.name: spec.parallelism for spec in self.operators}
+
+    def overtaken(self, spec: OperatorSpec) -> bool:
+        """Whether barriers may overtake what is in an operator's inputs (FLIP-76).
+
+        Not where some input has a place for each row that a new layout could not find again (forward), or what
+        its subtasks took must be the same (broadcast), and not what is sealed for a checkpoint on its way to its
+        commit.  Such an operator aligns, on all its inputs.
+        """
+        return spec.role in OVERTAKEN_ROLES and all(edge.partitioning in OVERTAKEN_EDGES for edge in spec.inputs)
 
     def laid_out(self, parallelism: Mapping[str, int]) -> JobGraph:
         """The same job at another parallelism of some operators.

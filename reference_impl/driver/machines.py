@@ -80,13 +80,21 @@ class Machines:
             job=job,
             attempt=attempt,
             gates=tuple(wire.gate for wire in self._into[task]),
-            outputs=(Output(partitioning=out[0].partitioning, channels=tuple(range(len(out)))),) if out else (),
+            outputs=self._outputs(out),
             key_groups=self.graph.key_groups,
             subtask=subtask,
             parallelism=spec.parallelism,
             splits=self.graph.splits_of(spec, subtask),
+            overtaken=bool(spec.inputs) and self.graph.overtaken(spec),
+            partitioning=tuple(edge.partitioning for edge in spec.inputs),
         )
         return self._of_role(spec, subtask, described, begins)
+
+    def _outputs(self, out: Sequence[Wire]) -> tuple[Output, ...]:
+        if not out:
+            return ()
+        overtaken = self.graph.overtaken(self._specs[out[0].receiver][0])
+        return (Output(partitioning=out[0].partitioning, channels=tuple(range(len(out))), overtaken=overtaken),)
 
     def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:
         config, parts = self._job.config, self._job.parts

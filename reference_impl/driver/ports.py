@@ -8,7 +8,7 @@ node's tasks, another the coordinator.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.config import Config
@@ -59,9 +59,21 @@ class Inbound(Protocol):
     queue: deque[tuple[int, Element]]
     stalled_until: int
     taken: int
+    impatient: int
+    """how many barriers lie in it that may overtake"""
 
     @property
     def sender(self) -> Upstream | None: ...
+
+    def position(self, place: int) -> int:
+        """The number (from 0) of the element at this place of the queue among all that entered; -1: of the one
+        taken last.  What was restored has negative ones."""
+
+    def take_ahead(self, place: int) -> None:
+        """The barrier at this place of the queue is taken before its turn."""
+
+    def refill(self, elements: Sequence[Element], in_front: bool) -> None:
+        """Put restored elements back, before what it holds or behind it."""
 
 
 class Outbound(Protocol):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..core.messages import Barrier
+
 if TYPE_CHECKING:
     from .ports import Inbound
 
@@ -22,3 +24,19 @@ def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple
             if arrival < first:
                 first, chosen = arrival, number
     return first, chosen
+
+
+def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
+    """(when its patience is over, channel, place in its queue) of the barrier that may overtake first, or
+    (NEVER, -1, -1).  One that is set aside is taken too: it tells that its channel is past the alignment."""
+    first, chosen, place = NEVER, -1, -1
+    for number, channel in enumerate(inputs):
+        if not channel.impatient:
+            continue
+        for index, (arrival, element) in enumerate(channel.queue):
+            if isinstance(element, Barrier) and element.patience is not None:
+                due = max(arrival, channel.stalled_until) + element.patience
+                if due < first:
+                    first, chosen, place = due, number, index
+                break  # those behind it came later, and have no less patience
+    return first, chosen, place

@@ -21,8 +21,10 @@ from ..core.effects import (
     LoadPositions,
     Mail,
     Open,
+    Overtake,
     Persist,
     PollAgain,
+    Refill,
     Report,
     Rest,
     Restored,
@@ -37,7 +39,7 @@ from ..core.effects import (
     Unblock,
     WakeAt,
 )
-from ..core.events import Arrived, Event, Mailed, Poll
+from ..core.events import Arrived, BarrierAhead, Event, Mailed, OutputsOvertaken, Poll
 from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record, kind_of
 from ..core.processing_time import END_OF_TIME
 from ..core.source import SourceTask
@@ -45,7 +47,7 @@ from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
 from ..trace import TaskLog
 from .bell import Bell
-from .queues import NEVER, first_to_arrive
+from .queues import NEVER, first_to_arrive, most_urgent
 from .timeline import note_read, show_taken
 from .timers import Timers
 
@@ -95,10 +97,13 @@ class TaskRunner:
         self._read_interval = world.settings.read_interval_us
         self._apply_cost = world.settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
+        self._overtaken = task.spec.overtaken
         self._watched = world.watches("record-applied") or world.watches("record-read")
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Block: self._block,
             Unblock: self._unblock,
+            Overtake: self._overtake,
+            Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.in_front),
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
@@ -160,6 +165,8 @@ class TaskRunner:
                 self._busy_until = now + late
                 self.schedule(self._busy_until)
                 return
+        if self._overtaken and self.opened and self._take_ahead(now):
+            return
         if self._mail:
             self._busy_until = now + self._apply_cost
             self._bell.open(self._mail.popleft())
@@ -235,6 +242,28 @@ class TaskRunner:
                 self.schedule(self._busy_until)
                 return
 
+    def _take_ahead(self, now: int) -> bool:
+        """Take a barrier whose patience is over, whatever lies in front of it and waits in the outputs."""
+        due, chosen, place = most_urgent(self.inputs)
+        if due > now:
+            if due < NEVER:
+                self.schedule(due)
+            return False
+        channel = self.inputs[chosen]
+        barrier = channel.queue[place][1]
+        assert isinstance(barrier, Barrier)
+        if not self.world.point("barrier-received", self.name, "before", self) or not channel.queue:
+            return True
+        passed = tuple(channel.queue[number][1] for number in range(place))
+        if self.world.detailed:
+            show_taken(self, "barrier-received", channel, barrier, place)
+        channel.take_ahead(place)
+        self._busy_until = now + self._apply_cost
+        self.feed(BarrierAhead(chosen, barrier, passed))
+        self.world.point("barrier-received", self.name, "after", self)
+        self.schedule(self._busy_until)
+        return True
+
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
         if self.task.clocked and not self._bell.tell():
             return
@@ -255,6 +284,8 @@ class TaskRunner:
 
     def _take_other(self, number: int, channel: Inbound, element: Element) -> None:
         what = "barrier-received" if isinstance(element, Barrier) else ""
+        if isinstance(element, Barrier):
+            channel.impatient -= element.patience is not None
         if isinstance(element, EndOfData):
             self.log.input_ended()
         if self.world.detailed:
@@ -289,6 +320,19 @@ class TaskRunner:
             channel.push(element)
         if type(element) is Barrier:
             self.world.point("barrier-sent", self.name, "after", self)
+
+    def _overtake(self, effect: Overtake) -> None:
+        """Barriers go into the outputs at once, ahead of what waits there; the machine hears what that is."""
+        passed: dict[int, tuple[Element, ...]] = {}
+        for number in effect.channels:
+            if not self._announce(effect.barrier):
+                return
+            channel = self.outputs[number]
+            passed[number] = tuple(element for into, element in self._outbox if into is channel)
+            channel.push(effect.barrier)
+            if not self.world.point("barrier-sent", self.name, "after", self):
+                return
+        self.feed(OutputsOvertaken(effect.barrier.checkpoint, passed))
 
     def _announce(self, element: Element) -> bool:
         if isinstance(element, Barrier):

@@ -62,15 +62,15 @@ def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, el
     )
 
 
-def show_taken(runner: TaskRunner, what: str, channel: Inbound, element: Element) -> None:
-    """A task has taken the first element of a channel."""
+def show_taken(runner: TaskRunner, what: str, channel: Inbound, element: Element, place: int = -1) -> None:
+    """A task has taken the first element of a channel, or takes the one at this place of its queue."""
     runner.world.observer.timed(
         what,
         runner.name,
         runner.attempt,
         peer=channel.sender.name if channel.sender else "",
         channel=channel.name,
-        position=channel.taken - 1,
+        position=channel.position(place),
         checkpoint=getattr(element, "checkpoint", None),
         origin=getattr(element, "origin", None),
     )
