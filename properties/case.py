@@ -106,7 +106,7 @@ class Case:
     @cached_property
     def follows_order(self) -> bool:
         """Some rows or state follow what the run really applied."""
-        return any(grade in FOLLOWING for grade in self.classes.values())
+        return self.by_applies or any(grade in FOLLOWING for grade in self.classes.values())
 
     @cached_property
     def drained(self) -> frozenset[int]:
@@ -238,7 +238,7 @@ class Case:
         a rebalance hides which of several rows of one origin was applied where."""
         if not self.expected.follows_applies:
             return True
-        strict = self.history.guarantee != "exactly-once" or self.history.sink != "transactional"
+        strict = self.by_applies or self.history.sink != "transactional"
         return is_determined(self.workload, self.topology, every_attempt=strict)
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
