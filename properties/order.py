@@ -19,7 +19,7 @@ import msgspec
 from .case import Case
 from .history import Channel
 from .in_flight import NOTHING, origins
-from .line import Segment
+from .line import INFINITE, Segment
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import journal_until, record_in_words
 from .workload import SINK, Batch, FlatMap, Join, User, Window, is_changelog, offset_of, split_of
@@ -77,10 +77,12 @@ def _put_in(case: Case, segment: Segment, channel: str, log: Channel) -> list[in
     origin = case.lines.parent(run.task, run.attempt)
     anew = origin is not None and case.rescaled(run.attempt, origin[1])
     again = case.lines.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not anew else NOTHING
-    put = [*(log.recovered if anew else []), *log.sent[len(origins(again.unsent)) : end]]
-    moved = segment.cut is not None and _moves(case, segment)
-    lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if moved and segment.cut is not None else NOTHING
-    return put[: len(put) - len(lying.origins)]
+    sent = log.sent[:end]
+    lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
+    if len(sent) < end < INFINITE:  # the attempt failed before it could send what its snapshot says is to be sent
+        sent = sent + origins(lying.unsent)[len(sent) - end :]
+    put = [*(log.recovered if anew else []), *sent[len(origins(again.unsent)) :]]
+    return put[: len(put) - len(lying.origins)] if _moves(case, segment) else put
 
 
 def _moves(case: Case, segment: Segment) -> bool:
