@@ -142,7 +142,7 @@ def _commit_covered(case: Case, bounds: _Bounds, transaction: Transaction) -> Vi
 
 def _reads_within(case: Case) -> Violated | None:
     """Whether each reader saw only rows that a snapshot covered by the time it had read."""
-    if case.expected.follows_applies and not is_determined(case.workload, case.topology):
+    if case.expected.follows_applies and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
         return None
     orders, newest_after = _newest(case)
     early = _Early(case)
