@@ -209,7 +209,6 @@ class TaskRunner:
             self.schedule(self._next_poll)
             return
         self._next_poll = now + self._read_interval
-        assert isinstance(self.task, SourceTask)
         if self._watched and not self.world.point("record-read", self.name, "before", self):
             return
         effects = self._step(POLL)
