@@ -16,6 +16,10 @@ from .dated import Dated, DatedChannel
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
 
+WRITES = (t.Append, t.Upsert)
+CHANGES = (t.Write, t.PreCommit, t.Commit, t.AbortTransaction)
+"""Requests about a transaction that has begun."""
+
 
 class RunLog:
     """The program order of one attempt of one task, as it grows."""
@@ -271,7 +275,7 @@ class Recorder:
         """What the external store did about a request."""
         if not isinstance(outcome, t.Done):
             return
-        if isinstance(request, t.Append | t.Upsert):
+        if isinstance(request, WRITES):
             self.history.written.append(
                 h.Written(
                     task=request.writer, attempt=request.attempt, order=self.order(), applied=applied, row=request.row
@@ -282,7 +286,7 @@ class Recorder:
         elif isinstance(request, t.Publish):
             for name in request.names:
                 self._changed(t.Commit(writer=request.writer, attempt=request.attempt, name=name), applied)
-        elif isinstance(request, t.Write | t.PreCommit | t.Commit | t.AbortTransaction):
+        elif isinstance(request, CHANGES):
             self._changed(request, applied)
 
     def _begun(self, request: t.Begin) -> None:

@@ -56,6 +56,7 @@ class SourceTask(Task):
         """`bounded` and `event_time` are said of the whole input: a subtask may have no split of it."""
         super().__init__(spec, config, parts)
         self._bounded = bounded
+        self._rewinds = config.rewinds
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
         self._turn = 0
@@ -92,7 +93,7 @@ class SourceTask(Task):
         else:
             effects = self.emit((Record(key, value, tag, 0, origin, log.times[offset]),))
             effects.extend(self._read_at(log, log.times[offset]))
-        if self.config.rewinds:
+        if self._rewinds:
             return effects
         return [SavePosition(log.split, offset + 1, tuple(effects))]
 
@@ -169,7 +170,7 @@ class SourceTask(Task):
         return self.opened()
 
     def restore(self, state: TaskState | None) -> list[Effect]:
-        if not self.config.rewinds:
+        if not self._rewinds:
             return [LoadPositions()]
         wanted = state.positions if state is not None else {}
         for log in self._logs:
