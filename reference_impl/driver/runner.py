@@ -61,9 +61,9 @@ class TaskRunner:
     # More than 30 attributes CPython does not lay out alike for all objects of a class: each step would cost 6 % more.
     __slots__ = (
         "_apply_cost", "_bell", "_busy_until", "_carry_out", "_inbox", "_late", "_mail", "_next_poll", "_outbox",
-        "_overtaken", "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt", "blame", "blocked", "frozen",
-        "how", "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused", "polling", "received", "sent",
-        "task", "world",
+        "_overtaken", "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt", "blame", "blocked",
+        "frozen", "how", "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused", "polling", "received",
+        "sent", "task", "world",
     )  # fmt: skip
 
     def __init__(
@@ -251,7 +251,10 @@ class TaskRunner:
                 return
 
     def _take_ahead(self, now: int) -> bool:
-        """Take a barrier whose patience is over, whatever lies in front of it and waits in the outputs."""
+        """Take a barrier whose patience is over, whatever lies in front of it and waits in the outputs.
+
+        That takes no time: barriers that come faster than records are worked on would leave none for those.
+        """
         due, chosen, place = most_urgent(self.inputs)
         if due > now:
             if due < NEVER:
@@ -266,10 +269,9 @@ class TaskRunner:
         if self.world.detailed:
             show_taken(self, "barrier-received", channel, barrier, place)
         channel.take_ahead(place)
-        self._busy_until = now + self._apply_cost
         self.feed(BarrierAhead(chosen, barrier, passed))
         self.world.point("barrier-received", self.name, "after", self)
-        self.schedule(self._busy_until)
+        self.schedule(now)
         return True
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
