@@ -16,6 +16,7 @@ import msgspec
 from ...faults import plan
 from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
 from ...properties.workload import Workload
+from ..coverage import MODES
 from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
 from .aimed import aimed_at, lasting, share_of
@@ -59,7 +60,7 @@ def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
     tuning = Tuning(
         guarantees=(aim.guarantee,), sinks=(aim.sink,), concurrent=(1, 1, 2), checkpoints=(5, 7), memory_percent=0
     )
-    settings: dict[str, object] = {}
+    settings: dict[str, object] = {"alignment": MODES[aim.alignment][1]}
     if aim.ending == "failed":
         restarts = aim.needs & ({"restart after"} if aim.kills_coordinator else {"restart before", "restart after"})
         settings["restart_attempts"] = len(restarts)

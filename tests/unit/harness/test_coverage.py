@@ -20,9 +20,9 @@ from cutproof.faults.plan import (
 )
 from cutproof.faults.points import POINTS
 from cutproof.harness.coverage import (
-    ALIGNMENTS,
     CHECKPOINT_POINTS,
     ENDINGS,
+    MODES,
     RULES,
     SNAPSHOT_FAULTS,
     STORE_FAULTS,
@@ -254,6 +254,6 @@ def test_the_template_hits_what_it_aims_at() -> None:
     assert len(found) > 150
     assert len(found) > aimed * 0.85
     assert {cell.ending for cell in found} == set(ENDINGS)
-    assert {cell.alignment for cell in found} == set(ALIGNMENTS.values())
+    assert {cell.alignment for cell in found} == set(MODES)
     assert {cell.point for cell in found} == set(POINTS)
     assert {cell.fault for cell in found} == set(COMMON_KINDS)
