@@ -190,8 +190,8 @@ class Function:
 
     def keeps(self, name: str, item: Any, place: Place) -> bool:
         """Whether an item of the union `name` is this subtask's.  Of several that say so each adds it to the next
-        snapshot; one that nobody keeps is gone."""
-        raise NotImplementedError
+        snapshot; one that nobody keeps is gone.  Without a rule of its own a function with a union is Refused."""
+        raise Refused(f"{type(self).__name__} has no rule by which it keeps items of the union {name!r} (`keeps`)")
 
     def snapshot(self) -> Mapping[int | None, Any]:
         """Its own state: by key, anything that JSON can say."""
