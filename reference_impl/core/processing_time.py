@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from .part import Part
 from .timers import Timer, Timers
+from .watermarks import END_OF_TIME
 
 
 class ProcessingTime(Part):
@@ -39,7 +40,3 @@ class ProcessingTime(Part):
         for alarm in due:
             alarms.drop(alarm)
         return due
-
-
-END_OF_TIME = 1 << 62
-"""The time at which nothing is left pending."""
