@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .chandy_lamport import ChannelName, Contribute, Contribution, Effect, ProcessName, Recorder, SnapshotName
-from .errors import require
+from .errors import ProtocolViolated
 
 
 class ByTheClock:
@@ -32,8 +32,8 @@ class ByTheClock:
         return []
 
     def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
-        require(False, "no marker is sent by the clock")
-        return []
+        """Raises ProtocolViolated: none is sent."""
+        raise ProtocolViolated("no marker is sent by the clock")
 
     def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
         """A message came, sent when its sender's clock said `stamp_us`."""
@@ -44,8 +44,8 @@ class ByTheClock:
     def is_set_aside(self, channel: ChannelName) -> bool:
         return False
 
-    def end(self, snapshot: SnapshotName) -> list[Effect]:
-        """So much time has passed that nothing sent before can still be under way."""
+    def settle(self, snapshot: SnapshotName) -> list[Effect]:
+        """The snapshot is as it will be: what was sent before its time has come."""
         _, state, channels = self._taken.pop(snapshot)
         held = {channel: tuple(messages) for channel, messages in channels.items()}
         told = Contribution(snapshot=snapshot, process=self._process, state=state, channels=held)
