@@ -1,4 +1,4 @@
-"""Global states at an instant, and why clocks do not take them: two examples of seeds 003 and 004."""
+"""Global states at an instant, and why clocks do not take them: two examples of the course on consistent snapshots."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from ...properties.causality import GraphHistory, check
 from ...properties.verdict import Holds, Verdict, Violated
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
 from ..examples.claims import require
+from ..examples.texts import COURSE
 from .claims import SystemClaim, SystemExample, in_words, states, under_way
 from .run import judge, run
-
-COURSE = "the course on consistent snapshots (003)"
 
 _TWO = (
     Channel(name="C12", sender="P1", receiver="P2", takes_us=100),

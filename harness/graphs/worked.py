@@ -1,4 +1,4 @@
-"""Seed 003's worked example: P1 begins, and P2 and P3 take part, with the events A to J (CL-2).
+"""The worked example of the course on consistent snapshots: P1 begins, P2 and P3 take part, events A to J (CL-2).
 
 The text fixes three of them: A, a message of P1 to itself, H→D from P2 to P1, and J,
 which P3 does alone.  It fixes the order in which the markers arrive as well; the
@@ -14,6 +14,7 @@ from __future__ import annotations
 from ...properties.causality import GraphHistory
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
 from ..examples.claims import require
+from ..examples.texts import COURSE
 from .claims import SystemClaim, SystemExample, in_words, states, taken, under_way
 
 FIXED = ("A→", "H→D", "J")
@@ -73,7 +74,7 @@ def _ends(system: System, history: GraphHistory) -> str:
 CHANDY_LAMPORT_P1_P2_P3 = SystemExample(
     name="chandy-lamport-p1-p2-p3",
     about="P1 begins a snapshot of three processes; two of the seven channels have something in them",
-    document="the course on consistent snapshots (003)",
+    document=COURSE,
     system=WORKED,
     claims=(
         SystemClaim(says="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "

@@ -1,6 +1,6 @@
 """The general snapshot: any processes, any channels between them, begun by any of them (CL-1).
 
-Chandy and Lamport, "Distributed Snapshots" (1985); seed 003 tells it in three steps.
+Chandy and Lamport, "Distributed Snapshots" (1985); the course on consistent snapshots tells it in three steps.
 
 *Begin.*  A process records its state and sends a marker into each of its output
 channels, with nothing in between; then it records what comes in on its inputs.

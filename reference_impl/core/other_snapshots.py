@@ -1,4 +1,6 @@
-"""What seed 003 sets beside Chandy and Lamport's snapshot (CL-4): clocks, and a world that is stopped.
+"""What is set beside Chandy and Lamport's snapshot (CL-4): clocks, and a world that is stopped.
+
+Both are of the course on consistent snapshots.
 
 *Synchronised clocks*: every process records its state when its own clock says so;
 a message received later belongs to its channel if the sender's clock had not yet
