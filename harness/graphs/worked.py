@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from ...properties.causality import GraphHistory
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
-from ..examples.claims import require
+from ..examples.claims import Claim, require
 from ..examples.texts import COURSE
-from .claims import SystemClaim, SystemExample, in_words, states, taken, under_way
+from .claims import SystemExample, held_of_channels, in_words, states, taken
 
 FIXED = ("A→", "H→D", "J")
 """what the text names; B→F, E→I and G→C are ours"""
@@ -59,7 +59,7 @@ def _three_states(system: System, history: GraphHistory) -> str:
 
 
 def _two_channels(system: System, history: GraphHistory) -> str:
-    found = under_way(history, "S")
+    found = held_of_channels(history, "S")
     require(found == {"C11": ["A→"], "C21": ["H→D"]}, in_words(found))
     empty = len(system.channels) - len(found)
     return f"{in_words(found)}; the other {empty} are empty"
@@ -77,13 +77,13 @@ CHANDY_LAMPORT_P1_P2_P3 = SystemExample(
     document=COURSE,
     system=WORKED,
     claims=(
-        SystemClaim(says="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "
-                    "P1 one from P2, and at the last point P3 one from P2", look=_in_this_order),
-        SystemClaim(says="it first takes a snapshot of the local state, called S1; P3 has a local event J, which is "
-                    "taken as its state", look=_three_states),
-        SystemClaim(says="there are two states: one is C11, the messages P1 sends to itself; the other is C21, which "
-                    "are the messages sent to P1 D by H in P2", look=_two_channels),
-        SystemClaim(says="when all processes have finished recording local states and all input pipelines of each "
-                    "process have been closed, the snapshot ends", look=_ends),
+        Claim(says="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "
+              "P1 one from P2, and at the last point P3 one from P2", look=_in_this_order),
+        Claim(says="it first takes a snapshot of the local state, called S1; P3 has a local event J, which is "
+              "taken as its state", look=_three_states),
+        Claim(says="there are two states: one is C11, the messages P1 sends to itself; the other is C21, which "
+              "are the messages sent to P1 D by H in P2", look=_two_channels),
+        Claim(says="when all processes have finished recording local states and all input pipelines of each "
+              "process have been closed, the snapshot ends", look=_ends),
     ),
 )  # fmt: skip

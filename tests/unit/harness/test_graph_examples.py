@@ -14,7 +14,7 @@ from cutproof.harness.files import ScenarioFileError
 from cutproof.harness.graphs.claims import show
 from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
 from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, write_system
-from cutproof.harness.graphs.run import judge, run
+from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.harness.graphs.worked import FIXED, WORKED
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.simulated.graph_plan import Breach, Channel, System
@@ -61,6 +61,14 @@ def test_on_another_system_it_does_not(name: str, system: System, lacking: list[
     assert [number for number, claim in enumerate(shown) if not claim.shown] == lacking
 
 
+def test_what_a_history_lacks_is_not_shown_and_breaks_nothing() -> None:
+    example = SYSTEM_EXAMPLES["chandy-lamport-p1-p2-p3"]
+    without = msgspec.structs.replace(run(example.system), markers=())
+    shown = show(example, without)
+    assert [claim.shown for claim in shown] == [False, True, True, False]
+    assert shown[3].evidence == "the history has not what it is looked for in: tuple index out of range"
+
+
 def test_what_the_text_fixes_is_there_and_marked() -> None:
     assert sorted(act.label for act in WORKED.acts if act.label in FIXED) == sorted(FIXED)
 
@@ -68,7 +76,7 @@ def test_what_the_text_fixes_is_there_and_marked() -> None:
 def test_the_corpus_has_the_worked_example() -> None:
     told = read_system(CORPUS / "worked-example.json")
     assert told.system == WORKED
-    assert isinstance(judge(told.system)[1], Holds)
+    assert isinstance(run_and_judge(told.system).verdict, Holds)
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-from cutproof.harness.graphs.run import judge, run
+from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.harness.strategies.graphs import systems
 from cutproof.properties.causality import GraphHistory, in_absolute_time
 from cutproof.properties.verdict import Holds, Verdict, Violated
@@ -24,7 +24,8 @@ def _judged(drawn: SearchStrategy[System]) -> list[tuple[GraphHistory, Verdict]]
     @settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
     @given(drawn)
     def each(system: System) -> None:
-        history, verdict = judge(system)
+        told = run_and_judge(system)
+        history, verdict = told.history, told.verdict
         assert not isinstance(verdict, Violated), verdict
         assert {one.snapshot for one in system.beginnings} == {one.name for one in history.snapshots}
         found.append((history, verdict))
@@ -97,7 +98,8 @@ BREACHES = (
 
 
 def test_while_nothing_is_broken_the_cut_is_right() -> None:
-    history, verdict = judge(TWO)
+    told = run_and_judge(TWO)
+    history, verdict = told.history, told.verdict
     assert isinstance(verdict, Holds)
     assert history.fired == ()
     (taken,) = history.snapshots
@@ -106,7 +108,8 @@ def test_while_nothing_is_broken_the_cut_is_right() -> None:
 
 @pytest.mark.parametrize(("breach", "difference"), BREACHES)
 def test_a_broken_precondition_is_found(breach: Breach, difference: str) -> None:
-    history, verdict = judge(replace(TWO, breaches=(breach,)))
+    told = run_and_judge(replace(TWO, breaches=(breach,)))
+    history, verdict = told.history, told.verdict
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == difference
@@ -115,15 +118,17 @@ def test_a_broken_precondition_is_found(breach: Breach, difference: str) -> None
 def test_a_message_that_passes_the_marker_in_front_of_it_is_received_and_not_sent() -> None:
     slow = replace(TWO.channels[0], takes_us=400)
     late = replace(TWO, channels=(slow, TWO.channels[1]))
-    history, verdict = judge(replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
+    told = run_and_judge(replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
+    history, verdict = told.history, told.verdict
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "received, not sent"
-    assert isinstance(judge(late)[1], Holds)
+    assert isinstance(run_and_judge(late).verdict, Holds)
 
 
 def test_a_marker_that_comes_twice_says_nothing_new() -> None:
-    history, verdict = judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
+    told = run_and_judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
+    history, verdict = told.history, told.verdict
     assert history.fired == (0,)
     assert [channel for _, channel, _ in history.markers] == ["to", "fro", "fro"]
     assert isinstance(verdict, Holds)
@@ -156,11 +161,11 @@ def test_without_alignment_channels_have_states_on_an_acyclic_graph_too() -> Non
             Beginning(at_us=200, process="P2", snapshot="S"),
         ),
     )
-    whole, aligned = judge(joined), judge(replace(joined, method="aligned"))
-    assert isinstance(whole[1], Holds)
-    assert isinstance(aligned[1], Holds)
-    assert _named(whole[0], whole[0].snapshots[0].parts[2].channels) == {"left": [], "right": ["a"]}
-    assert _named(aligned[0], aligned[0].snapshots[0].parts[2].channels) == {"left": [], "right": []}
+    whole, aligned = run_and_judge(joined), run_and_judge(replace(joined, method="aligned"))
+    assert isinstance(whole.verdict, Holds)
+    assert isinstance(aligned.verdict, Holds)
+    assert _named(whole.history, whole.history.snapshots[0].parts[2].channels) == {"left": [], "right": ["a"]}
+    assert _named(aligned.history, aligned.history.snapshots[0].parts[2].channels) == {"left": [], "right": []}
 
 
 def test_alignment_waits_for_ever_on_a_cycle() -> None:
@@ -170,12 +175,12 @@ def test_alignment_waits_for_ever_on_a_cycle() -> None:
         acts=(Act(at_us=5, process="P1", label="a"), Act(at_us=900, process="P1", label="b")),
         beginnings=(Beginning(at_us=10, process="P2", snapshot="S"),),
     )
-    assert isinstance(judge(ring)[1], Holds)
-    assert isinstance(judge(replace(ring, method="aligned"))[1], Holds), (
+    assert isinstance(run_and_judge(ring).verdict, Holds)
+    assert isinstance(run_and_judge(replace(ring, method="aligned")).verdict, Holds), (
         "one marker goes round, and is the last of each"
     )
     told = replace(ring, method="aligned", channels=(*ring.channels, Channel(name="C3", sender="P1", receiver="P1")))
-    verdict = judge(told)[1]
+    verdict = run_and_judge(told).verdict
     assert isinstance(verdict, Violated)
     assert verdict.difference == "snapshot without an end"
 
@@ -193,7 +198,8 @@ def _small_systems(processes: int, channels: tuple[Channel, ...], events: int) -
 
 
 def _accused_in_absolute_time(system: System) -> bool:
-    history, verdict = judge(system)
+    told = run_and_judge(system)
+    history, verdict = told.history, told.verdict
     assert not isinstance(verdict, Violated)
     return any(any(in_absolute_time(history, one)) for one in history.snapshots if one.complete_us is not None)
 
