@@ -21,10 +21,7 @@ class ProcessingTime(Part):
 
     def due(self, alarms: Timers, now: int) -> list[Timer]:
         """Those whose time has come: taken out in the step that fires them."""
-        due = alarms.due(now)
-        for alarm in due:
-            alarms.drop(alarm)
-        return due
+        return alarms.take(now)
 
     def kept(self, alarms: Timers) -> list[Timer]:
         """What a snapshot holds of them."""
@@ -36,7 +33,4 @@ class ProcessingTime(Part):
 
     def at_end(self, alarms: Timers) -> list[Timer]:
         """Those that fire because all input has ended, whatever their time: every one."""
-        due = alarms.due(END_OF_TIME)
-        for alarm in due:
-            alarms.drop(alarm)
-        return due
+        return alarms.take(END_OF_TIME)

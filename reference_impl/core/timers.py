@@ -24,6 +24,13 @@ class Timers:
         """Those that the watermark has reached, in the order of their times; a NULL key comes first."""
         return sorted((timer for timer in self._timers if timer[0] <= time), key=_order)
 
+    def take(self, time: int) -> list[Timer]:
+        """Those that are due, in the same order; they are gone then."""
+        due = self.due(time)
+        for timer in due:
+            self.drop(timer)
+        return due
+
     def earliest(self) -> int | None:
         """The time of the first that will be due; None when there is none."""
         return min((timer[0] for timer in self._timers), default=None)

@@ -261,18 +261,12 @@ class UserOperator(Operator):
 
     def _fired(self, due: Iterable[Timer]) -> list[Record]:
         rows: list[Record] = []
-        waiting = list(due) or self._take_due()
+        waiting = list(due) or self.timers.take(self.time)
         while waiting:
             for at, key, _ in waiting:
                 rows.extend(self._of_key(key, self._function.on_timer(at, Context(self, key))))
-            waiting = self._take_due()
+            waiting = self.timers.take(self.time)
         return rows
-
-    def _take_due(self) -> list[Timer]:
-        due = self.timers.due(self.time)
-        for timer in due:
-            self.timers.drop(timer)
-        return due
 
     def _of_key(self, key: int | None, rows: Iterable[Out]) -> list[Record]:
         origin = self._origins.get(key, PANE)
