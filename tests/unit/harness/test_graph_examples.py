@@ -96,8 +96,10 @@ def _file(**system: object) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "Input data was truncated"),
-        ('{"name": "it"}', "missing required field `system`"),
+        ("", "the file is empty"),
+        ("[" * 40 + "]" * 40, "nested deeper than 32 brackets"),
+        ('{"name": "it"}', "its format is ''; this version reads cutproof-graph/1"),
+        (f'{{"format": "{FORMAT}", "name": "it"}}', "missing required field `system`"),
         (_file().replace(FORMAT, "cutproof-graph/9"), "this version reads cutproof-graph/1"),
         (_file(processes=[]), "there is no process"),
         (_file(processes=["P", "P"]), "process 'P' is named twice"),
@@ -126,6 +128,15 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, says: str)
         read_system(path)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(str(path))
+
+
+def test_a_file_may_have_a_mebibyte(tmp_path: Path) -> None:
+    path = tmp_path / "it.json"
+    path.write_text(_file() + " " * (1024 * 1024 - len(_file())))
+    assert read_system(path).name == "it"
+    path.write_text(_file() + " " * (1024 * 1024 + 1 - len(_file())))
+    with pytest.raises(ScenarioFileError, match="1,048,577 bytes; the limit is 1,048,576"):
+        read_system(path)
 
 
 @pytest.mark.parametrize(
