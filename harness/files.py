@@ -119,8 +119,13 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file."""
-    schema = msgspec.json.schema(Scenario)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FORMAT, **schema}
+    return schema_of(Scenario, FORMAT)
+
+
+def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
+    """The JSON Schema of the files of a format."""
+    schema = msgspec.json.schema(kind)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
 def write_scenario_schema(path: Path) -> None:

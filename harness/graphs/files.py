@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ...reference_impl.simulated.graph_plan import System, faults_of
-from ..files import ScenarioFileError, read_as, write_whole
+from ..files import ScenarioFileError, read_as, schema_of, write_whole
 
 FORMAT = "cutproof-graph/1"
 LIMIT_BYTES = 1024 * 1024
@@ -43,6 +44,11 @@ def read_system(path: Path) -> SystemFile:
     for problem in faults_of(found.system):
         raise ScenarioFileError(f"{path}: {problem}")
     return found
+
+
+def system_schema() -> dict[str, Any]:
+    """The JSON Schema of such a file."""
+    return schema_of(SystemFile, FORMAT)
 
 
 def write_system(path: Path, told: SystemFile) -> None:

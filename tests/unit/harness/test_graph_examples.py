@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
 
@@ -13,12 +15,13 @@ from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.files import ScenarioFileError
 from cutproof.harness.graphs.claims import show
 from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
-from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, write_system
+from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, system_schema, write_system
 from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.harness.graphs.worked import FIXED, WORKED
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.simulated.graph_plan import Breach, Channel, System
 
+SCHEMA = Path(__file__).parents[3] / "docs" / "graph.schema.json"
 CORPUS = Path(__file__).parents[2] / "corpus" / "graphs"
 
 
@@ -83,6 +86,25 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     told = SystemFile(name="it", system=WORKED)
     write_system(tmp_path / "it.json", told)
     assert read_system(tmp_path / "it.json") == told
+
+
+def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
+    assert json.loads(SCHEMA.read_text()) == json.loads(json.dumps(system_schema()))
+
+
+def test_the_schema_accepts_what_is_written_and_refuses_what_is_not_known(tmp_path: Path) -> None:
+    write_system(tmp_path / "it.json", SystemFile(name="it", system=WORKED))
+    written = json.loads((tmp_path / "it.json").read_text())
+    jsonschema.validate(written, system_schema())
+    written["system"]["acts"][0]["colour"] = "red"
+    with pytest.raises(jsonschema.ValidationError, match="'colour' was unexpected"):
+        jsonschema.validate(written, system_schema())
+
+
+def test_every_field_of_a_file_is_in_the_documents() -> None:
+    said = (SCHEMA.parent / "format.md").read_text().partition("## Files of systems")[2].partition("\n## ")[0]
+    kinds = system_schema()["$defs"].values()
+    assert [name for kind in kinds for name in kind["properties"] if f"`{name}`" not in said] == []
 
 
 _BEGIN = {"at_us": 0, "process": "P", "snapshot": "S"}
