@@ -138,6 +138,8 @@ class Noted(Entry):
     attempt: int | None
     job: int
     detail: str
+    tasks: tuple[TaskId, ...] = ()
+    """of a part that restarted: who"""
 
 
 class TaskFailed(Entry):

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from ..core.effects import EndJob, Return
 from ..core.errors import ProtocolViolated
 from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, TaskId
+from ..core.ids import AttemptId, TaskId, Tasks
 from ..core.messages import AnyControl, kind_of
 from ..core.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
@@ -212,7 +212,9 @@ class ProcessWorld(ABC):
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
         absent("the coordinator")
 
-    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+    def noted(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
         absent("the coordinator")
 
     def complete(self, snapshot: CompletedSnapshot) -> None:

@@ -58,7 +58,7 @@ class Script:
         self.later()
         self.process("coordinator").note("attempt-started", restores, number, job, "")
         if alone:
-            self.process("coordinator").note("tasks-restarted", restores, number, job, " ".join(tasks))
+            self.process("coordinator").note("tasks-restarted", restores, number, job, "", tuple(map(TaskId, tasks)))
         self.later()
         for task in tasks:
             self.run(task, number, incarnation=incarnation)
