@@ -96,7 +96,7 @@ class ProcessWorld(ABC):
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
         self._reader = self.place.reader()
-        self.sessions = Sessions(self, Journalled(self.place.external(self.job.aside), self.journal), self.arms)
+        self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
         self._defect_told = False

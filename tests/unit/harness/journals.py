@@ -94,7 +94,7 @@ class Script:
 
     # -- what it becomes ---------------------------------------------------------------
 
-    def history(self, *committed: tuple[str, Row], passed: Sequence[str] = (), rolls_back: bool = False) -> h.History:
+    def history(self, *committed: tuple[str, Row], passing: Sequence[str] = (), rolls_back: bool = False) -> h.History:
         for journal in self._journals.values():
             journal.close()
         history = h.History(
@@ -113,7 +113,7 @@ class Script:
             timeline=[],
         )
         journals = journals_in(self._folder)
-        merged(history, KINDS, journals, False, committed=committed, passed=passed, rolls_back=rolls_back)
+        merged(history, KINDS, journals, False, committed=committed, passing=passing, rolls_back=rolls_back)
         return history
 
 
