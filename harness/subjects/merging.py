@@ -125,7 +125,7 @@ class Replay:
             e.Marked: lambda one: self._run(one).marked(one.checkpoint, list(one.received), list(one.sent)),
             e.SplitsAssigned: lambda one: self._run(one).assigned(one.splits),
             e.TimeAdvanced: lambda one: self._run(one).advanced(one.time),
-            e.TimeTold: lambda one: self._run(one).ticked(one.time),
+            e.Ticked: lambda one: self._run(one).ticked(one.time),
             e.StateRestored: lambda one: self._run(one).restored(one.checkpoint, one.state),
             e.InputEnded: lambda one: self._run(one).input_ended(),
             e.RunEnded: lambda one: self._run(one).ended(one.how),

@@ -91,7 +91,7 @@ class RunJournal:
         self._journal.add(e.TimeAdvanced(self._tick(), self._run, time))
 
     def ticked(self, time: int) -> None:
-        self._journal.add(e.TimeTold(self._tick(), self._run, time))
+        self._journal.add(e.Ticked(self._tick(), self._run, time))
 
     def assigned(self, splits: Mapping[int, int]) -> None:
         self._journal.add(e.SplitsAssigned(self._tick(), self._run, dict(splits)))
