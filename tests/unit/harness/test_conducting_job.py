@@ -89,9 +89,7 @@ def test_the_coordinators_stage_gives_the_phase(told: Told, job: dict[str, Any],
         ({}, {"newest": 3}, "running"),
     ],
 )
-def test_a_task_that_aligns_or_has_not_settled_what_is_complete_gives_it(
-    told: Told, task: dict[str, Any], job: dict[str, Any], phase: str
-) -> None:
+def test_who_aligns_or_owes_a_commit(told: Told, task: dict[str, Any], job: dict[str, Any], phase: str) -> None:
     told.facts.up("sink-0", 1)
     told.facts.task(task_facts("sink-0", **task))
     told.works(**job)
