@@ -114,7 +114,7 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
 
 
 def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engine]:
-    """The job with its maps committing what they pass on, in the manner of seed 000's chain of three.
+    """The job with its maps committing what they pass on, in the manner of FLIP-147's chain of three.
 
     They do so beside a transactional sink that commits itself; any other job stays as it is.
     """

@@ -13,7 +13,7 @@ from ..core.config import Config
 from ..core.coordinator import Coordinator
 from ..core.effects import EndJob, Return
 from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
-from ..core.ids import AttemptId, CheckpointId, TaskId
+from ..core.ids import AttemptId, CheckpointId, TaskId, Tasks
 from ..core.messages import AnyControl, kind_of
 from ..core.parts import Parts
 from ..core.source import SplitLog
@@ -320,7 +320,9 @@ class World:
         self.fired(fault, f"the commit of {name}: expired", attempt)
         return True
 
-    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+    def noted(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
         if what == "attempt-started":
             self._attempts += 1
         elif what == "checkpoint-aborted":
@@ -328,7 +330,7 @@ class World:
             self._clearing.given_up()
         elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
             self._at_trigger[checkpoint] = self._so_far()
-        self.observer.note(what, checkpoint, attempt, job, detail)
+        self.observer.note(what, checkpoint, attempt, job, detail, tasks)
 
     @property
     def attempts(self) -> int:

@@ -177,7 +177,7 @@ def test_what_the_output_does_not_show_is_committed_when_the_reader_lists_it(scr
     script.sends(committing("x"))
     script.sends(committing("y"))
 
-    assert statuses(script.history(passed=["x"])) == {"x": "committed", "y": "prepared"}
+    assert statuses(script.history(passing=["x"])) == {"x": "committed", "y": "prepared"}
 
 
 def test_what_expired_was_sealed_and_is_gone(script: Script) -> None:
