@@ -68,8 +68,8 @@ def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
         settings |= _SLOW_WRITES
     if "restart after" in aim.needs:  # what waits for the restart is in a part of the job that does restart
         settings["failover"] = "full"
-    own = _cut_short(draw_workload(choices, recipe)) if aim.apart and frame.workload is None else None
-    return _unhurried(stage_of(choices, frame, recipe, tuning, workload=own, **settings), aim)
+    own = (_cut_short(draw_workload(choices, recipe)), None) if aim.apart and frame.workload is None else None
+    return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), aim)
 
 
 def _cut_short(workload: Workload) -> Workload:

@@ -85,12 +85,12 @@ def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage
         most_operators=2,
         apart=choices.percent(35),
     )
-    workload = topology = None
+    own = None
     if frame.workload is None:
         workload = draw_workload(choices, recipe)
-        topology = forward_alone(workload, 2 if frame.real_time else choices.pick((2, 2, 3)))
+        own = (workload, forward_alone(workload, 2 if frame.real_time else choices.pick((2, 2, 3))))
     tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 8), memory_percent=10)
-    return stage_of(choices, frame, recipe, tuning, workload=workload, topology=topology, failover="region")
+    return stage_of(choices, frame, recipe, tuning, own, failover="region")
 
 
 def forward_alone(workload: Workload, parallelism: int) -> Topology:

@@ -94,24 +94,21 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+Own = tuple[Workload, Topology | None]
+"""What a template has drawn itself."""
+
+
 def stage_of(
-    choices: Choices,
-    frame: Frame,
-    recipe: Recipe,
-    tuning: Tuning,
-    *,
-    workload: Workload | None = None,
-    topology: Topology | None = None,
-    **settings: object,
+    choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, own: Own | None = None, /, **settings: object
 ) -> Stage:
     """A stage drawn to a recipe; `settings` of the engine are fixed, not drawn.
 
-    `workload` and `topology` are what a template has drawn itself; a workload that
-    is given goes before both, and stays as it is.
+    A workload that is given goes before a template's own, and stays as it is.
     """
     is_given = frame.workload is not None
-    workload = frame.workload or workload or draw_workload(choices, recipe)
-    topology = frame.topology or topology or draw_topology(choices, workload, recipe)
+    drawn_workload, laid_out = own or (None, None)
+    workload = frame.workload or drawn_workload or draw_workload(choices, recipe)
+    topology = frame.topology or laid_out or draw_topology(choices, workload, recipe)
     drawn = draw_engine(choices, workload, topology, tuning)
     committing = draw_committing(choices, drawn, frame.committing)
     pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
