@@ -18,7 +18,7 @@ from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
 from ..workload import KEYED, SINK, User, is_clocked, window_of
-from .heard import advances_of, watermarks
+from .heard import advances_of, in_turn, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
 
@@ -105,8 +105,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
-        # a key may have had another subtask in an earlier attempt
-        for segment in sorted(line.of_operator(reader), key=lambda one: one.run.attempt):
+        for segment in in_turn(line, reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
             for count, ((_, origin), epoch) in enumerate(taken):
                 yield Apply(
