@@ -121,3 +121,16 @@ def test_of_windows_is_asked_what_was_owed_up_to_a_drain() -> None:
         asked += [question, other]
     answers = Oracle().judge_batch([one.job for one in asked], {one.job.id: one.quick for one in asked})
     assert [(answer.problem, len(answer.disagreements)) for answer in answers] == [("", 0), ("", 1)] * 2
+
+
+def test_an_advance_stands_among_what_its_subtask_took_in_its_attempt() -> None:
+    """Its place counts the applications of the node in the order in which they are told."""
+    result = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "panes-of-two-attempts.json"))
+    (told,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
+    ((node, advances),) = told.advances.items()
+    taken: dict[tuple[int, int, int], list[int]] = {}
+    for place, one in enumerate(told.applies[node]):
+        taken.setdefault((one.line, one.attempt, one.lane), []).append(place)
+    stand = [(one.place, taken[whose]) for one in advances if (whose := (one.line, one.attempt, one.lane)) in taken]
+    assert len(stand) > 20
+    assert [one for one in stand if not one[1][0] <= one[0] <= one[1][-1] + 1] == []
