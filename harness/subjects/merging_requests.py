@@ -204,7 +204,8 @@ class _Asker:
         self._doubts = [doubt for doubt in self._doubts if doubt not in mine]
         for number, doubt in enumerate(mine):
             shift = (number + 1) / (len(mine) + 1) - 1
-            self.implied.append(placed.with_entry(_done(placed.stamp, doubt.request, doubt.applied), shift / 2))
+            # the answer may stand a quarter behind its request (`where_sent`), whose place is taken
+            self.implied.append(placed.with_entry(_done(placed.stamp, doubt.request, doubt.applied), shift / 4))
 
 
 def _same(asked: t.AnyRequest, answered: t.AnyRequest) -> bool:
