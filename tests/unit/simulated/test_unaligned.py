@@ -1,4 +1,4 @@
-"""Unaligned checkpoints: barriers overtake, and what they overtook is in the snapshot and comes first after a failure."""
+"""Unaligned checkpoints: barriers overtake, and what they overtook is in the snapshot and comes first at a restore."""
 
 from __future__ import annotations
 
