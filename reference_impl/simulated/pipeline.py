@@ -326,12 +326,13 @@ class PipelineWorld:
         for task in self._tasks:
             task.restart(retained.positions.get(task.stage.name, 0) if retained else 0)
         reading_us = dict.fromkeys(self._stores, 0)
-        queues = [(channel, self._rewind(channel, told, reading_us)) for channel in self._channels]
+        for channel in self._channels:
+            self._rewind(channel, told, reading_us)
         ready_us = self._pipeline.restart_us + max(reading_us.values())
-        self._loop.after(ready_us, partial(self._restored, told, queues), self._life)
+        self._loop.after(ready_us, partial(self._restored, told), self._life)
 
-    def _rewind(self, channel: LineChannel, told: Recovery, reading_us: dict[str, int]) -> list[Buffer]:
-        """Empty a channel, and find what the stores have of it."""
+    def _rewind(self, channel: LineChannel, told: Recovery, reading_us: dict[str, int]) -> None:
+        """Empty a channel, and put into it what the stores have of it; that takes as long as they read."""
         copies, effects = channel.spilling.rewind(told.restores)
         channel.clear()
         self._perform(channel, effects)
@@ -343,15 +344,13 @@ class PipelineWorld:
                 continue
             found.append(Buffer(copy.number, content))
             reading_us[channel.receiver.stage.node] += channel.store.reading_us(self._size)
+        channel.fill(found, self._size)
         told.replayed_bytes += len(found) * self._size
-        return found
 
-    def _restored(self, told: Recovery, queues: list[tuple[LineChannel, list[Buffer]]], life: int, _: None) -> None:
+    def _restored(self, told: Recovery, life: int, _: None) -> None:
         if life != self._life:
             return
         told.restored_us = self._loop.now
-        for channel, buffers in queues:
-            channel.fill(buffers, self._size)
         self._recoveries.processed(len(self._line), self._loop.now)
         self._begin()
 
