@@ -7,7 +7,7 @@ bytes and shares are read off what happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean, pstdev
 
 import msgspec
@@ -112,19 +112,20 @@ class Duration(msgspec.Struct, frozen=True, kw_only=True):
     seconds: dict[str, float]
 
 
+OFFERED = 20 * MB
 SLOWER = tuple(tenths * MB // 10 for tenths in (200, 190, 180, 150, 100, 50, 20, 10, 5, 2))
 """rates of the task under growing backpressure"""
 
 
 def durations(
-    rates: tuple[int, ...] = SLOWER, device: Device = DEVICE, offered: int = 20 * MB, begins_us: int = MINUTE
+    rates: Sequence[int] = SLOWER, device: Device = DEVICE, ways: Sequence[str] = tuple(WAYS)
 ) -> list[Duration]:
     """A checkpoint a minute after a task became slower than what is offered: the slower, the more backpressure."""
     found = []
     for rate in rates:
-        plans = {name: _fine(fed(offered, rate, way, device)) for name, way in WAYS.items()}
-        runs = {name: first_checkpoint(plan, begins_us) for name, plan in plans.items()}
-        in_flight = runs["at once"].complete[0].stored_bytes
+        plans = {name: _fine(fed(OFFERED, rate, WAYS[name], device)) for name in ways}
+        runs = {name: first_checkpoint(plan, MINUTE) for name, plan in plans.items()}
+        in_flight = max(run.complete[0].stored_bytes for run in runs.values())
         found.append(Duration(rate=rate, in_flight=in_flight, seconds={name: took_s(run) for name, run in runs.items()}))
     return found
 
@@ -181,11 +182,11 @@ class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
     """MB by second"""
 
 
-def steadiness(plan: Callable[[Way], Pipeline]) -> list[Steadiness]:
+def steadiness(plan: Callable[[Way], Pipeline], ways: Sequence[str] = tuple(WAYS)) -> list[Steadiness]:
     """Ten minutes of each way, the first three left out: channels that are empty fill first."""
     found = []
-    for name, way in WAYS.items():
-        run = measured(replace(plan(way), until_us=10 * MINUTE))
+    for name in ways:
+        run = measured(replace(plan(WAYS[name]), until_us=10 * MINUTE))
         processed = _seconds(run.outcome.processed_series, 10)
         written = _seconds(run.outcome.written_series["node"], 10)
         found.append(

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 
 from ...properties.conservation import BytesHistory, check
-from ...properties.verdict import Verdict, Violated
+from ...properties.verdict import Holds, Verdict, Violated
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.simulated.pipeline import MakeSpilling, PipelineWorld, spilling_of
 from ...reference_impl.simulated.pipeline_parts import Checkpoint, PipelineOutcome
@@ -24,6 +24,13 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def complete(self) -> list[Checkpoint]:
         return [one for one in self.outcome.checkpoints if one.complete_us is not None]
+
+    @property
+    def outcome_in_a_word(self) -> str:
+        """violated, held or unknown, as of any scenario"""
+        if isinstance(self.verdict, Violated):
+            return "violated"
+        return "held" if isinstance(self.verdict, Holds) else "unknown"
 
     @property
     def for_good(self) -> int:
