@@ -33,27 +33,25 @@ def check(history: BytesHistory) -> Verdict:
         return Unknown(reason="not exercised", detail="the sink processed nothing")
     for source, name in history.sources.items():
         done = [place for number, place in history.line if number == source]
-        found = _compare(name, done, list(range(len(done))))
-        if found is None:
-            rest = sorted(place for number, place in history.in_flight if number == source)
-            found = _compare(name, done + rest, list(range(history.read.get(source, 0))))
+        rest = sorted(place for number, place in history.in_flight if number == source)
+        found = _compare(name, [*done, *rest], history.read.get(source, 0))
         if found is not None:
             return found
     return Holds(exercised=len(history.line))
 
 
-def _compare(source: str, found: list[int], owed: list[int]) -> Violated | None:
-    if found == owed:
+def _compare(source: str, found: list[int], read: int) -> Violated | None:
+    """`found` is to be 0, 1, 2 ... to what was read."""
+    if found == list(range(read)):
         return None
-    there, wanted = Counter(found), Counter(range(max([*found, *owed]) + 1))
-    repeated = sorted((there - wanted).elements())
-    missing = sorted((wanted - there).elements())
-    if repeated:
-        return _violated(source, "repeated buffer", repeated)
-    if missing:
-        return _violated(source, "lost buffer", missing)
-    turned = [place for place, right in zip(found, owed, strict=False) if place != right]
-    return _violated(source, "order differs", turned)
+    there, wanted = Counter(found), Counter(range(read))
+    differences = (
+        ("never read", [place for place in found if place >= read]),
+        ("repeated buffer", sorted((there - wanted).elements())),
+        ("lost buffer", sorted((wanted - there).elements())),
+        ("order differs", [place for place, right in zip(found, range(read), strict=False) if place != right]),
+    )
+    return next(_violated(source, difference, places) for difference, places in differences if places)
 
 
 def _violated(source: str, difference: str, places: list[int]) -> Violated:

@@ -36,7 +36,8 @@ def chart_of_durations(rows: list[Duration]) -> Chart:
         up="seconds",
         logarithmic=True,
         curves=tuple(
-            Curve(name=name, points=tuple((row.rate / MB, row.seconds[name]) for row in rows)) for name in NAMES
+            Curve(name=name, points=tuple((row.rate / MB, row.seconds[name]) for row in rows if row.in_flight))
+            for name in NAMES
         ),
     )
 
