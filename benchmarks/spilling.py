@@ -13,48 +13,19 @@ import sys
 import time
 
 from cutproof.harness.pipelines import tables
-from cutproof.harness.pipelines.arithmetic import GB
 from cutproof.harness.pipelines.crashing import cells, circle, rounds
 from cutproof.harness.pipelines.measures import (
     WAYS,
-    cost_of,
-    crossover,
     durations,
     fed,
     pressed,
     recoveries,
     steadiness,
-    times_as_long,
-    written_between,
 )
 from cutproof.harness.pipelines.run import measured
 from cutproof.harness.progress import TerminalProgress
-from cutproof.reference_impl.core.spilling import AT_ONCE, CONTINUOUS
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.figures import Figures
-
-
-def document() -> Figures:
-    """The document's figures and ours."""
-    pairs = (
-        ("spilling at once against alignment, 100 MB/s", "3.3 times as long", f"{times_as_long(100 * MB):.2f}"),
-        ("spilling at once against alignment, 10 MB/s", "shorter", f"{times_as_long(10 * MB):.2f}"),
-        ("data rate at which they are equal", "30 MB/s, the spilling rate", f"{crossover() / MB:.1f} MB/s"),
-        ("throughput that continuous spilling costs, 10 MB/s", "low", f"{cost_of(CONTINUOUS, 10 * MB):.1%}"),
-        ("the same at 30 MB/s", "", f"{cost_of(CONTINUOUS, 30 * MB):.1%}"),
-        ("the same at 100 MB/s", "not helping", f"{cost_of(CONTINUOUS, 100 * MB):.1%}"),
-        ("written between checkpoints, 30 MB/s, a minute", "1.8 GB", _between(30, continuous=True)),
-        ("the same at once, a gigabyte in flight", "similar order", _between(30, continuous=False)),
-        ("the same continuously, 10 MB/s", "all of the data", _between(10, continuous=True)),
-        ("the same at once, 10 MB/s", "all of the data", _between(10, continuous=False)),
-    )
-    return Figures(
-        caption="spilling at 30 MB/s, a gigabyte of room, backpressure", head=("figure", "text", "here"), rows=pairs
-    )
-
-
-def _between(rate: int, *, continuous: bool) -> str:
-    return f"{written_between(pressed(rate * MB, CONTINUOUS if continuous else AT_ONCE)) / GB:.2f} GB"
 
 
 def show(table: Figures) -> None:
@@ -66,7 +37,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="without the table of winners")
     options = parser.parse_args()
     began = time.perf_counter()
-    show(document())
+    show(tables.figures_of_the_document())
     show(tables.figures_of_durations(durations()))
     show(tables.figures_of_recoveries(recoveries(10 * MB), 10 * MB))
     for rate in (20, 100):

@@ -11,10 +11,10 @@ from .files import digest
 from .graphs.claims import SystemExample
 from .graphs.claims import show as show_in_system
 from .graphs.run import run_system
+from .oracle import Oracle, question_of
 from .pipelines.claims import PipelineExample
 from .pipelines.claims import show as show_in_pipeline
 from .pipelines.run import judged
-from .oracle import Oracle, question_of
 from .run import Result, run
 from .subject import Subject
 

@@ -69,9 +69,7 @@ def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]
     return for_stream(quiet=options.quiet) or contextlib.nullcontext(Silent())
 
 
-def refuse_for_system(
-    what: str, given: Mapping[str, object], kind: str = "a system of processes and channels"
-) -> None:
+def refuse_for_system(what: str, given: Mapping[str, object], kind: str = "a system of processes and channels") -> None:
     """What runs in a world of its own: raise UsageError for options that mean another."""
     for option, value in given.items():
         if value:

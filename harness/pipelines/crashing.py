@@ -28,7 +28,7 @@ def crashes(every_us: int | None, for_us: int = FOR_US, seed: int = 1) -> tuple[
     if every_us is None:
         return ()
     draw, at_us = random.Random(seed), 0
-    found = []
+    found: list[int] = []
     while True:
         at_us += int(draw.expovariate(1 / every_us)) + 1
         if at_us >= for_us:

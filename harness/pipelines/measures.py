@@ -45,7 +45,7 @@ WAYS: dict[str, Way] = {
 
 
 def pressed(rate: int, way: Way = ALIGNED, device: Device = DEVICE) -> Pipeline:
-    """A task at this rate behind a source that always has more, and a gigabyte between them; one checkpoint a minute."""
+    """A task at this rate behind a source that always has more, a gigabyte between them; a checkpoint a minute."""
     return Pipeline(
         stages=(Stage(name="source", rate=1_000 * MB), Stage(name="task", rate=rate, inputs=("source",))),
         way=way,
@@ -87,10 +87,10 @@ def crossover(device: Device = DEVICE, low: int = 5 * MB, high: int = 120 * MB, 
     return (low + high) // 2
 
 
-def throughput(pipeline: Pipeline, for_us: int = 5 * MINUTE) -> float:
-    """MB a second that the task processed."""
-    run = measured(replace(pipeline, until_us=for_us))
-    return len(run.outcome.line) * pipeline.buffer_bytes / MB / (for_us / SECOND)
+def throughput(pipeline: Pipeline) -> float:
+    """MB a second, in the last five of fifteen minutes: memory that is empty at first hides a slow store."""
+    run = measured(replace(pipeline, buffer_bytes=5 * MB, until_us=15 * MINUTE))
+    return fmean(_seconds(run.outcome.processed_series, 10, 15))
 
 
 def cost_of(way: Way, rate: int, device: Device = DEVICE) -> float:
@@ -99,7 +99,7 @@ def cost_of(way: Way, rate: int, device: Device = DEVICE) -> float:
 
 
 def written_between(pipeline: Pipeline) -> int:
-    """Bytes that the store wrote from one checkpoint's completion to the next one's, between the second and the third."""
+    """Bytes that the store wrote between the completion of the second checkpoint and that of the third."""
     run = measured(replace(pipeline, until_us=60 * MINUTE, most_checkpoints=3))
     return run.complete[2].written_bytes - run.complete[1].written_bytes
 
@@ -126,7 +126,9 @@ def durations(
         plans = {name: _fine(fed(OFFERED, rate, WAYS[name], device)) for name in ways}
         runs = {name: first_checkpoint(plan, MINUTE) for name, plan in plans.items()}
         in_flight = max(run.complete[0].stored_bytes for run in runs.values())
-        found.append(Duration(rate=rate, in_flight=in_flight, seconds={name: took_s(run) for name, run in runs.items()}))
+        found.append(
+            Duration(rate=rate, in_flight=in_flight, seconds={name: took_s(run) for name, run in runs.items()})
+        )
     return found
 
 
@@ -187,8 +189,8 @@ def steadiness(plan: Callable[[Way], Pipeline], ways: Sequence[str] = tuple(WAYS
     found = []
     for name in ways:
         run = measured(replace(plan(WAYS[name]), until_us=10 * MINUTE))
-        processed = _seconds(run.outcome.processed_series, 10)
-        written = _seconds(run.outcome.written_series["node"], 10)
+        processed = _seconds(run.outcome.processed_series, 3, 10)
+        written = _seconds(run.outcome.written_series["node"], 3, 10)
         found.append(
             Steadiness(
                 way=name,
@@ -203,10 +205,10 @@ def steadiness(plan: Callable[[Way], Pipeline], ways: Sequence[str] = tuple(WAYS
     return found
 
 
-def _seconds(series: list[int], minutes: int) -> list[float]:
-    """MB of each second, from the fourth minute on."""
-    whole = series + [0] * (minutes * 60 - len(series))
-    return [size / MB for size in whole[180 : minutes * 60]]
+def _seconds(series: list[int], after: int, until: int) -> list[float]:
+    """MB of each second between two minutes."""
+    whole = series + [0] * (until * 60 - len(series))
+    return [size / MB for size in whole[after * 60 : until * 60]]
 
 
 def _varies(series: list[float]) -> float:

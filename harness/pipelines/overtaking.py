@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from msgspec.structs import replace
 
 from ...reference_impl.core.spilling import ALIGNED, AT_ONCE, CONTINUOUS
@@ -92,7 +94,7 @@ def _shorter(run: PipelineRun) -> str:
 
 BARRIER_BEFORE_SNAPSHOT = PipelineExample(
     name="barrier-before-snapshot",
-    about="a task of two inputs sends the barrier on before the synchronous part of its snapshot, and blocks no channel",
+    about="a task of two inputs sends the barrier on before the synchronous part of its snapshot; no channel is blocked",
     document=THREAD,
     pipeline=JOINED,
     claims=(
@@ -125,6 +127,7 @@ def _round(number: int, one: Round) -> str:
 def _even_later(run: PipelineRun) -> str:
     found = rounds(run)
     longest = [max(one.checkpoints_s) for one in found if one.checkpoints_s]
+    require(bool(longest), "no checkpoint completed before a crash")
     require(longest == sorted(longest) and longest[-1] > longest[0], "checkpoints do not become later with each crash")
     require(not found[-1].checkpoints_s, "they complete to the end")
     return "; ".join(_round(number, one) for number, one in enumerate(found[: len(longest) + 1], 1))
@@ -141,7 +144,7 @@ def _more_progress(run: PipelineRun) -> str:
     told = []
     for name, way in (("at once", AT_ONCE), ("continuously", CONTINUOUS)):
         covered = [one.covered for one in rounds(measured(replace(run.pipeline, way=way)))]
-        steps = [after - before for before, after in zip(covered, covered[1:], strict=False)]
+        steps = [after - before for before, after in pairwise(covered)]
         require(bool(steps) and min(steps) > 0, f"stored {name}, there are rounds without progress")
         told.append(f"{covered[-1] / MB:,.0f} MB stored {name}, {min(steps) / MB:,.0f} or more in each round")
     return "; ".join(told)

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+from ...reference_impl.core.spilling import AT_ONCE, CONTINUOUS
 from ...reference_impl.simulated.pipeline_plan import MB
 from ...reports.curves import Chart, Curve
 from ...reports.figures import Figures
 from .arithmetic import GB
 from .crashing import Cell, Round
-from .measures import MINUTE, SECOND, WAYS, Duration, Recovered, Steadiness
+from .measures import (
+    MINUTE,
+    SECOND,
+    WAYS,
+    Duration,
+    Recovered,
+    Steadiness,
+    cost_of,
+    crossover,
+    pressed,
+    times_as_long,
+    written_between,
+)
 
 NAMES = tuple(WAYS)
+
+
+def figures_of_the_document() -> Figures:
+    """The document's figures and ours."""
+    pairs = (
+        ("spilling at once against alignment, 100 MB/s", "3.3 times as long", f"{times_as_long(100 * MB):.2f}"),
+        ("spilling at once against alignment, 10 MB/s", "shorter", f"{times_as_long(10 * MB):.2f}"),
+        ("data rate at which they are equal", "30 MB/s, the spilling rate", f"{crossover() / MB:.1f} MB/s"),
+        ("throughput that continuous spilling costs, 10 MB/s", "relatively low", f"{cost_of(CONTINUOUS, 10 * MB):.1%}"),
+        ("the same at 30 MB/s", "", f"{cost_of(CONTINUOUS, 30 * MB):.1%}"),
+        ("the same at 100 MB/s", "not helping", f"{cost_of(CONTINUOUS, 100 * MB):.1%}"),
+        ("written between checkpoints, 30 MB/s, a minute", "1.8 GB", _between(30, continuous=True)),
+        ("the same at once, a gigabyte in flight", "similar order", _between(30, continuous=False)),
+        ("the same continuously, 10 MB/s", "all of the data", _between(10, continuous=True)),
+        ("the same at once, 10 MB/s", "all of the data", _between(10, continuous=False)),
+    )
+    return Figures(
+        caption="spilling at 30 MB/s, a gigabyte of room, backpressure", head=("figure", "text", "here"), rows=pairs
+    )
+
+
+def _between(rate: int, *, continuous: bool) -> str:
+    return f"{written_between(pressed(rate * MB, CONTINUOUS if continuous else AT_ONCE)) / GB:.2f} GB"
 
 
 def figures_of_durations(rows: list[Duration]) -> Figures:
@@ -154,6 +190,8 @@ def as_text(table: Figures) -> str:
     """A table in a Markdown document, and on a terminal."""
     rows = [table.head, *table.rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.head))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])

@@ -40,7 +40,7 @@ def overtaking_after(us: int) -> Way:
 
 
 def spilling_after(us: int) -> Way:
-    """A buffer that was not processed within so long is spilled ahead of any checkpoint (the thread's first extension)."""
+    """A buffer that was not processed within so long is spilled, checkpoint or not (the thread's first extension)."""
     return Way(overtakes_after_us=0, spills_after_us=us)
 
 
@@ -123,9 +123,7 @@ class ChannelSpilling:
     of a buffer, or of a checkpoint, that it does not have.
     """
 
-    def __init__(
-        self, way: Way, completeness: Completeness | None = None, trimming: Trimming | None = None
-    ) -> None:
+    def __init__(self, way: Way, completeness: Completeness | None = None, trimming: Trimming | None = None) -> None:
         self._way = way
         self._completeness = completeness or Completeness()
         self._trimming = trimming or Trimming()
@@ -168,7 +166,7 @@ class ChannelSpilling:
         return [] if self._writes.get(number) else [Free(number)]
 
     def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
-        """The task took its snapshot, ahead of these buffers; not `closed`: the channel's own barrier is still to come."""
+        """The task took its snapshot, ahead of these buffers; not `closed`: the channel's barrier is still to come."""
         part = self._parts[checkpoint] = _Part(next(iter(self._in_flight), self._next))
         effects: list[Effect] = []
         for number in overtaken:

@@ -145,9 +145,7 @@ class PipelineWorld:
             task.output.held += self._size
         self._loop.after(task.pace.takes_us(self._size), partial(self._finish, task, content, origin), self._life)
 
-    def _finish(
-        self, task: Task, content: Content, origin: tuple[LineChannel, int] | None, life: int, _: None
-    ) -> None:
+    def _finish(self, task: Task, content: Content, origin: tuple[LineChannel, int] | None, life: int, _: None) -> None:
         if life != self._life:
             return
         task.busy, task.in_hand = False, None
@@ -321,7 +319,9 @@ class PipelineWorld:
         for store in self._stores.values():
             store.crash()
         kept = retained.processed if retained else 0
-        told = self._recoveries.crashed(retained, self._loop.now, len(self._line), (len(self._line) - kept) * self._size)
+        told = self._recoveries.crashed(
+            retained, self._loop.now, len(self._line), (len(self._line) - kept) * self._size
+        )
         del self._line[kept:]
         for task in self._tasks:
             task.restart(retained.positions.get(task.stage.name, 0) if retained else 0)

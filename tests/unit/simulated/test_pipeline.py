@@ -1,4 +1,4 @@
-"""The world of bytes and time: rates, bounded channels, stores, barriers, crashes; and planted errors in each decision."""
+"""The world of bytes and time: rates, bounded channels, stores, barriers, crashes, and planted errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def _line(*, rate: int = 10 * MB, source: int = 100 * MB, **settings: object) ->
     return replace(Pipeline(stages=stages, channel_bytes=50 * MB), **settings)
 
 
-def _tree(way: Way, device: Device = Device(), **settings: object) -> Pipeline:
+LOG = Device()
+
+
+def _tree(way: Way, device: Device = LOG, **settings: object) -> Pipeline:
     """Two sources of different speed, a task of two inputs, a sink on a node of its own."""
     stages = (
         Stage(name="left", rate=40 * MB),
@@ -107,9 +110,7 @@ def test_a_store_writes_at_its_rate_and_makes_durable_when_it_flushes(kind: str,
 
 
 def test_a_log_frees_room_record_by_record_and_files_as_a_whole() -> None:
-    most = {
-        kind: max(judged(_tree(CONTINUOUS, Device(kind=kind))).outcome.most_stored.values()) for kind in DEVICES
-    }
+    most = {kind: max(judged(_tree(CONTINUOUS, Device(kind=kind))).outcome.most_stored.values()) for kind in DEVICES}
     assert most["log"] < most["files"]
 
 
@@ -155,7 +156,9 @@ def test_every_byte_is_processed_once_whatever_crashes(way: str, kind: str) -> N
     for seed in range(6):
         draw = random.Random(f"{way} {kind} {seed}")
         crashes = tuple(sorted(draw.randrange(30 * SECOND) for _ in range(draw.randrange(1, 6))))
-        device = Device(kind=kind, rate=draw.choice((3, 10, 30)) * MB, open_us=10_000, flush_us=draw.choice((1, 40_000)))
+        device = Device(
+            kind=kind, rate=draw.choice((3, 10, 30)) * MB, open_us=10_000, flush_us=draw.choice((1, 40_000))
+        )
         run = judged(_tree(WAYS[way], device, crashes_us=crashes))
         assert isinstance(run.verdict, Holds), (seed, run.verdict)
         assert len(run.outcome.recoveries) == len(crashes)
