@@ -39,7 +39,7 @@ def crashes(every_us: int | None, for_us: int = FOR_US, seed: int = 1) -> tuple[
 def circle(way: Way = ALIGNED, every_us: int | None = 90 * SECOND, for_us: int = FOR_US) -> Pipeline:
     """9.5 MB/s come to a task that does 10, with a gigabyte of room: no backpressure, until it has to catch up."""
     at_us = tuple(range(every_us, for_us + 1, every_us)) if every_us else ()
-    plan = fed(19 * MB // 2, 10 * MB, way)
+    plan = replace(fed(19 * MB // 2, 10 * MB, way), buffer_bytes=5 * MB // 2)
     return replace(plan, interval_us=20 * SECOND, restart_us=10 * SECOND, crashes_us=at_us, until_us=for_us)
 
 

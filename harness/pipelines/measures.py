@@ -156,7 +156,7 @@ def recoveries(rate: int, interval_us: int = MINUTE) -> list[Recovered]:
     found = []
     for name, way in WAYS.items():
         plan = replace(pressed(rate, way), interval_us=interval_us, crashes_us=(interval_us * 7 // 2,))
-        run = measured(replace(plan, until_us=30 * MINUTE))
+        run = measured(replace(plan, until_us=interval_us * 7))
         (told,) = run.outcome.recoveries
         found.append(
             Recovered(

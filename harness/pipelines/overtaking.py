@@ -94,7 +94,7 @@ def _shorter(run: PipelineRun) -> str:
 
 BARRIER_BEFORE_SNAPSHOT = PipelineExample(
     name="barrier-before-snapshot",
-    about="a task of two inputs sends the barrier on before the synchronous part of its snapshot; no channel is blocked",
+    about="a task of two inputs sends the barrier on before the synchronous part of its snapshot; nothing is blocked",
     document=THREAD,
     pipeline=JOINED,
     claims=(

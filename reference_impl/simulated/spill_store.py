@@ -95,7 +95,7 @@ class SpillStore:
         self._put(False, (writer, then))
 
     def drop(self, writer: str, copies: tuple[Copy, ...]) -> None:
-        """Nobody will read these; a log frees their room at once, a file once it is closed and nothing else is in it."""
+        """Nobody will read these; a log frees their room at once, a file once it is closed and has nothing else."""
         own = self._of(writer)
         for copy in copies:
             own.contents.pop(copy, None)
