@@ -21,6 +21,7 @@ from cutproof.harness.pipelines.measures import (
     pressed,
     recoveries,
     steadiness,
+    stores,
 )
 from cutproof.harness.pipelines.run import measured
 from cutproof.harness.progress import TerminalProgress
@@ -39,6 +40,7 @@ def main() -> None:
     began = time.perf_counter()
     show(tables.figures_of_the_document())
     show(tables.figures_of_durations(durations()))
+    show(tables.figures_of_stores(stores(20 * MB), 20 * MB))
     show(tables.figures_of_recoveries(recoveries(10 * MB), 10 * MB))
     for rate in (20, 100):
         even = steadiness(lambda way, rate=rate: pressed(rate * MB, way))  # type: ignore[misc]

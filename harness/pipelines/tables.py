@@ -15,6 +15,7 @@ from .measures import (
     Duration,
     Recovered,
     Steadiness,
+    Stored,
     cost_of,
     crossover,
     pressed,
@@ -74,6 +75,22 @@ def chart_of_durations(rows: list[Duration]) -> Chart:
         curves=tuple(
             Curve(name=name, points=tuple((row.rate / MB, row.seconds[name]) for row in rows if row.in_flight))
             for name in NAMES
+        ),
+    )
+
+
+def figures_of_stores(rows: list[Stored], rate: int) -> Figures:
+    return Figures(
+        caption=f"the same data on other stores, {rate // MB} MB/s under backpressure",
+        head=("store, way", "a checkpoint takes", "processed", "stored at most"),
+        rows=tuple(
+            (
+                f"{one.store}, {one.way}",
+                f"{one.checkpoint_s:.2f} s",
+                f"{one.processed:.1f} MB/s",
+                f"{one.most_stored / GB:.2f} GB",
+            )
+            for one in rows
         ),
     )
 

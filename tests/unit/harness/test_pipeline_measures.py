@@ -17,6 +17,7 @@ from cutproof.harness.pipelines.measures import (
     pressed,
     recoveries,
     steadiness,
+    stores,
     times_as_long,
     took_s,
 )
@@ -63,6 +64,14 @@ def test_without_backpressure_a_time_out_of_buffers_writes_nothing() -> None:
     assert found["buffer time-out"].written == 0
     pressing = {one.way: one for one in steadiness(lambda way: pressed(10 * MB, way), ("buffer time-out",))}
     assert pressing["buffer time-out"].written > 9
+
+
+def test_a_store_with_latency_takes_longer_to_flush_and_files_take_more_room() -> None:
+    log, files, distant = stores(20 * MB, ("continuous",))
+    assert log.checkpoint_s < 0.1 < distant.checkpoint_s < 2
+    assert log.checkpoint_s < files.checkpoint_s < distant.checkpoint_s
+    assert log.most_stored < files.most_stored
+    assert log.processed == files.processed == distant.processed == 20
 
 
 def test_recovery_reads_what_was_in_flight() -> None:

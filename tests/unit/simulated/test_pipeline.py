@@ -258,7 +258,7 @@ PLANTED: dict[str, tuple[Way, MakeSpilling, str]] = {
 def _crashing(way: Way, spilling: MakeSpilling) -> list[PipelineRun]:
     """The same tree with a crash at each of many times."""
     device = Device(flush_us=200_000)
-    return [judged(_tree(way, device, crashes_us=(at * SECOND // 7,)), spilling) for at in range(15, 60, 4)]
+    return [judged(_tree(way, device, crashes_us=(at * SECOND // 7,)), spilling) for at in range(15, 60, 6)]
 
 
 @pytest.mark.parametrize("name", PLANTED)
