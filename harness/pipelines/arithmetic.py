@@ -9,7 +9,7 @@ from .claims import PipelineClaim, PipelineExample
 from .measures import WAYS, cost_of, crossover, durations, fed, pressed, steadiness, times_as_long, written_between
 from .run import PipelineRun
 
-THREAD = "the discussion of unaligned checkpoints, FLIP-76 (001)"
+THREAD = "the discussion of unaligned checkpoints, FLIP-76"
 GB = 1_000 * MB
 FAST, SLOW = 100 * MB, 10 * MB
 """the text's two data rates"""
