@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..core.errors import InvalidGraph
+from ..core.errors import InvalidGraph, ProtocolViolated
 from ..core.spilling import ChannelSpilling, Complete, Copy, Drop, Effect, Flush, Free, Spill
 from .loop import Loop
 from .pipeline_coordinator import PipelineCoordinator, Recoveries
@@ -237,7 +237,7 @@ class PipelineWorld:
         """A barrier is the next in line."""
         barrier = channel.queue.popleft()
         if not isinstance(barrier, Barrier):
-            raise InvalidGraph("a buffer where a barrier was")
+            raise ProtocolViolated(f"{channel.name} has a buffer where a barrier was")
         channel.had[barrier.checkpoint] = None
         if all(barrier.checkpoint in one.had for one in task.inputs):
             if len(task.inputs) > 1:
