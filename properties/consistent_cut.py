@@ -9,7 +9,8 @@ For every completed checkpoint c, restored or not:
 - a split that an enumerator gives out lies with it or with one reader (`assignments`);
 - per channel the sender's mark, the barrier's place in the network's log and the
   receiver's mark are the same number: three witnesses;
-- the state decoded from the store's bytes equals State(c), timers and watermarks included;
+- the state decoded from the store's bytes equals State(c), timers and watermarks included, and broadcast
+  state is the same at every subtask;
 - the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
   other; the rows written in each epoch are those that the epoch owes.
 
@@ -30,7 +31,7 @@ import msgspec
 
 from .assignments import in_one_place, two_owners
 from .case import Case
-from .cut_contents import held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
+from .cut_contents import copies, held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
 from .cut_times import stored_times
 from .held_back import behind_batches
 from .history import Mark, TaskRun
@@ -56,6 +57,7 @@ def check(case: Case) -> Verdict:
             or in_one_place(case, checkpoint)
             or _positions(case, reads[line.tip], checkpoint)
             or _channels(case, checkpoint)
+            or copies(case, checkpoint)
             or stored_state(case, checkpoint)
             or stored_times(case, checkpoint)
             or transactions(case, line, checkpoint)

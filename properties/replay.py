@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from .broadcast import rules_in, with_rules
 from .classes import deals_out
 from .held_back import batches, waiting
 from .history import StoredState, TaskRun
@@ -112,6 +113,7 @@ class Replay:
         self._nodes = {node.name: node for node in workload.nodes}
         self._feeds = {node.name: node.inputs for node in workload.nodes} | {SINK: (workload.output,)}
         self._runs: dict[tuple[str, int], RunReplay] = {}
+        self._broadcast = with_rules(workload)
 
     def run(self, task: str, attempt: int) -> RunReplay:
         """A run of the history, replayed; an empty one when the history has no such run."""
@@ -159,14 +161,19 @@ class Replay:
 
     def entries(self, node: str, checkpoint: int) -> Iterator[Entry]:
         """The state of all subtasks of a node at a completed checkpoint."""
+        for _, entries in self._states(node, checkpoint):
+            yield from entries
+
+    def _states(self, node: str, checkpoint: int) -> Iterator[tuple[str, list[Entry]]]:
+        """The state of each subtask of a node at a completed checkpoint."""
         for task, stored in self._lines.stored(checkpoint).items():
             run = self._lines.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
                 states = self.run(task, stored.attempt).states
                 if self._lines.finished(task, checkpoint):
-                    yield from next(reversed(states.values()), ())
+                    yield task, next(reversed(states.values()), [])
                 else:
-                    yield from states.get(checkpoint, ())
+                    yield task, states.get(checkpoint, [])
 
     def _read(self, run: TaskRun, replayed: RunReplay) -> None:
         for index, (split, offset) in enumerate(run.reads):
@@ -256,9 +263,19 @@ class Replay:
     def _restored_entries(self, run: TaskRun) -> list[Entry]:
         before = self._lines.parent(run.task, run.attempt)
         if before and self._is_laid_out_anew(run, before[1]):
+            if run.operator in self._broadcast:
+                return self._copy_taken(run, before[1])
             every = self.entries(run.operator, before[1])
             return [entry for entry in every if self._is_of(run, entry[1])]
         return self.run(run.task, before[0]).states.get(before[1], []) if before else []
+
+    def _copy_taken(self, run: TaskRun, checkpoint: int) -> list[Entry]:
+        """Of the copies of broadcast state that the old subtasks had the one that a new one loaded: without
+        alignment they may differ, and any is as good."""
+        copies = [states for _, states in self._states(run.operator, checkpoint)]
+        text = run.loaded.state if run.loaded is not None else ""
+        loaded = Counter(rules_in(decode_state(text) or StoredState())) if text else None
+        return next((copy for copy in copies if Counter(copy) == loaded), next(iter(copies), []))
 
     def sender(self, run: TaskRun, channel: str) -> tuple[RunReplay, int, bool]:
         """(replay, side, whether it deals its rows out) of the sender of one of a run's inputs."""

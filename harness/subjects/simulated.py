@@ -30,6 +30,8 @@ OPERATORS = (
     "dedup",
     "union",
     "join",
+    "rules",
+    "model",
     "batch",
     "tally",
     "tumbling",

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ..broadcast import with_rules
 from ..case import Case
 from ..classes import FOLLOWING
 from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
-from ..workload import KEYED, SINK, User, is_clocked, window_of
+from ..workload import SINK, STATEFUL, User, is_clocked, window_of
 from .heard import advances_of, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
@@ -46,7 +47,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    told = not user_nodes(case.workload) and not batches(case.workload) and not _windows_moved(case)
+    told = not user_nodes(case.workload) and not batches(case.workload) and not _moved(case)
     if by_applies and told and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied"))
     off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
@@ -54,11 +55,16 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
 
 
-def _windows_moved(case: Case) -> bool:
-    """Whether windows that follow the applied records went on in a job laid out otherwise: a subtask's
-    watermark there is that of several before it, which the oracle is not told."""
+def _moved(case: Case) -> bool:
+    """Whether what goes by subtask went on in a job laid out otherwise.
+
+    Of windows that follow the applied records a subtask's watermark there is that
+    of several before it, of broadcast state a subtask's copy that of another; of
+    neither is the oracle told.
+    """
     layouts = list(case.layouts.values())
-    return window_of(case.workload) is not None and any(layout != layouts[0] for layout in layouts)
+    by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
+    return by_subtask and any(layout != layouts[0] for layout in layouts)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
@@ -73,7 +79,7 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
 def _by_applies(case: Case, name: str) -> Question:
     cuts = _cuts(case, whole=True)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
-    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)] + [SINK]
+    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
     applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
     window = window_of(case.workload)
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
@@ -89,6 +95,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
+        by_subtask = bool(heard) or reader in with_rules(case.workload)
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
         # a key may have had another subtask in an earlier attempt
         for segment in sorted(line.of_operator(reader), key=lambda one: one.run.attempt):
@@ -99,7 +106,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
                     epoch=numbers[epoch] if line.tip == case.line.tip else 0,
                     attempt=segment.run.attempt,
                     line=attempt,
-                    lane=segment.run.subtask if heard else 0,
+                    lane=segment.run.subtask if by_subtask else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
                     moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
                 )

@@ -61,6 +61,8 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     listed: list[tuple[str, str]] = []
     shared: list[tuple[str, str]] = []
     """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
+    broadcast: list[tuple[str, str]] = []
+    """(name, JSON) of the items of broadcast state: each subtask has them all"""
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0

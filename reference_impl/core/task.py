@@ -88,6 +88,10 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     splits: tuple[int, ...] = ()
 
 
+def _into(channel: int) -> Callable[[Record], int]:
+    return lambda row: channel
+
+
 class Task:
     """What all tasks share: coming up, snapshots, routing, finishing."""
 
@@ -103,7 +107,7 @@ class Task:
         """what is read of the states of another layout, while it is"""
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
-        self._routes = [self._router(number, output) for number, output in enumerate(spec.outputs)]
+        self._routes = [route for number, output in enumerate(spec.outputs) for route in self._routers(number, output)]
         self._handlers = Handlers(
             {
                 Arrived: self.on_arrived,
@@ -272,6 +276,12 @@ class Task:
             route = self._routes[0]
             return [Send(route(row), row) for row in rows]
         return [Send(route(row), row) for row in rows for route in self._routes]
+
+    def _routers(self, number: int, output: Output) -> list[Callable[[Record], int]]:
+        """One for each copy of a row that goes out."""
+        if output.partitioning == "broadcast":
+            return [_into(channel) for channel in output.channels]
+        return [self._router(number, output)]
 
     def _router(self, number: int, output: Output) -> Callable[[Record], int]:
         channels = output.channels
