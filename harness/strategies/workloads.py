@@ -248,13 +248,13 @@ def draw_ruled(choices: Choices, recipe: Recipe) -> Workload:
     operators on either way to them, and now and then an operator behind."""
     inputs = _draw_inputs(choices, recipe, "rules", draw_keys(choices, separate=False))
     chain = _Chain(choices, recipe, ordered=False)
-    data, rules = (source.name for source in inputs)
+    data, changes = (source.name for source in inputs)
     spare = recipe.most_operators - 1
     if spare > 0:
         data = chain.extend(data, choices.between(0, 1), stateful=False)
     if spare > 1:
-        rules = chain.extend(rules, choices.between(0, 1), stateful=False)
-    end = chain.append(Rules(), (data, rules))
+        changes = chain.extend(changes, choices.between(0, 1), stateful=False)
+    end = chain.append(Rules(), (data, changes))
     if spare > 0 and choices.percent(40):
         chain.extend(end, 1)
     return Workload(name="ruled", inputs=inputs, nodes=tuple(chain.nodes))
@@ -325,7 +325,7 @@ def _order_matters_after(workload: Workload, recipe: Recipe) -> dict[str, bool]:
 
 
 def _draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tuple[Input, ...]:
-    names = {"chain": ("source",), "union": ("east", "west"), "join": ("left", "right"), "rules": ("data", "rules")}[
+    names = {"chain": ("source",), "union": ("east", "west"), "join": ("left", "right"), "rules": ("data", "changes")}[
         shape
     ]
     split_counts = [choices.pick(recipe.splits) for _ in names]
