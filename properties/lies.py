@@ -102,8 +102,12 @@ def edit_stored(case: Case) -> Lie | None:
 
 
 def drop_stored_rule(case: Case) -> Lie | None:
-    """One subtask's copy of broadcast state lacks something."""
-    return _in_store(case, _has_rule, _drop_rule)
+    """One subtask's copy of broadcast state lacks something.
+
+    Without alignment copies may differ, and a new subtask may have loaded another: so restored-state need not see it.
+    """
+    lie = _in_store(case, _has_rule, _drop_rule)
+    return (("consistent-cut",), lie[1]) if lie is not None else None
 
 
 def shift_epoch(case: Case) -> Lie | None:
