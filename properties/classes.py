@@ -90,8 +90,11 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
 
     That is what an idempotent sink's table can be held against: either each
     key's rows come along one lane, or they are the updates of a final count,
-    sum or deduplication and stay in order on their way to the sink.
+    sum or deduplication and stay in order on their way to the sink.  Behind rules
+    they are neither: which rule a row found is nowhere in the data.
     """
+    if any(isinstance(node.operator, Rules) for node in workload.nodes):
+        return False
     if _streams(workload, topology)[SINK].in_order:
         return True
     receiver = SINK
