@@ -9,12 +9,16 @@ from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.events import CompletedSnapshot
-from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ...reference_impl.trace import Appendable, ChannelLog
 from .dated import Dated, DatedChannel
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
+
+WRITES = (t.Append, t.Upsert)
+CHANGES = (t.Write, t.PreCommit, t.Commit, t.AbortTransaction)
+"""Requests about a transaction that has begun."""
 
 
 class RunLog:
@@ -146,7 +150,9 @@ class Recorder:
 
     # -- the coordinator -----------------------------------------------------------------
 
-    def note(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+    def note(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
         at = self.now()
         journal = self.history.journal
         if what == "attempt-started":
@@ -157,7 +163,7 @@ class Recorder:
             )
         elif what == "tasks-restarted":
             started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
-            started.tasks = detail.split()
+            started.tasks = list(tasks)
         elif what == "attempt-running":
             journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
         elif what == "checkpoint-triggered":
@@ -174,7 +180,7 @@ class Recorder:
         elif what == "checkpoint-aborted":
             journal.append(h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=checkpoint or 0, reason=detail))
         if self.detailed:
-            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail)
+            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail or " ".join(tasks))
 
     def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
         self.history.journal.append(
@@ -271,7 +277,7 @@ class Recorder:
         """What the external store did about a request."""
         if not isinstance(outcome, t.Done):
             return
-        if isinstance(request, t.Append | t.Upsert):
+        if isinstance(request, WRITES):
             self.history.written.append(
                 h.Written(
                     task=request.writer, attempt=request.attempt, order=self.order(), applied=applied, row=request.row
@@ -282,7 +288,7 @@ class Recorder:
         elif isinstance(request, t.Publish):
             for name in request.names:
                 self._changed(t.Commit(writer=request.writer, attempt=request.attempt, name=name), applied)
-        elif isinstance(request, t.Write | t.PreCommit | t.Commit | t.AbortTransaction):
+        elif isinstance(request, CHANGES):
             self._changed(request, applied)
 
     def _begun(self, request: t.Begin) -> None:

@@ -1,8 +1,9 @@
 """A source: it reads rewindable splits, and starts each checkpoint in its stream (ABS-1).
 
-A position is the next offset to read.  Seed 004 says both "the last record's
-offset" and "start fetching from S_k"; read literally that repeats one record a
-partition, so the position that a snapshot holds is the first one *not* read.
+A position is the next offset to read.  Flink's first description of its
+checkpointing says both "the last record's offset" and "start fetching from S_k";
+read literally that repeats one record a partition, so the position that a
+snapshot holds is the first one *not* read.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class SourceTask(Task):
         """`bounded` and `event_time` are said of the whole input: a subtask may have no split of it."""
         super().__init__(spec, config, parts)
         self._bounded = bounded
+        self._rewinds = config.rewinds
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
         self._turn = 0
@@ -92,7 +94,7 @@ class SourceTask(Task):
         else:
             effects = self.emit((Record(key, value, tag, 0, origin, log.times[offset]),))
             effects.extend(self._read_at(log, log.times[offset]))
-        if self.config.rewinds:
+        if self._rewinds:
             return effects
         return [SavePosition(log.split, offset + 1, tuple(effects))]
 
@@ -169,7 +171,7 @@ class SourceTask(Task):
         return self.opened()
 
     def restore(self, state: TaskState | None) -> list[Effect]:
-        if not self.config.rewinds:
+        if not self._rewinds:
             return [LoadPositions()]
         wanted = state.positions if state is not None else {}
         for log in self._logs:

@@ -95,6 +95,13 @@ def _into(channel: int) -> Callable[[Record], int]:
 class Task:
     """What all tasks share: coming up, snapshots, routing, finishing."""
 
+    # Slots, as CPython lays out alike for all objects of a class no more than 30 other attributes, and some tasks
+    # have more than that together with what their own kind keeps.
+    __slots__ = (
+        "_all_outputs", "_gathering", "_handlers", "_messages", "_restoring", "_routes", "config", "deployed",
+        "finished", "input_ended", "parts", "rotations", "running", "spec",
+    )  # fmt: skip
+
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
         self.spec = spec
         self.config = config

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 
 Timer = tuple[int, int | None, int]
 """(time, key, start of the window): due once the watermark, or the clock, has reached the time."""
 
 
 class Timers:
-    """The timers of one operator; setting one twice is setting it once."""
+    """The timers of one operator; setting one twice is setting it once.
+
+    A task that goes by processing time asks before each record for the earliest:
+    a heap knows it, in which a timer that was dropped stays until it comes first.
+    """
 
     def __init__(self, timers: Iterable[Timer] = ()) -> None:
         self._timers: dict[Timer, None] = dict.fromkeys(timers)
+        self._heap = [(_order(timer), timer) for timer in self._timers]
+        heapify(self._heap)
 
     def set(self, timer: Timer) -> None:
-        self._timers[timer] = None
+        if timer not in self._timers:
+            self._timers[timer] = None
+            heappush(self._heap, (_order(timer), timer))
 
     def drop(self, timer: Timer) -> None:
         self._timers.pop(timer, None)
 
     def due(self, time: int) -> list[Timer]:
         """Those that the watermark has reached, in the order of their times; a NULL key comes first."""
+        earliest = self.earliest()
+        if earliest is None or earliest > time:
+            return []
         return sorted((timer for timer in self._timers if timer[0] <= time), key=_order)
+
+    def take(self, time: int) -> list[Timer]:
+        """Those that are due, in the same order; they are gone then."""
+        due = self.due(time)
+        for timer in due:
+            self.drop(timer)
+        return due
 
     def earliest(self) -> int | None:
         """The time of the first that will be due; None when there is none."""
-        return min((timer[0] for timer in self._timers), default=None)
+        while self._heap and self._heap[0][1] not in self._timers:
+            heappop(self._heap)
+        return self._heap[0][1][0] if self._heap else None
 
     def pending(self) -> list[Timer]:
         return list(self._timers)

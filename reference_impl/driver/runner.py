@@ -38,16 +38,16 @@ from ..core.effects import (
     WakeAt,
 )
 from ..core.events import Arrived, Event, Mailed, Poll
-from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record, kind_of
-from ..core.processing_time import END_OF_TIME
+from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record
 from ..core.source import SourceTask
-from ..core.state import text
 from ..core.task import NO_CHECKPOINT, Task
+from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
 from .bell import Bell
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
 from .timers import Timers
+from .words import Words
 
 if TYPE_CHECKING:
     from .ports import Inbound, Outbound, World
@@ -55,6 +55,14 @@ if TYPE_CHECKING:
 
 class TaskRunner:
     """One attempt of one task, alive until it is killed, cancelled or fails."""
+
+    # More than 30 attributes CPython does not lay out alike for all objects of a class: each step would cost 6 % more.
+    __slots__ = (
+        "_apply_cost", "_bell", "_busy_until", "_carry_out", "_inbox", "_late", "_mail", "_next_poll", "_outbox",
+        "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt", "blame", "blocked", "frozen", "how",
+        "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused", "polling", "received", "sent", "task",
+        "world",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -96,6 +104,7 @@ class TaskRunner:
         self._apply_cost = world.settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
         self._watched = world.watches("record-applied") or world.watches("record-read")
+        words = Words(self)
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Block: self._block,
             Unblock: self._unblock,
@@ -103,11 +112,11 @@ class TaskRunner:
             Rest: self._rest,
             PollAgain: self._poll_again,
             Mail: self._bell.post,
-            Restored: self._restored,
+            Restored: words.restored,
             SavePosition: lambda effect: world.stores.save_position(self, effect),
             Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
             SetTimer: Timers(world.loop, self.deliver).set,
-            Report: self._report,
+            Report: words.report,
             Fail: lambda effect: world.task_failed(self, effect.reason, None),
             Taken: self._taken,
             Advanced: lambda effect: log.advanced(effect.time),
@@ -200,7 +209,6 @@ class TaskRunner:
             self.schedule(self._next_poll)
             return
         self._next_poll = now + self._read_interval
-        assert isinstance(self.task, SourceTask)
         if self._watched and not self.world.point("record-read", self.name, "before", self):
             return
         effects = self._step(POLL)
@@ -334,21 +342,6 @@ class TaskRunner:
     def take_mail(self, mail: Mailed) -> None:
         self._mail.append(mail)
         self.schedule(max(self.world.loop.now, self._busy_until))
-
-    def _restored(self, effect: Restored) -> None:
-        if not self.world.point("state-loaded", self.name, "before", self):
-            return
-        self.log.restored(effect.checkpoint, text(effect.state))
-        self.world.point("state-loaded", self.name, "after", self)
-
-    def _report(self, effect: Report) -> None:
-        kind = kind_of(effect.message)
-        point = {"ack": "ack-sent", "running": "task-running"}.get(kind)
-        if point is not None and not self.world.point(point, self.name, "before", self):
-            return
-        self.world.control.to_coordinator(self.name, effect.message)
-        if point is not None:
-            self.world.point(point, self.name, "after", self)
 
     def _taken(self, effect: Taken) -> None:
         if self.world.point("snapshot-taken", self.name, "before", self):

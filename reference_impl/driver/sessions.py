@@ -72,10 +72,10 @@ class Sessions:
     def _arrive(self, sender: tuple[TaskRunner | CoordinatorRunner, int, int], request: AnyRequest) -> None:
         asker, number, applied = sender
         outcome = self._commit(asker, request) if isinstance(request, CommitRequest) else self._done(request, applied)
-        silent = isinstance(outcome, NoAnswer) and outcome.reason != "refused"
-        patience = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
             return
+        silent = isinstance(outcome, NoAnswer) and outcome.reason != "refused"
+        patience = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
         self.world.loop.after(patience, self._answer, (asker, number), (request, outcome))
 
     def _done(self, request: AnyRequest, applied: int) -> Outcome:

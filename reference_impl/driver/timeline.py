@@ -40,7 +40,7 @@ SENT: dict[type, str] = {
 def note_read(runner: TaskRunner, effects: Sequence[Effect]) -> None:
     """A source has read the record that is among what it sends, if one is."""
     for effect in effects:
-        sent = effect.then[0] if isinstance(effect, SavePosition) and effect.then else effect
+        sent = effect.then[0] if type(effect) is SavePosition and effect.then else effect
         if type(sent) is Send and type(sent.element) is Record:
             runner.log.reads.append(place_of(sent.element.origin))
             if runner.world.detailed:

@@ -7,7 +7,7 @@ this kind forgets a sealed transaction without rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -53,34 +53,32 @@ class Account(msgspec.Struct, kw_only=True):
 class TransactionStore:
     """Requests in, outcomes out; what is visible is `visible`, or `table` for upserts.
 
-    What the writers in `aside` commit goes into tables of their own, which a
+    What the writers in `passing` commit goes into tables of their own, which a
     reader of the job's output does not look at.
     """
 
-    def __init__(self, aside: Sequence[TaskId] = ()) -> None:
-        self._aside = tuple(aside)
+    def __init__(self, passing: Sequence[TaskId] = ()) -> None:
+        self._passing = tuple(passing)
         self.accounts: dict[str, Account] = {}
         self.visible: list[Row] = []
         self.table: dict[tuple[Any, ...], Row] = {}
         self._fences: dict[TaskId, AttemptId] = {}
+        self._on: dict[type, Callable[[Any], Outcome]] = {
+            Fence: self._fence,
+            Append: self._append,
+            Upsert: self._upsert,
+            Begin: self._begin,
+            Publish: self._publish,
+            Flush: lambda flush: Done(),
+            **dict.fromkeys((Write, PreCommit, Commit, Finalise, AbortTransaction), self._on_transaction),
+        }
 
     def handle(self, request: AnyRequest) -> Outcome:
         """Do what is asked, or deny it; asking again for what is done changes nothing."""
         if request.attempt < self._fences.get(request.writer, 0) and not isinstance(request, Flush):
             return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
-        if isinstance(request, Fence):
-            return self._fence(request)
-        if isinstance(request, Append):
-            self.visible.append(request.row)
-        elif isinstance(request, Upsert):
-            self.table[request.identity] = request.row
-        elif isinstance(request, Begin):
-            return self._begin(request)
-        elif isinstance(request, Publish):
-            return self._publish(request)
-        elif isinstance(request, Write | PreCommit | Commit | Finalise | AbortTransaction):
-            return self._on_transaction(request)
-        return Done()
+        outcome: Outcome = self._on[type(request)](request)
+        return outcome
 
     def rows(self) -> list[Row]:
         """What a reader sees now."""
@@ -102,6 +100,14 @@ class TransactionStore:
             if account.writer == request.writer and account.is_unfinished
         ]
         return Done(unfinished=tuple(unfinished))
+
+    def _append(self, request: Append) -> Outcome:
+        self.visible.append(request.row)
+        return Done()
+
+    def _upsert(self, request: Upsert) -> Outcome:
+        self.table[request.identity] = request.row
+        return Done()
 
     def _begin(self, request: Begin) -> Outcome:
         if request.name in self.accounts:
@@ -156,7 +162,7 @@ class TransactionStore:
 
     def _show(self, account: Account) -> None:
         account.status = "committed"
-        if account.writer not in self._aside:
+        if account.writer not in self._passing:
             self.visible.extend(account.rows)
 
     def _seal(self, account: Account, request: PreCommit) -> None:
