@@ -16,6 +16,7 @@ from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
 from cutproof.properties.history import AttemptStarted, History
 from cutproof.properties.line import decode_state
+from cutproof.properties.workload import Input, Node, Tumbling, Workload
 from cutproof.reference_impl.core.state import TaskState
 
 CROWDED = {
@@ -33,13 +34,16 @@ AMID = AtPoint(point="checkpoint-completed", occurrence=2)
 
 
 def scenario(workload: str, *faults: Any, **engine: Any) -> Scenario:
-    found = GENERAL[workload][1]()
+    return of(GENERAL[workload][1](), *faults, **engine)
+
+
+def of(found: Workload, *faults: Any, **engine: Any) -> Scenario:
     return Scenario(
         workload=found,
         topology=lay_out(found, dict.fromkeys([source.name for source in found.inputs], 2)),
         engine=Engine(**{**CROWDED, **engine}),
         faults=faults,
-        seed=workload,
+        seed=found.name,
     )
 
 
@@ -163,3 +167,16 @@ def test_a_connection_that_breaks_with_all_that_was_in_it(subject: Subject) -> N
     result = conforms(subject, asked, *EXACTLY)
     assert committed(result) == owed(asked.workload)
     assert put_back(result.history)
+
+
+def test_watermarks_that_were_overtaken_come_back_in_their_places(subject: Subject) -> None:
+    """Each record is followed by its watermark: what closes a window must not be lost, nor come early."""
+    splits = tuple(tuple((number % 3, number, 100 * split + number) for number in range(60)) for split in range(1, 3))
+    readings = Input(name="readings", splits=splits, times=(tuple(range(0, 600, 10)),) * 2)
+    windows = Node(name="window", operator=Tumbling(size=50), inputs=("readings",))
+    found = Workload(name="windows", inputs=(readings,), nodes=(windows,))
+    asked = of(found, KillTask(trigger=AMID, task="window-0"))
+    result = conforms(subject, asked, *EXACTLY)
+    assert put_back(result.history)
+    assert any(time is not None for one in result.history.channels for time, _ in one.recovered_watermarks)
+    assert sum(committed(result).values()) == 12 * 3, "as many windows as there are, of each key"
