@@ -42,7 +42,7 @@ def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]
 
 def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> dict[int, list[Passing]]:
     """What a run was restored with of data in flight, without the records that were dealt out in turn."""
-    kept = {
+    kept: dict[int, list[Passing]] = {
         channel: held
         if is_by_key(case, _operator(run.inputs[channel]), run.operator)
         else [one for one in held if len(one) == 1]
