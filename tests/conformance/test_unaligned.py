@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from answers import owed
 from conforming import EXACTLY, committed, conforms, statuses
+from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, CutChannel, KillCoordinator, KillTask
 from cutproof.harness.scenario import Engine, Scenario
@@ -180,3 +181,15 @@ def test_watermarks_that_were_overtaken_come_back_in_their_places(subject: Subje
     assert put_back(result.history)
     assert any(time is not None for one in result.history.channels for time, _ in one.recovered_watermarks)
     assert sum(committed(result).values()) == 12 * 3, "as many windows as there are, of each key"
+
+
+def test_a_job_that_nothing_ends_comes_to_rest(subject: Subject) -> None:
+    """What barriers overtook and what was put back add up with what was sent: nothing is under way any more."""
+    orders = GENERAL["orders"][1]()
+    endless = replace(orders, inputs=tuple(replace(source, bounded=False) for source in orders.inputs))
+    asked = of(endless, KillTask(trigger=AMID, task="count-0"))
+    result = conforms(subject, asked, "exactly-once", "no-data-loss", "consistent-cut", "progress")
+    assert committed(result) == owed(asked.workload)
+    assert put_back(result.history)
+    assert result.history.quiet
+    assert statuses(result) == []
