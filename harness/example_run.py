@@ -10,7 +10,7 @@ from .exit_codes import ExitCode
 from .files import digest
 from .graphs.claims import SystemExample
 from .graphs.claims import show as show_in_system
-from .graphs.run import run_system
+from .graphs.run import run_and_judge
 from .oracle import Oracle, question_of
 from .run import Result, run
 from .subject import Subject
@@ -66,7 +66,7 @@ def run_example(subject: Subject, example: Example, oracle: Oracle) -> tuple[Exa
 
 def run_system_example(example: SystemExample) -> ExampleRun:
     """Run an example's system in its own world, whatever the subject; causality judges it, and no row is expected."""
-    told = run_system(example.system)
+    told = run_and_judge(example.system)
     return ExampleRun(
         name=example.name,
         about=example.about,

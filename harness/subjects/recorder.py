@@ -9,7 +9,7 @@ from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.events import CompletedSnapshot
-from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ...reference_impl.trace import Appendable, ChannelLog
 from .dated import Dated, DatedChannel
 
@@ -150,7 +150,9 @@ class Recorder:
 
     # -- the coordinator -----------------------------------------------------------------
 
-    def note(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+    def note(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
         at = self.now()
         journal = self.history.journal
         if what == "attempt-started":
@@ -161,7 +163,7 @@ class Recorder:
             )
         elif what == "tasks-restarted":
             started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
-            started.tasks = detail.split()
+            started.tasks = list(tasks)
         elif what == "attempt-running":
             journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
         elif what == "checkpoint-triggered":
@@ -178,7 +180,7 @@ class Recorder:
         elif what == "checkpoint-aborted":
             journal.append(h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=checkpoint or 0, reason=detail))
         if self.detailed:
-            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail)
+            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail or " ".join(tasks))
 
     def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
         self.history.journal.append(
