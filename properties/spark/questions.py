@@ -14,7 +14,7 @@ import msgspec
 from ..case import Case
 from ..classes import FOLLOWING
 from ..held_back import batches
-from ..line import INFINITE
+from ..line import INFINITE, decode_state
 from ..replay import is_determined
 from ..user_functions import user_nodes
 from ..workload import KEYED, SINK, User, is_clocked, window_of
@@ -39,7 +39,8 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     is.  There is no question of a user's functions in
     what was applied: their counterparts speak of positions alone; nor where one goes
     by processing time, of which positions say nothing; nor, in what was
-    applied, of batches: a row may have been sent in one attempt and taken in another.
+    applied, of batches, or where data in flight was restored: a row may have been sent
+    in one attempt and taken in another.
     What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)
@@ -48,6 +49,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
     told = not user_nodes(case.workload) and not batches(case.workload) and not _windows_moved(case)
+    told = told and not _was_put_back(case)
     if by_applies and told and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied"))
     questions.extend(_off_line(case, name, number) for number in _off_the_line(case))
@@ -74,6 +76,12 @@ def _windows_moved(case: Case) -> bool:
     watermark there is that of several before it, which the oracle is not told."""
     layouts = list(case.layouts.values())
     return window_of(case.workload) is not None and any(layout != layouts[0] for layout in layouts)
+
+
+def _was_put_back(case: Case) -> bool:
+    """Whether some attempt was restored with elements that lay in channels, and had been sent by another."""
+    loaded = [decode_state(run.loaded.state) for run in case.history.runs if run.loaded is not None]
+    return any(state.queued or state.unsent for state in loaded if state is not None)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
