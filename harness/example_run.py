@@ -12,6 +12,9 @@ from .graphs.claims import SystemExample
 from .graphs.claims import show as show_in_system
 from .graphs.run import run_and_judge
 from .oracle import Oracle, question_of
+from .pipelines.claims import PipelineExample
+from .pipelines.claims import show as show_in_pipeline
+from .pipelines.run import judged
 from .run import Result, run
 from .subject import Subject
 
@@ -75,5 +78,20 @@ def run_system_example(example: SystemExample) -> ExampleRun:
         outcome=told.outcome,
         verdicts={"consistent-cut": told.verdict},
         claims=show_in_system(example, told.history),
+        trace_sha256=told.trace_sha256,
+    )
+
+
+def run_pipeline_example(example: PipelineExample) -> ExampleRun:
+    """Run an example's pipeline of bytes in its own world; every byte is accounted for, and no row is expected."""
+    told = judged(example.pipeline)
+    return ExampleRun(
+        name=example.name,
+        about=example.about,
+        document=example.document,
+        subject="simulated",
+        outcome=told.outcome_in_a_word,
+        verdicts={"exactly-once": told.verdict},
+        claims=show_in_pipeline(example, told),
         trace_sha256=told.trace_sha256,
     )
