@@ -24,7 +24,8 @@ from ...reference_impl.processes.journal import read_journal
 from .merging_failures import judged
 from .merging_order import Journal, LookBegan, Placed, Source, in_order
 from .merging_requests import completed, rolled_back, settled, where_sent
-from .recorder import Recorder, RunLog
+from .recorder import Recorder
+from .run_log import RunLog
 
 Committed = Sequence[tuple[str, Row]]
 """What an independent reader sees at the end: (transaction, "" for none; row)."""
