@@ -19,6 +19,7 @@ from ..replay import is_determined
 from ..user_functions import user_nodes
 from ..workload import KEYED, SINK, User, is_clocked, window_of
 from .heard import advances_of, watermarks
+from .senders import Senders
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
 
@@ -48,10 +49,17 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     questions = [_by_positions(case, name, rows=not by_applies)]
     told = not user_nodes(case.workload) and not batches(case.workload) and not _windows_moved(case)
     if by_applies and told and is_determined(case.workload, case.topology):
-        questions.append(_by_applies(case, f"{name}, as applied"))
+        questions.append(_by_applies(case, f"{name}, as applied", rows=_at_sink(case)))
     off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
     questions.extend(_off_line(case, name, number) for number in off_line)
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
+
+
+def _at_sink(case: Case) -> bool:
+    """Whether it is known which of several rows of one origin each sink took: where one was sent to another sink, and
+    lay in flight at a cut, the epoch of each matters."""
+    strict = case.by_applies and case.history.guarantee == "exactly-once"
+    return is_determined(case.workload, case.topology, every_attempt=strict)
 
 
 def _windows_moved(case: Case) -> bool:
@@ -70,20 +78,21 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
     )
 
 
-def _by_applies(case: Case, name: str) -> Question:
+def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     cuts = _cuts(case, whole=True)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
     readers = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)] + [SINK]
-    applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
+    senders = Senders(case)
+    applies = {reader: tuple(_applies(case, reader, numbers, senders)) for reader in readers}
     window = window_of(case.workload)
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
     job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip, advances=advances)
-    rows = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts}
+    found = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts} if rows else {}
     states = {number: _states(case, number, applied=True) for number in case.line.checkpoints}
-    return Question(job=job, quick=Reckoned(rows=rows, states=states))
+    return Question(job=job, quick=Reckoned(rows=found, states=states))
 
 
-def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply]:
+def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
     """What a node or the sink took on the run's line, and on that of each attempt it goes through."""
     window = window_of(case.workload)
     for attempt in case.line.attempts:
@@ -92,8 +101,8 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
         # a key may have had another subtask in an earlier attempt
         for segment in sorted(line.of_operator(reader), key=lambda one: one.run.attempt):
-            taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
-            for count, ((_, origin), epoch) in enumerate(taken):
+            taken = zip(segment.run.applies, segment.apply_epochs(), senders.of(segment.run), strict=False)
+            for count, ((_, origin), epoch, made_by) in enumerate(taken):
                 yield Apply(
                     origin=origin,
                     epoch=numbers[epoch] if line.tip == case.line.tip else 0,
@@ -102,6 +111,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
                     lane=segment.run.subtask if heard else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
                     moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
+                    made_by=made_by if made_by != segment.run.attempt else None,
                 )
 
 
