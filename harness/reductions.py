@@ -173,6 +173,7 @@ PACED = (
     "control_latency_us",
     "snapshot_write_us",
     "transaction_us",
+    "alignment_timeout_us",
 )
 """What of an engine takes time, but for the reading itself"""
 

@@ -139,13 +139,21 @@ def workload_in_words(scenario: Scenario) -> str:
     return f"{inputs}{nodes}, into {_article(scenario.engine.sink)} sink ({_tasks(parallelism['sink'])})"
 
 
+_ALIGNING = {
+    "aligned": "",
+    "unaligned": "unaligned, ",
+    "timeout": "unaligned after a time-out, ",
+    "in-turn": "aligned, unaligned and unaligned after a time-out in turn, ",
+}
+
+
 def engine_in_words(scenario: Scenario) -> str:
     engine = scenario.engine
     at_once = f", up to {engine.concurrent_checkpoints} at once" if engine.concurrent_checkpoints > 1 else ""
     where = "files" if engine.snapshot_store == "files" else "the coordinator's memory"
     return (
         f"{engine.guarantee}, a checkpoint every {time_in_words(engine.checkpoint_interval_us)}{at_once}, "
-        f"{engine.snapshot_mode} snapshots into {where}"
+        f"{_ALIGNING[engine.alignment]}{engine.snapshot_mode} snapshots into {where}"
     )
 
 

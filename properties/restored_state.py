@@ -22,11 +22,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from .assignments import given_elsewhere
 from .case import Case
 from .history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
 from .line import decode_state
 from .redealt import dealt_wrongly, kept_of_union, share, union_of
+from .redealt_in_flight import comparable, dealt_in_turn, queued
 from .stored_state import Passing
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until
@@ -143,15 +146,18 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     if run.loaded is None or not _loads(run):
         return None
     checkpoint = run.loaded.checkpoint
-    if case.rescaled(run.attempt, checkpoint):
-        kept = share(case, run, checkpoint)
-    else:
-        kept = case.states(checkpoint).get(run.task, StoredState())
+    rescaled = case.rescaled(run.attempt, checkpoint)
+    kept = share(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
     held = decode_state(run.loaded.state)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"
         return _violated(case, run.loaded.order, "loaded state differs", message, run)
-    differing = _differences(kept, held) + _items(case, run, kept, held)
+    differing: tuple[str, ...] = ()
+    if rescaled:
+        kept = msgspec.structs.replace(kept, queued=queued(case, run, checkpoint))
+        differing = dealt_in_turn(case, run, checkpoint) if held.queued or kept.queued else ()
+        held = msgspec.structs.replace(held, queued=comparable(case, run, held.queued))
+    differing += _differences(kept, held) + _items(case, run, kept, held)
     if differing:
         message = f"{run.task} of attempt {run.attempt} loaded checkpoint {checkpoint} and holds something else"
         return _violated(case, run.loaded.order, "loaded state differs", message, run, differing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ...properties.workload import Topology, Workload
+from ..checks import ALIGNMENTS
 from ..layout import reads_by_source
 from ..scenario import Engine
 from .choices import Choices
@@ -66,6 +67,8 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
     return Engine(
         guarantee=guarantee,
         sink=sink,
+        alignment=choices.pick(ALIGNMENTS) if guarantee == "exactly-once" else "aligned",
+        alignment_timeout_us=choices.pick((read_us // 2, 2 * read_us, 10 * read_us)),
         snapshot_mode=choices.pick(("asynchronous", "asynchronous", "synchronous")),
         snapshot_store="memory" if choices.percent(tuning.memory_percent) else "files",
         checkpoint_interval_us=interval_us,

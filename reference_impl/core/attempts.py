@@ -125,7 +125,9 @@ class Attempts(ABC):
         finished = self._finished_before(restores)
         before = layout_of(self.graph, restores) if restores is not None else self.graph
         if restores is not None and before is not self.graph:
-            return deployment_from(before, tasks, self.attempt, restores, finished)
+            return deployment_from(
+                before, tasks, self.attempt, restores, finished, in_flight=self.config.alignment != "aligned"
+            )
         orders = deployment(tasks, self.attempt, self.job, restores, finished, suspends=suspends)
         return with_unions(self.graph, orders, restores)
 

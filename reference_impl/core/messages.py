@@ -103,6 +103,8 @@ class Deploy(Control, kw_only=True, tag="deploy"):
 
     `suspended` sources read nothing: the job is only there to finish its commits.
     `finished`: its operator had finished as a whole; it has nothing to do but say so.
+    `senders`: by input of its operator, what those that send to it left, where data may be in flight between
+    them and is dealt anew (`in_flight_dealing`).
     `pieces`: the snapshot is of another layout of the job; these are what all old subtasks
     of the task's operator left, and the task takes its share of them (OPS-2).  With `handle` or
     `state` besides, the layout is the old one, and only the items of unions are taken of them.
@@ -114,6 +116,7 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     suspended: bool = False
     finished: bool = False
     pieces: tuple[Piece, ...] = ()
+    senders: tuple[tuple[Piece, ...], ...] = ()
 
 
 class Trigger(Control, kw_only=True, tag="trigger"):

@@ -25,10 +25,11 @@ import msgspec
 from .effects import Effect, Tell
 from .events import CompletedSnapshot
 from .ids import AttemptId, Handle, TaskId
+from .in_flight_dealing import Before, States, is_record, owned
 from .messages import Deploy, Piece
 from .operator_state import Item as Held
 from .operator_state import Place
-from .state import BEGINNING, Entry, Sealed, TaskState
+from .state import BEGINNING, Entry, Passing, Sealed, TaskState
 from .timers import Timer
 from .topology import JobGraph, key_group, owner
 from .transactions import number_of, writer_in
@@ -46,6 +47,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     """those that it reads, of a source"""
     gates: tuple[int, ...] = ()
     """the operator's input by channel"""
+    partitioning: tuple[str, ...] = ()
+    """of each of the operator's inputs"""
     unchanged: bool = False
     """the layout is the old one: each has its own state again, and only unions are dealt"""
 
@@ -83,6 +86,13 @@ class Redistribution:
         every = [transaction for held in sealed for transaction in held]
         return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
 
+    def queued(self, lanes: Sequence[Sequence[Passing]], gate: int, share: Share) -> list[list[Passing]]:
+        """Of the records in flight over an edge, by old sender: those of its keys, or whose turn it is."""
+        if share.partitioning[gate] == "hash":
+            return [owned(lane, share.subtask, share.parallelism, share.key_groups) for lane in lanes]
+        turns = itertools.cycle(range(share.parallelism))
+        return [[one for one in lane if is_record(one) and next(turns) == share.subtask] for lane in lanes]
+
     def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
         """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
         those whose turn it is."""
@@ -98,10 +108,18 @@ class Redistribution:
 class Gathering:
     """The states of an operator's old subtasks, as one of its new ones reads them, in their order."""
 
-    def __init__(self, pieces: Sequence[Piece], share: Share, own: Piece | None = None) -> None:
-        """`own` is the subtask's own piece, where the layout is unchanged."""
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        share: Share,
+        own: Piece | None = None,
+        senders: Sequence[Sequence[Piece]] = (),
+    ) -> None:
+        """`own` is the subtask's own piece, where the layout is unchanged; `senders` are the pieces of those that
+        send to its operator, by input."""
         self._own = own
-        self._left = list(pieces)
+        self._senders = [len(of_input) for of_input in senders]
+        self._left = [*pieces, *(piece for of_input in senders for piece in of_input)]
         self._share = share
         self._states: list[tuple[Piece, TaskState]] = []
 
@@ -118,10 +136,30 @@ class Gathering:
     def state(self, redistribution: Redistribution) -> TaskState:
         """The share of it all."""
         if not self._share.unchanged:
-            return redistributed(self._states, self._share, redistribution)
+            mine = len(self._states) - sum(self._senders)
+            state = redistributed(self._states[:mine], self._share, redistribution)
+            state.queued = self._queued(self._states[:mine], self._states[mine:], redistribution)
+            return state
         own = next((state for piece, state in self._states if piece is self._own), TaskState())
         unions = [state.shared for _, state in self._states]
         return msgspec.structs.replace(own, shared=redistribution.shared(unions, self._share))
+
+    def _queued(self, receivers: States, senders: States, redistribution: Redistribution) -> dict[int, list[Passing]]:
+        """By channel, its share of what was in flight before its operator."""
+        queued: dict[int, list[Passing]] = {}
+        left = iter(senders)
+        for gate, wide in enumerate(self._senders):
+            before = Before(gate, receivers, list(itertools.islice(left, wide)))
+            lanes = before.lanes()
+            if not any(lanes):
+                continue
+            channels = [channel for channel, of in enumerate(self._share.gates) if of == gate]
+            for number, lane in enumerate(redistribution.queued(lanes, gate, self._share)):
+                queued.setdefault(channels[number % len(channels)], []).extend(lane)
+            time = before.said_last()
+            for channel in channels if time > BEGINNING else ():
+                queued.setdefault(channel, []).append((time,))
+        return {channel: passing for channel, passing in queued.items() if passing}
 
 
 def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redistribution: Redistribution) -> TaskState:
@@ -196,9 +234,11 @@ def deployment_from(
     attempt: AttemptId,
     restores: CompletedSnapshot,
     finished: Sequence[TaskId],
+    in_flight: bool,
 ) -> list[Effect]:
     """The orders that bring tasks up from a snapshot of another layout: each reads all that its operator
-    had.  Tasks of a finished operator come up finished."""
+    had and, where data may have been `in_flight`, what those had that send to it.  Tasks of a finished
+    operator come up finished."""
     pieces = pieces_of(old, restores)
     return [
         Tell(
@@ -208,10 +248,24 @@ def deployment_from(
                 checkpoint=restores.checkpoint,
                 pieces=() if task in finished else pieces[task.rpartition("-")[0]],
                 finished=task in finished,
+                senders=_senders(old, task, pieces) if in_flight and task not in finished else (),
             ),
         )
         for task in tasks
     ]
+
+
+def _senders(old: JobGraph, task: TaskId, pieces: Mapping[str, tuple[Piece, ...]]) -> tuple[tuple[Piece, ...], ...]:
+    """By input of a task's operator, what those left that send to it; of one that had finished, nothing."""
+    spec = old.spec(task.rpartition("-")[0])
+    if not spec.inputs or not old.overtaken(spec):
+        return ()
+    return tuple(tuple(_or_nothing(piece) for piece in pieces[edge.sender]) for edge in spec.inputs)
+
+
+def _or_nothing(piece: Piece) -> Piece:
+    there = piece.handle is not None or piece.state is not None
+    return piece if there else msgspec.structs.replace(piece, state=TaskState())
 
 
 def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Piece, ...]]:

@@ -8,7 +8,7 @@ data and its own end are two things (FIN-3): between them lies that checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -64,20 +64,12 @@ from .messages import (
 )
 from .parts import Parts
 from .rescale import Gathering, Share
+from .routing import Output as Output
+from .routing import router
 from .state import Snapshot, TaskState
-from .topology import key_group, owner
 
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id."""
-
-
-class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """One outgoing edge of a task: its channels by number, in the order of the receivers."""
-
-    partitioning: str
-    channels: tuple[int, ...]
-    overtaken: bool = False
-    """barriers may overtake what is in them"""
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +115,9 @@ class Task:
         """what is read of the states of another layout, while it is"""
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
-        self._routes = [self._router(number, output) for number, output in enumerate(spec.outputs)]
+        self._routes = [
+            router(output, spec.key_groups, self.rotations, number) for number, output in enumerate(spec.outputs)
+        ]
         self._handlers = Handlers(
             {
                 Arrived: self.on_arrived,
@@ -185,12 +179,12 @@ class Task:
         effects = self.parts.startup.on_deploy()
         if message.pieces:
             unchanged = message.handle is not None or message.state is not None
-            return [*effects, *self._gather(message.pieces, unchanged=unchanged)]
+            return [*effects, *self._gather(message.pieces, message.senders, unchanged=unchanged)]
         if message.handle is not None:
             return [*effects, Load(message.handle)]
         return [*effects, *self.restore(message.state)]
 
-    def _gather(self, pieces: Sequence[Piece], *, unchanged: bool) -> list[Effect]:
+    def _gather(self, pieces: Sequence[Piece], senders: Sequence[Sequence[Piece]], *, unchanged: bool) -> list[Effect]:
         """Read one after the other what all old subtasks left, then take one's share; in an `unchanged`
         layout one's own, and of unions everything."""
         spec, part = self.spec, self.parts.redistribution
@@ -200,9 +194,11 @@ class Task:
             key_groups=spec.key_groups,
             splits=spec.splits,
             gates=spec.gates,
+            partitioning=spec.partitioning,
             unchanged=unchanged,
         )
-        self._gathering = Gathering(part.read(pieces, share), share, pieces[spec.subtask] if unchanged else None)
+        own = pieces[spec.subtask] if unchanged else None
+        self._gathering = Gathering(part.read(pieces, share), share, own, senders)
         return self._go_on_gathering(self._gathering)
 
     def _go_on_gathering(self, gathering: Gathering) -> list[Effect]:
@@ -232,7 +228,7 @@ class Task:
         effects: list[Effect] = []
         if state is not None:
             if state.rotations:
-                self.rotations = list(state.rotations)
+                self.rotations[:] = state.rotations
             self.take_over(state)
             queued = self.parts.capture.restored(state.queued)
             now = msgspec.structs.replace(
@@ -334,30 +330,6 @@ class Task:
             route = self._routes[0]
             return [Send(route(row), row) for row in rows]
         return [Send(route(row), row) for row in rows for route in self._routes]
-
-    def _router(self, number: int, output: Output) -> Callable[[Record], int]:
-        channels = output.channels
-        if len(channels) == 1 or output.partitioning == "forward":
-            return lambda row: channels[0]
-        if output.partitioning == "hash":
-            groups = self.spec.key_groups
-            by_key: dict[int | None, int] = {}
-
-            def by_group(row: Record) -> int:
-                channel = by_key.get(row.key)
-                if channel is None:
-                    channel = channels[owner(key_group(row.key, groups), groups, len(channels))]
-                    by_key[row.key] = channel
-                return channel
-
-            return by_group
-
-        def in_turn(row: Record) -> int:
-            turn = self.rotations[number]
-            self.rotations[number] = (turn + 1) % len(channels)
-            return channels[turn]
-
-        return in_turn
 
     # -- the end -------------------------------------------------------------------
 

@@ -11,10 +11,11 @@ from ..core.config import Config
 from ..core.ids import AttemptId, ChannelId, TaskId, channel_id
 from ..core.input_task import OperatorTask
 from ..core.parts import Parts
+from ..core.routing import Output
 from ..core.sink import DirectSink, TransactionalSink
 from ..core.source import SourceTask, SplitLog
 from ..core.split_reader import SplitReader
-from ..core.task import Output, Task, TaskSpec
+from ..core.task import Task, TaskSpec
 from ..core.topology import JobGraph, OperatorSpec, Wire
 from ..core.two_phase import TwoPhaseTask
 

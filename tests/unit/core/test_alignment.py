@@ -18,12 +18,14 @@ from cutproof.reference_impl.core.alignment import (
     Counting,
     Flowing,
     GiveUp,
+    OvertakingCame,
     PartitionEnded,
     SetAside,
     Signal,
     State,
     TakeAgain,
     TriggerCame,
+    WaitedEnough,
 )
 from cutproof.reference_impl.core.errors import ProtocolViolated
 from cutproof.reference_impl.core.ids import CheckpointId
@@ -46,6 +48,41 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     "an abort before any barrier leaves a tombstone": (F(0, (3,)), AbortCame(2), TWO, F(0, (2, 3)), []),
     "an abort told twice": (F(0, (2,)), AbortCame(2), TWO, F(0, (2,)), []),
     "an abort of what was begun": (F(2), AbortCame(2), TWO, F(2), []),
+    # -- exactly-once, barriers that overtake ------------------------------------------------------------------
+    "the first that overtakes begins it": (F(0, (1, 3)), OvertakingCame(2, 1), TWO, F(2, (3,)), [Begin(2, ())]),
+    "… but not if it was aborted": (F(0, (1, 2)), OvertakingCame(1, 0), TWO, F(1, (2,)), [GiveUp(1, False)]),
+    "another of the last checkpoint": (F(2), OvertakingCame(2, 1), TWO, F(2), []),
+    "one that overtakes amid its alignment": (
+        A(0, 2, (1,), (1, 3)),
+        OvertakingCame(2, 0),
+        THREE,
+        F(2, (3,)),
+        [Begin(2, (1,)), TakeAgain((1,))],
+    ),
+    "a newer one that overtakes": (
+        A(0, 1, (0,)),
+        OvertakingCame(2, 1),
+        TWO,
+        F(2),
+        [GiveUp(1, True), TakeAgain((0,)), Begin(2, ())],
+    ),
+    "a newer one that overtakes and was aborted": (
+        A(0, 1, (0,), (2, 3)),
+        OvertakingCame(2, 1),
+        TWO,
+        F(2, (3,)),
+        [GiveUp(1, True), TakeAgain((0,)), GiveUp(2, False)],
+    ),
+    "an older one that overtakes": (A(1, 2, (0,)), OvertakingCame(1, 1), TWO, A(1, 2, (0,)), []),
+    "patience ends amid the alignment": (
+        A(0, 2, (2, 0), (1, 3)),
+        WaitedEnough(2),
+        THREE,
+        F(2, (3,)),
+        [Begin(2, (2, 0)), TakeAgain((2, 0))],
+    ),
+    "… of an older one": (A(1, 2, (0,)), WaitedEnough(1), TWO, A(1, 2, (0,)), []),
+    "… behind it": (F(2), WaitedEnough(2), TWO, F(2), []),
     # -- exactly-once, one being aligned -----------------------------------------------------------------------
     "the last barrier": (A(0, 1, (0,)), BarrierCame(1, 1), TWO, F(1), [Begin(1), TakeAgain((0,))]),
     "… settles older tombstones": (
@@ -223,13 +260,16 @@ def test_every_transition_of_the_table_is_written_again_here() -> None:
 
 def test_the_table_is_total() -> None:
     """Every state knows every signal of every checkpoint; only what is being aligned can be current, and nothing is
-    once every sender has finished, when alone the coordinator tells."""
+    once every sender has finished, when alone the coordinator tells.  Where channels are not set aside nothing is
+    overtaken, and patience ends of what was aligned alone."""
     relations = ("new", "aborted", "obsolete")
     everywhere = itertools.product((F, A, C), (BarrierCame, CancelCame, AbortCame), relations)
     current = itertools.product((A,), (BarrierCame, CancelCame, AbortCame), ("current",))
+    overtaking = [*itertools.product((F, A), (OvertakingCame,), relations), (A, OvertakingCame, "current")]
+    patience = [*itertools.product((F, A), (WaitedEnough,), ("obsolete",)), (A, WaitedEnough, "current")]
     told = itertools.product((F, C), (TriggerCame,), relations)
     ends = itertools.product((F, A, C), (PartitionEnded,), ("",))
-    assert set(TABLE) == {*everywhere, *current, *told, *ends}
+    assert set(TABLE) == {*everywhere, *current, *overtaking, *patience, *told, *ends}
 
 
 def test_a_pair_that_is_not_listed_raises() -> None:

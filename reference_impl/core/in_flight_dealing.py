@@ -1,0 +1,68 @@
+"""In-flight data where a job is laid out anew (FLIP-76: rescaling with data in flight).
+
+What lay before an operator, in the queues of its old subtasks and in the outputs
+of those that send to it, is dealt to its new subtasks alone, before anything new:
+its senders, laid out anew too, send none of it again.  Of a hash edge each takes
+the records whose keys it owns, of a rebalance those whose turn it is.
+
+What one old sender had under way stays in one channel and in its order: of each
+old channel first what lay at the receiver, then what the sender still had.
+Watermarks cannot be mapped so; behind the records stands the least of what the
+old senders had said last, which nothing dealt here is late for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from .messages import Piece
+from .state import BEGINNING, Passing, TaskState
+from .topology import key_group, owner
+
+States = Sequence[tuple[Piece, TaskState]]
+"""Of an operator's old subtasks, in their order."""
+
+
+class Before:
+    """What lay before one input of an operator, in the old layout."""
+
+    def __init__(self, gate: int, receivers: States, senders: States) -> None:
+        self._gate = gate
+        self._receivers = receivers
+        self._senders = senders
+
+    def lanes(self) -> list[list[Passing]]:
+        """By old sender, all that it had under way, in order."""
+        return [[one for lane in self._of_sender(sender) for one in lane] for sender, _ in enumerate(self._senders)]
+
+    def _of_sender(self, sender: int) -> Iterator[list[Passing]]:
+        for receiver, (piece, state) in enumerate(self._receivers):
+            yield state.queued.get(self._channel(piece, sender), [])
+            yield self._senders[sender][1].unsent.get(receiver, [])
+
+    def said_last(self) -> int:
+        """The least of what the old senders had said of event time, under way or heard."""
+        return min((time for sender, _ in enumerate(self._senders) for time in self._said(sender)), default=BEGINNING)
+
+    def _said(self, sender: int) -> Iterator[int]:
+        for receiver, (piece, state) in enumerate(self._receivers):
+            channel = self._channel(piece, sender)
+            under_way = [*state.queued.get(channel, ()), *self._senders[sender][1].unsent.get(receiver, ())]
+            heard = state.times[channel] if state.times else BEGINNING
+            yield max([heard, *(one[0] for one in under_way if len(one) == 1 and one[0] is not None)])
+
+    def _channel(self, piece: Piece, sender: int) -> int:
+        """An old receiver's number for its channel from an old sender."""
+        of_gate = (channel for channel, gate in enumerate(piece.gates) if gate == self._gate)
+        return next(itertools.islice(of_gate, sender, None))
+
+
+def is_record(one: Passing) -> bool:
+    return len(one) > 1
+
+
+def owned(passing: Iterable[Passing], subtask: int, parallelism: int, key_groups: int) -> list[Passing]:
+    """Of records in flight over a hash edge: those whose keys a subtask owns."""
+    records = (one for one in passing if is_record(one))
+    return [one for one in records if owner(key_group(one[0], key_groups), key_groups, parallelism) == subtask]

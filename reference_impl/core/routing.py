@@ -1,0 +1,44 @@
+"""Where rows go: over each outgoing edge of a task one channel a row, by how the edge is partitioned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from .messages import Record
+from .topology import key_group, owner
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """One outgoing edge of a task: its channels by number, in the order of the receivers."""
+
+    partitioning: str
+    channels: tuple[int, ...]
+    overtaken: bool = False
+    """barriers may overtake what is in them"""
+
+
+def router(output: Output, key_groups: int, rotations: list[int], number: int) -> Callable[[Record], int]:
+    """The channel of a row; a rebalance counts its turns in `rotations`, under the edge's number."""
+    channels = output.channels
+    if len(channels) == 1 or output.partitioning == "forward":
+        return lambda row: channels[0]
+    if output.partitioning == "hash":
+        by_key: dict[int | None, int] = {}
+
+        def by_group(row: Record) -> int:
+            channel = by_key.get(row.key)
+            if channel is None:
+                channel = channels[owner(key_group(row.key, key_groups), key_groups, len(channels))]
+                by_key[row.key] = channel
+            return channel
+
+        return by_group
+
+    def in_turn(row: Record) -> int:
+        turn = rotations[number]
+        rotations[number] = (turn + 1) % len(channels)
+        return channels[turn]
+
+    return in_turn
