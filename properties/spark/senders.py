@@ -50,6 +50,7 @@ class Senders:
     """The attempts of one case's records."""
 
     def __init__(self, case: Case) -> None:
+        self._case = case
         self._lines = case.lines
         self._replay = case.expected.replay
         self._makers = {source.name for source in case.workload.inputs}
@@ -113,7 +114,8 @@ class Senders:
         queued = Counter(origins(state.queued.get(run.inputs.index(channel), ())))
         if not queued:
             return {}
-        lying = self._lay_in(checkpoint, channel)
+        anew = self._case.rescaled(run.attempt, checkpoint)
+        lying = self._lay_between(checkpoint, channel) if anew else self._lay_in(checkpoint, channel)
         return {origin: lying.get(origin, [])[:count] for origin, count in queued.items()}
 
     def _unsent(self, run: TaskRun) -> Attempts:
@@ -134,10 +136,7 @@ class Senders:
         return run.loaded.checkpoint, decode_state(run.loaded.state) or StoredState()
 
     def _lay_in(self, checkpoint: int, channel: str) -> Attempts:
-        """What a completed checkpoint holds of a channel.
-
-        A job that is laid out anew has other channels: of them nothing is known here.
-        """
+        """What a completed checkpoint holds of a channel."""
         known = self._lying.get((checkpoint, channel))
         if known is None:
             known = self._lying[checkpoint, channel] = {}
@@ -154,9 +153,24 @@ class Senders:
                     counts[origin] += 1
         return known
 
+    def _lay_between(self, checkpoint: int, channel: str) -> Attempts:
+        """What a completed checkpoint holds of all channels between the operators that a channel connects: a job that
+        is laid out anew has others.  Rows of one origin, having one key, come out of one channel into one."""
+        known: Attempts = {}
+        for before in self._lines.in_flight(checkpoint):
+            if _operators(before) == _operators(channel):
+                for origin, attempts in self._lay_in(checkpoint, before).items():
+                    known.setdefault(origin, []).extend(attempts)
+        return known
+
     def _taken_before(self, run: TaskRun, channel: str, checkpoint: int) -> Counter[int]:
         """By origin, how many records a run had taken from a channel at its mark."""
         mark = self._lines.mark(run.task, run.attempt, checkpoint)
         number = run.inputs.index(channel)
         taken = run.applies[: mark.applies] if mark is not None else []
         return Counter(origin for at, origin in taken if at == number)
+
+
+def _operators(channel: str) -> tuple[str, ...]:
+    """Those that a channel connects."""
+    return tuple(task.rpartition("-")[0] for task in channel.split(">"))
