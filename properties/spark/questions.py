@@ -35,13 +35,15 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
 
     Where rows follow the applied records, they are a question of their own,
     beside the state of the nodes that the positions alone determine; so are windows
-    whose records may be late.  Where data lay in flight at some checkpoint,
-    all rows and all states on the line do, and each row is told with the attempt
-    that made it; of checkpoints off the line nothing is asked then.  There is none of windows in a job that went on where
-    its input had been drained: all that came was late; nor of a user's functions in
-    what was applied: their counterparts speak of positions alone; nor where one goes
-    by processing time, of which positions say nothing; nor, in what was
-    applied, of batches: a row may have been sent in one attempt and taken in another.
+    whose records may be late.  Where data lay in flight at some checkpoint, all
+    rows and all states on the line do, and each row is told with the attempt that
+    made it; of checkpoints off the line nothing is asked then.
+
+    There is none of windows in a job that went on where its input had been drained:
+    all that came was late; nor of a user's functions in what was applied: their
+    counterparts speak of positions alone; nor where one goes by processing time, of
+    which positions say nothing; nor, in what was applied, of batches: which attempt
+    made what they had held back is not followed.
     What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)
