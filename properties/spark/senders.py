@@ -40,7 +40,7 @@ class Coming(msgspec.Struct, frozen=True, kw_only=True):
 
     def made_by(self, origin: int, nth: int) -> int:
         """The attempt that made the `nth` (from 0) record of an origin; one that comes too often is the last again."""
-        known = [*self.restored.get(origin, ()), *self.sent.get(origin, ())]
+        known: list[int] = [*self.restored.get(origin, ()), *self.sent.get(origin, ())]
         if nth < len(known):
             return known[nth]
         return known[-1] if origin in self.sent else self.attempt
