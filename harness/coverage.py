@@ -24,9 +24,17 @@ from ..reports.model import Coverage, CoverageRow, Impossible
 from .scenario import Scenario
 from .subject import Capabilities
 
-ALIGNMENTS: dict[str, str] = {"exactly-once": "aligned", "at-least-once": "unblocked", "at-most-once": "none"}
-"""By guarantee, what a task does with a channel whose barrier is in while others are not: it waits, it goes
-on reading, or there are no barriers."""
+MODES: dict[str, tuple[str, str]] = {
+    "aligned": ("exactly-once", "aligned"),
+    "unaligned": ("exactly-once", "unaligned"),
+    "timeout": ("exactly-once", "timeout"),
+    "in-turn": ("exactly-once", "in-turn"),
+    "unblocked": ("at-least-once", "aligned"),
+    "none": ("at-most-once", "aligned"),
+}
+"""(guarantee, alignment) of the engine by what a task does with a channel whose barrier is in while others are
+not: it waits, it does not and what the others bring is in flight, it waits only so long, each of these in turn; it
+goes on reading, or there are no barriers."""
 
 ENDINGS: tuple[str, ...] = ("finished", "drained", "stopped", "cancelled", "failed")
 """the ways in which a job ends, as in `JobEnded`"""
@@ -121,7 +129,7 @@ def rule_against(cell: Cell) -> Rule | None:
 def all_cells(faults: Iterable[str] = tuple(KINDS)) -> Iterator[Cell]:
     """Every combination, possible or not, in the order of the axes."""
     kinds = [kind for kind in KINDS if kind in set(faults)]
-    for alignment in ALIGNMENTS.values():
+    for alignment in MODES:
         for ending in ENDINGS:
             for point in POINTS:
                 for fault in kinds:
@@ -138,7 +146,8 @@ def possible_cells(capabilities: Capabilities) -> tuple[Cell, ...]:
 
 def _is_asked(cell: Cell, capabilities: Capabilities) -> bool:
     """Whether the subject has what the cell needs: what it cannot is not asked of it."""
-    if cell.alignment not in {ALIGNMENTS[guarantee] for guarantee in capabilities.guarantees}:
+    guarantee, alignment = MODES[cell.alignment]
+    if guarantee not in capabilities.guarantees or alignment not in capabilities.alignments | {"aligned"}:
         return False
     if _COMMANDS.get(cell.ending, "") not in {"", *capabilities.commands}:
         return False
@@ -156,7 +165,8 @@ _COMMANDS = {"drained": "stop-with-savepoint", "stopped": "stop-with-savepoint",
 
 def cells_hit(scenario: Scenario, history: History) -> tuple[Cell, ...]:
     """The cell of each fault that fired, each fault counted once; those without a cell are left out."""
-    alignment = ALIGNMENTS.get(scenario.engine.guarantee, "")
+    engine = scenario.engine
+    alignment = next((name for name, mode in MODES.items() if mode == (engine.guarantee, engine.alignment)), "")
     waiting: dict[int, None] = {}
     """faults that fired in the job that goes on"""
     counted: set[int] = set()
@@ -176,7 +186,7 @@ def cells_hit(scenario: Scenario, history: History) -> tuple[Cell, ...]:
 
 def _cell_of(scenario: Scenario, number: int, alignment: str, ending: str) -> Cell | None:
     """None for what has no place on an axis, as when a subject reports what nobody planned."""
-    if number >= len(scenario.faults) or alignment not in ALIGNMENTS.values() or ending not in ENDINGS:
+    if number >= len(scenario.faults) or alignment not in MODES or ending not in ENDINGS:
         return None
     fault = scenario.faults[number]
     if not isinstance(fault.trigger, AtPoint) or fault.trigger.point not in POINTS:
@@ -235,11 +245,18 @@ _ENDED = {
     "cancelled": "was cancelled",
     "failed": "failed",
 }
-_ALIGNED = {"aligned": "aligned", "unblocked": "unblocked", "none": "without barriers"}
+_ALIGNED = {
+    "aligned": "aligned",
+    "unaligned": "unaligned",
+    "timeout": "unaligned after a time-out",
+    "in-turn": "aligned and unaligned in turn",
+    "unblocked": "unblocked",
+    "none": "without barriers",
+}
 
 
 def _rows(counts: dict[Cell, int]) -> list[CoverageRow]:
-    places = {name: place for axis in (ALIGNMENTS.values(), ENDINGS, POINTS, KINDS) for place, name in enumerate(axis)}
+    places = {name: place for axis in (MODES, ENDINGS, POINTS, KINDS) for place, name in enumerate(axis)}
     rows: dict[tuple[str, str, str], dict[str, int]] = {}
     for cell in sorted(counts, key=lambda cell: tuple(places[name] for name in msgspec.structs.astuple(cell))):
         rows.setdefault((cell.alignment, cell.ending, cell.point), {})[cell.fault] = counts[cell]

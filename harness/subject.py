@@ -20,6 +20,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     commands: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
     guarantees: frozenset[str] = frozenset({"exactly-once"})
+    alignments: frozenset[str] = frozenset({"aligned"})
+    """what barriers can do in an exactly-once job, as in `scenario.Engine`"""
     sinks: frozenset[str] = frozenset({"transactional"})
     committing: frozenset[str] = frozenset({"writer"})
     """who can commit what a transactional sink has sealed, as in `scenario.Engine`"""

@@ -33,12 +33,17 @@ from .exit_codes import UsageError
 from .graphs.claims import SystemExample
 from .graphs.examples import SYSTEM_EXAMPLES
 from .inputs import LoadedWorkload
+from .pipelines.claims import PipelineExample
+from .pipelines.examples import PIPELINE_EXAMPLES
 
 DATA = Path(__file__).parent / "data"
 BY_COLUMNS = "key-value"
 """the workload of `--input` alone: columns called key and value, counted by key"""
 RECORDS = 120
 """Records of a general workload: what one scenario can digest in a few milliseconds."""
+
+
+AnyExample = examples.Example | SystemExample | PipelineExample
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,11 +63,12 @@ def listing() -> list[Listed]:
         Listed(name=BY_COLUMNS, kind="data", about="your own file: --input FILE with columns key and value, counted"),
         *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EXAMPLES.items()),
         *(Listed(name=name, kind="example", about=example.about) for name, example in SYSTEM_EXAMPLES.items()),
+        *(Listed(name=name, kind="example", about=example.about) for name, example in PIPELINE_EXAMPLES.items()),
         *(Listed(name=name, kind="later", about=f"comes with {needs}") for name, needs in examples.LATER.items()),
     ]
 
 
-def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Example | SystemExample:
+def find(name: str, data: Path | None = None) -> LoadedWorkload | AnyExample:
     """The workload, or the example, of a name or a workload file; raises UsageError in one line.
 
     `data` is a CSV or Parquet file in place of the one that the workload names.
@@ -76,8 +82,8 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
         return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
     if name in examples.LATER:
         raise UsageError(f"{name} is not built yet: it comes with {examples.LATER[name]}")
-    if name not in GENERAL and name not in examples.EXAMPLES and name not in SYSTEM_EXAMPLES:
-        known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES, *SYSTEM_EXAMPLES]
+    known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES, *SYSTEM_EXAMPLES, *PIPELINE_EXAMPLES]
+    if name not in known:
         raise UsageError(f"there is no workload {name!r}{nearest(name, known)}")
     if data is not None:
         raise UsageError(f"the workload {name} brings its own data; --input goes with flights or with a workload file")
@@ -85,6 +91,8 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
         return examples.EXAMPLES[name]
     if name in SYSTEM_EXAMPLES:
         return SYSTEM_EXAMPLES[name]
+    if name in PIPELINE_EXAMPLES:
+        return PIPELINE_EXAMPLES[name]
     return LoadedWorkload(workload=GENERAL[name][1]())
 
 

@@ -85,7 +85,7 @@ class CoverageRow(Value, kw_only=True):
     """
 
     alignment: str
-    """aligned, unblocked (at-least-once) or none (at-most-once)"""
+    """aligned, unaligned, timeout, in-turn, unblocked (at-least-once) or none (at-most-once)"""
     ending: str
     """how the job ended that was hit: finished, drained, stopped, cancelled or failed"""
     point: str

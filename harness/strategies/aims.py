@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ..coverage import MODES
+
 Pair = tuple[str, str]
 """a point, and the kind of fault that it sets off"""
 
@@ -29,11 +31,16 @@ UPSETTING = frozenset(
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
     """What one scenario is after, and what it needs for that."""
 
-    guarantee: str
+    alignment: str
+    """a mode of the coverage"""
     sink: str
     ending: str
     pairs: tuple[Pair, ...]
     needs: frozenset[str]
+
+    @property
+    def guarantee(self) -> str:
+        return MODES[self.alignment][0]
 
     @property
     def apart(self) -> bool:

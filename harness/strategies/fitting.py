@@ -20,6 +20,8 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
     engine = scenario.engine
     if engine.guarantee not in capabilities.guarantees and capabilities.guarantees:
         engine = msgspec.structs.replace(engine, guarantee=min(capabilities.guarantees))
+    if engine.alignment not in capabilities.alignments:
+        engine = msgspec.structs.replace(engine, alignment="aligned")
     if engine.sink not in capabilities.sinks and capabilities.sinks:
         engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))
     if engine.committing not in capabilities.committing:

@@ -17,7 +17,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 from ...faults.plan import COMMON_KINDS
-from ..coverage import ALIGNMENTS, possible_cells
+from ..checks import ALIGNMENTS
+from ..coverage import MODES, possible_cells
 from ..subject import Capabilities
 from .aims import UPSETTING, Aim, Pair, needs_of, room_in, sink_for
 from .stage import ALL_GUARANTEES, ALL_SINKS, Frame
@@ -28,6 +29,7 @@ _ALL = Capabilities(
     faults=frozenset(COMMON_KINDS),
     commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
     guarantees=ALL_GUARANTEES,
+    alignments=frozenset(ALIGNMENTS),
     sinks=ALL_SINKS,
 )
 
@@ -60,28 +62,32 @@ def turns_in_a_round(frame: Frame) -> int:
 def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number: int) -> tuple[Aim, ...]:
     """The aims of one round; every round has as many."""
     aims = [
-        Aim(guarantee=guarantee, sink=sink, ending=ending, pairs=pairs, needs=needs)
-        for (guarantee, ending, sink, needs), alike in _groups(capabilities, sinks).items()
+        Aim(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs)
+        for (alignment, ending, sink, needs), alike in _groups(capabilities, sinks).items()
         for pairs in _shared_out(_mixed(alike, number), room_in(most, ending, needs), ending, needs)
     ]
-    nothing = Aim(guarantee=min(capabilities.guarantees), sink=min(sinks), ending="finished", pairs=(), needs=_NONE)
+    nothing = Aim(alignment=_least(capabilities), sink=min(sinks), ending="finished", pairs=(), needs=_NONE)
     return tuple(_mixed(aims, number)) or (nothing,)
 
 
 _NONE: frozenset[str] = frozenset()
 _Group = tuple[str, str, str, frozenset[str]]
-"""guarantee, ending, sink and needs"""
+"""alignment, ending, sink and needs"""
+
+
+def _least(capabilities: Capabilities) -> str:
+    least = min(capabilities.guarantees)
+    return next(mode for mode, (guarantee, _) in MODES.items() if guarantee == least)
 
 
 @lru_cache(maxsize=4)
 def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, list[Pair]]:
     """What can be aimed at in one scenario, since it takes the same stage and the same company."""
-    guarantees = {alignment: guarantee for guarantee, alignment in ALIGNMENTS.items()}
     groups: dict[_Group, list[Pair]] = {}
     for cell in possible_cells(capabilities):
-        guarantee, pair = guarantees[cell.alignment], (cell.point, cell.fault)
+        guarantee, pair = MODES[cell.alignment][0], (cell.point, cell.fault)
         if cell.fault in COMMON_KINDS and (guarantee != "at-most-once" or "plain" in sinks):
-            key = (guarantee, cell.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee))
+            key = (cell.alignment, cell.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee))
             groups.setdefault(key, []).append(pair)
     return groups
 
@@ -92,7 +98,7 @@ def _mixed(things: Iterable[T], number: int) -> list[T]:
 
 def _name(thing: object) -> str:
     """The same in every process: no set is named in the order it happens to have."""
-    return f"{thing.guarantee} {thing.ending} {thing.pairs}" if isinstance(thing, Aim) else str(thing)
+    return f"{thing.alignment} {thing.ending} {thing.pairs}" if isinstance(thing, Aim) else str(thing)
 
 
 TRIES = 3

@@ -15,6 +15,7 @@ from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.decisions import Decisions
 from ...reference_impl.simulated.disturbances import Disturbances
 from ...reference_impl.simulated.world import World
+from ..checks import ALIGNMENTS
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
 from ..subject import Capabilities, SubjectFailed
 from .recorder import Recorder
@@ -59,6 +60,7 @@ class SimulatedSubject:
             operators=frozenset(OPERATORS),
             rescales=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
+            alignments=frozenset(ALIGNMENTS),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
             two_phase=True,

@@ -1,6 +1,6 @@
 """A bounded job, executed as a batch.
 
-Seed 000: batch mode "executes all the tasks in topological order and avoids
+The post on FLIP-147: batch mode "executes all the tasks in topological order and avoids
 random state access by pre-sorting the input records".  So a task runs when all
 its senders have ended, over all that they sent.  The input of a keyed operator
 is sorted by key first; the state of a key is built, used and dropped before

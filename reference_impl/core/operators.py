@@ -181,7 +181,7 @@ class Sum(Operator):
 
 
 class Greater(Operator):
-    """Seed 003's stateful example: emit a value greater than the one before it."""
+    """The stateful example of the course on consistent snapshots: emit a value greater than the one before it."""
 
     keyed = True
 
@@ -200,7 +200,7 @@ class Greater(Operator):
 
 
 class Dedup(Operator):
-    """The first row of each key; all keys seen are recorded (seed 003)."""
+    """The first row of each key; all keys seen are recorded (the course on consistent snapshots)."""
 
     keyed = True
 

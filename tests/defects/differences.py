@@ -41,6 +41,7 @@ SIMULATED = {
     "I04": "repeated row",
     "I05": "commit outstanding",
     "I06": "transaction left",
+    "I07": "unexplained failure",
     "I09": "abort outstanding",
     "I10": "unexplained failure",
     "I11": "commit outstanding",

@@ -20,9 +20,9 @@ from cutproof.faults.plan import (
 )
 from cutproof.faults.points import POINTS
 from cutproof.harness.coverage import (
-    ALIGNMENTS,
     CHECKPOINT_POINTS,
     ENDINGS,
+    MODES,
     RULES,
     SNAPSHOT_FAULTS,
     STORE_FAULTS,
@@ -170,7 +170,7 @@ def test_the_rules_speak_of_at_most_once_alone() -> None:
     possible = possible_cells(CAPABILITIES)
     with_barriers = [cell for cell in possible if cell.alignment != "none"]
     both_sinks = 1
-    assert len(with_barriers) == 2 * len(ENDINGS) * (len(POINTS) * len(COMMON_KINDS) - both_sinks)
+    assert len(with_barriers) == (len(MODES) - 1) * len(ENDINGS) * (len(POINTS) * len(COMMON_KINDS) - both_sinks)
     points = len(POINTS) - len(CHECKPOINT_POINTS | TRANSACTION_POINTS)
     kinds = len(set(COMMON_KINDS) - SNAPSHOT_FAULTS - STORE_FAULTS)
     raises_at_the_end = 1
@@ -254,6 +254,6 @@ def test_the_template_hits_what_it_aims_at() -> None:
     assert len(found) > 150
     assert len(found) > aimed * 0.85
     assert {cell.ending for cell in found} == set(ENDINGS)
-    assert {cell.alignment for cell in found} == set(ALIGNMENTS.values())
+    assert {cell.alignment for cell in found} == set(MODES)
     assert {cell.point for cell in found} == set(POINTS)
     assert {cell.fault for cell in found} == set(COMMON_KINDS)

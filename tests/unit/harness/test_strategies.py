@@ -232,7 +232,7 @@ def test_the_parts_have_strategies_of_their_own() -> None:
 def test_operators_commit_what_they_pass_on_where_a_subject_has_such() -> None:
     able = SimulatedSubject().capabilities
     draw = scenario_of(Drawing(templates=("S7",), capabilities=able))
-    drawn = [draw(4, index) for index in range(150)]
+    drawn = [draw(4, index) for index in range(300)]
     chains = [one for one in drawn if one.engine.two_phase]
     assert len(chains) >= 2
     for one in chains:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, kind_of
-from cutproof.harness.coverage import ALIGNMENTS, ENDINGS, Cell, cells_hit, possible_cells
+from cutproof.harness.coverage import ENDINGS, MODES, Cell, cells_hit, possible_cells
 from cutproof.harness.strategies import Drawing, cells, scenario_of
 from cutproof.harness.strategies.aims import UPSETTING, Aim, needs_of, sink_for
 from cutproof.harness.strategies.cells import CELLS
@@ -19,14 +19,11 @@ from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 
 CAPABILITIES = SimulatedSubject().capabilities
-GUARANTEES = {alignment: guarantee for guarantee, alignment in ALIGNMENTS.items()}
+GUARANTEES = {alignment: guarantee for alignment, (guarantee, _) in MODES.items()}
 
 
 def cells_of(aim: Aim) -> set[Cell]:
-    return {
-        Cell(alignment=ALIGNMENTS[aim.guarantee], ending=aim.ending, point=point, fault=fault)
-        for point, fault in aim.pairs
-    }
+    return {Cell(alignment=aim.alignment, ending=aim.ending, point=point, fault=fault) for point, fault in aim.pairs}
 
 
 def a_round(frame: Frame, number: int) -> list[Aim]:
@@ -53,7 +50,7 @@ def test_the_next_round_mixes_them_anew() -> None:
 def test_the_beginning_of_a_round_is_a_fair_sample() -> None:
     aims = a_round(Frame(capabilities=CAPABILITIES, max_faults=4), 0)[:60]
     assert {aim.ending for aim in aims} == set(ENDINGS)
-    assert {aim.guarantee for aim in aims} == set(ALIGNMENTS)
+    assert {aim.alignment for aim in aims} == set(MODES)
 
 
 def test_where_the_first_blow_ends_the_job_it_strikes_alone() -> None:
@@ -142,6 +139,9 @@ def test_a_scenario_has_the_faults_whose_turn_it_is() -> None:
         ("aligned", "drained", "checkpoint-triggered", "tear-write"),
         ("aligned", "finished", "transaction-begun", "kill-coordinator"),
         ("none", "failed", "end-of-data-sent", "delay-channel"),
+        ("unaligned", "stopped", "barrier-received", "cut-channel"),
+        ("timeout", "failed", "state-loaded", "kill-coordinator"),
+        ("in-turn", "drained", "snapshot-taken", "tear-write"),
     ],
 )
 def test_a_cell_that_is_hard_to_hit_is_hit_in_few_tries(
@@ -152,7 +152,7 @@ def test_a_cell_that_is_hard_to_hit_is_hit_in_few_tries(
     def that_one(frame: Frame, turn: int) -> Aim:
         guarantee, pair = GUARANTEES[alignment], (point, fault)
         sink, needs = sink_for(pair, guarantee, frame.sinks), needs_of(pair, guarantee)
-        return Aim(guarantee=guarantee, sink=sink, ending=ending, pairs=(pair,), needs=needs)
+        return Aim(alignment=alignment, sink=sink, ending=ending, pairs=(pair,), needs=needs)
 
     monkeypatch.setattr(cells, "aim_of", that_one)
     subject = SimulatedSubject()

@@ -12,6 +12,7 @@ import pytest
 from histories import correct_runs, counting, recovered
 
 from cutproof.properties.case import Case
+from cutproof.properties.ending_lies import leave_sealed
 from cutproof.properties.history import History
 from cutproof.properties.judge import CHECKERS
 from cutproof.properties.tampering import CLOCK_LIES, LIES, TIME_LIES, tamperings
@@ -98,3 +99,20 @@ def test_an_empty_history_has_no_place_for_most() -> None:
     toy = recovered()
     empty = History(subject="toy", guarantee="exactly-once", sink="transactional")
     assert [tampering.name for tampering in tamperings(Case(toy.workload, toy.topology, empty))] == ["leave a file"]
+
+
+def test_only_the_first_transaction_is_left_sealed_and_only_where_somebody_cleaned_up_behind_it() -> None:
+    """A later one says nothing of it: its writer's leftovers are another attempt's to clean up."""
+    toy = recovered()
+    toy.finish()
+    history = toy.history()
+    first = history.transactions[0]
+    assert len({one.name for one in history.transactions}) > 1
+    lie = leave_sealed(Case(toy.workload, toy.topology, history))
+    assert lie is not None
+    lie[1](history)
+    assert history.residue.prepared_transactions == [f"{first.name}-sealed"]
+
+    unheard = recovered(counting(bounded=False)).history()
+    unheard.transactions[0].attempt = 9  # after all others
+    assert leave_sealed(Case(toy.workload, toy.topology, unheard)) is None
