@@ -237,12 +237,15 @@ class Task:
                 unsent=state.unsent,
             )
             effects.append(Restored(self._restoring.checkpoint or NO_CHECKPOINT, now))
-            front = self.parts.capture.in_front()
-            effects.extend(Refill(channel, unpack(passing), front) for channel, passing in queued.items())
+            effects.extend(self._refill(channel, unpack(passing)) for channel, passing in queued.items())
             effects.extend(
                 Send(channel, element) for channel, passing in state.unsent.items() for element in unpack(passing)
             )
         return [*effects, *self.opened()]
+
+    def _refill(self, channel: int, elements: tuple[Element, ...]) -> Effect:
+        self.in_flight.refilled(channel, len(elements))
+        return Refill(channel, elements, self.parts.capture.handed_over)
 
     def take_over(self, state: TaskState) -> None:
         """Make a restored state one's own."""

@@ -72,8 +72,10 @@ class Inbound(Protocol):
     def take_ahead(self, place: int) -> None:
         """The barrier at this place of the queue is taken before its turn."""
 
-    def refill(self, elements: Sequence[Element], in_front: bool) -> None:
-        """Put restored elements back, before what it holds or behind it."""
+    def refill(
+        self, elements: Sequence[Element], handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+    ) -> None:
+        """Put restored elements back; `handed_over` says where, beside what it holds."""
 
 
 class Outbound(Protocol):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
@@ -120,8 +120,10 @@ class DataChannel:
         del self.queue[place]
         self.impatient -= 1
 
-    def refill(self, elements: Sequence[Element], in_front: bool) -> None:
-        """Put restored elements back: they came before all that the channel holds."""
+    def refill(
+        self, elements: Sequence[Element], handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+    ) -> None:
+        """Put restored elements back; `handed_over` says what it holds then, of these and of what is in it."""
         if self.broken:
             return
         self._restored += len(elements)
@@ -130,11 +132,10 @@ class DataChannel:
                 self.log.recovered.append(element.origin)
             else:
                 self.log.recovered_watermarks.append((getattr(element, "time", None), len(self.log.recovered)))
-        entries = [(0, element) for element in elements]
-        if in_front:
-            self.queue.extendleft(reversed(entries))
-        else:
-            self.queue.extend(entries)
+        live = tuple(self.queue)
+        self.queue.clear()
+        self.queue.extend(handed_over([(0, element) for element in elements], live))
+        self.taken += len(elements) + len(live) - len(self.queue)
         if self.receiver is not None:
             self.receiver.schedule(max(self._loop.now, self.stalled_until))
 
