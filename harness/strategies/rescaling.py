@@ -50,9 +50,7 @@ def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"laid-out-anew": resumed_elsewhere}
 
 
-def laid_out_anew(
-    choices: Choices, scenario: Scenario, percent: int = 50, widths: Sequence[int] = WIDTHS
-) -> Scenario:
+def laid_out_anew(choices: Choices, scenario: Scenario, percent: int = 50, widths: Sequence[int] = WIDTHS) -> Scenario:
     """The scenario, its resumes at another parallelism in about so many of 100."""
     commands: list[AnyCommand] = list(scenario.commands)
     for index, command in enumerate(commands):
