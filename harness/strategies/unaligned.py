@@ -41,6 +41,8 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
         splits=(1, 2),
         parallelism=(1, 2, 2),
         varied_percent=40,
+        windows_percent=40,
+        batches_percent=25,
     )
     stage = _stage(choices, frame, recipe, Tuning(checkpoints=(4, 12), concurrent=(2, 1, 3)))
     target = stage.target

@@ -131,13 +131,6 @@ DEFECTS = (
         replacements=lambda: {"capture": CompletedBefore()},
     ),
     Defect(
-        id="B04",
-        upstream="FLINK-20654/21104",
-        title="obsolete uncancelled barrier decides what to spill",
-        invariant="consistent-cut",
-        replacements=lambda: {"capture": StaleBarrier()},
-    ),
-    Defect(
         id="B07",
         upstream="FLINK-17994",
         title="queued snapshot of c1 runs after c2",
@@ -150,13 +143,6 @@ DEFECTS = (
         title="in-flight writer: abort before start is forgotten",
         invariant="consistent-cut",
         replacements=lambda: {"capture": AttachedToTheNext()},
-    ),
-    Defect(
-        id="B10",
-        upstream="FLINK-33693",
-        title="forced-aligned edge still receives an unaligned-capable barrier",
-        invariant="restored-state",
-        replacements=lambda: {"capture": PatientOnKeptEdges()},
     ),
     Defect(
         id="B15",
@@ -192,12 +178,5 @@ DEFECTS = (
         title="drop in-flight data at restore",
         invariant="restored-state",
         replacements=lambda: {"capture": NothingPutBack()},
-    ),
-    Defect(
-        id="J09",
-        upstream="FLINK-25305",
-        title="task finished-on-restore does not wait for channel state",
-        invariant="consistent-cut",
-        replacements=lambda: {"capture": EndedWaitsForNothing()},
     ),
 )
