@@ -10,8 +10,11 @@ from .exit_codes import ExitCode
 from .files import digest
 from .graphs.claims import SystemExample
 from .graphs.claims import show as show_in_system
-from .graphs.run import run_system
+from .graphs.run import run_and_judge
 from .oracle import Oracle, question_of
+from .pipelines.claims import PipelineExample
+from .pipelines.claims import show as show_in_pipeline
+from .pipelines.run import judged
 from .run import Result, run
 from .subject import Subject
 
@@ -66,7 +69,7 @@ def run_example(subject: Subject, example: Example, oracle: Oracle) -> tuple[Exa
 
 def run_system_example(example: SystemExample) -> ExampleRun:
     """Run an example's system in its own world, whatever the subject; causality judges it, and no row is expected."""
-    told = run_system(example.system)
+    told = run_and_judge(example.system)
     return ExampleRun(
         name=example.name,
         about=example.about,
@@ -75,5 +78,20 @@ def run_system_example(example: SystemExample) -> ExampleRun:
         outcome=told.outcome,
         verdicts={"consistent-cut": told.verdict},
         claims=show_in_system(example, told.history),
+        trace_sha256=told.trace_sha256,
+    )
+
+
+def run_pipeline_example(example: PipelineExample) -> ExampleRun:
+    """Run an example's pipeline of bytes in its own world; every byte is accounted for, and no row is expected."""
+    told = judged(example.pipeline)
+    return ExampleRun(
+        name=example.name,
+        about=example.about,
+        document=example.document,
+        subject="simulated",
+        outcome=told.outcome_in_a_word,
+        verdicts={"exactly-once": told.verdict},
+        claims=show_in_pipeline(example, told),
         trace_sha256=told.trace_sha256,
     )

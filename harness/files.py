@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,6 +30,8 @@ DEPTH_LIMIT = 32
 MIGRATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """From a format to the next newer one: how a file of it is rewritten.  Chains are
 followed; version 1 is the first, so nothing is older yet."""
+
+T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 _scenarios = msgspec.json.Decoder(Scenario)
@@ -83,12 +85,17 @@ def write_scenario(path: Path | str, scenario: Scenario) -> None:
 
 def read_history(path: Path | str) -> History:
     """A recorded history, from here or elsewhere."""
-    data = _guarded(_bytes_of(Path(path), HISTORY_LIMIT_BYTES), str(path), HISTORY_LIMIT_BYTES)
+    return read_as(Path(path), _histories, HISTORY_FORMAT, HISTORY_LIMIT_BYTES)
+
+
+def read_as(path: Path, decoder: msgspec.json.Decoder[T], expected: str, limit: int) -> T:
+    """What a file of a format has that knows one version alone; raises ScenarioFileError."""
+    data = _guarded(_bytes_of(path, limit), str(path), limit)
     found = _format_of(data, str(path))
-    if found != HISTORY_FORMAT:
-        raise ScenarioFileError(f"{path}: its format is {found!r}; this version reads {HISTORY_FORMAT}")
+    if found != expected:
+        raise ScenarioFileError(f"{path}: its format is {found!r}; this version reads {expected}")
     try:
-        return _histories.decode(data)
+        return decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ScenarioFileError(f"{path}: {_one_line(error)}") from None
 
@@ -112,8 +119,13 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file."""
-    schema = msgspec.json.schema(Scenario)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": FORMAT, **schema}
+    return schema_of(Scenario, FORMAT)
+
+
+def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
+    """The JSON Schema of the files of a format."""
+    schema = msgspec.json.schema(kind)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
 def write_scenario_schema(path: Path) -> None:

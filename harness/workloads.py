@@ -21,7 +21,9 @@ from ..properties.workload import (
     InputRecord,
     Join,
     Map,
+    Model,
     Node,
+    Rules,
     Sum,
     Tally,
     Union,
@@ -33,12 +35,17 @@ from .exit_codes import UsageError
 from .graphs.claims import SystemExample
 from .graphs.examples import SYSTEM_EXAMPLES
 from .inputs import LoadedWorkload
+from .pipelines.claims import PipelineExample
+from .pipelines.examples import PIPELINE_EXAMPLES
 
 DATA = Path(__file__).parent / "data"
 BY_COLUMNS = "key-value"
 """the workload of `--input` alone: columns called key and value, counted by key"""
 RECORDS = 120
 """Records of a general workload: what one scenario can digest in a few milliseconds."""
+
+
+AnyExample = examples.Example | SystemExample | PipelineExample
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,11 +65,12 @@ def listing() -> list[Listed]:
         Listed(name=BY_COLUMNS, kind="data", about="your own file: --input FILE with columns key and value, counted"),
         *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EXAMPLES.items()),
         *(Listed(name=name, kind="example", about=example.about) for name, example in SYSTEM_EXAMPLES.items()),
+        *(Listed(name=name, kind="example", about=example.about) for name, example in PIPELINE_EXAMPLES.items()),
         *(Listed(name=name, kind="later", about=f"comes with {needs}") for name, needs in examples.LATER.items()),
     ]
 
 
-def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Example | SystemExample:
+def find(name: str, data: Path | None = None) -> LoadedWorkload | AnyExample:
     """The workload, or the example, of a name or a workload file; raises UsageError in one line.
 
     `data` is a CSV or Parquet file in place of the one that the workload names.
@@ -76,8 +84,8 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
         return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
     if name in examples.LATER:
         raise UsageError(f"{name} is not built yet: it comes with {examples.LATER[name]}")
-    if name not in GENERAL and name not in examples.EXAMPLES and name not in SYSTEM_EXAMPLES:
-        known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES, *SYSTEM_EXAMPLES]
+    known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES, *SYSTEM_EXAMPLES, *PIPELINE_EXAMPLES]
+    if name not in known:
         raise UsageError(f"there is no workload {name!r}{nearest(name, known)}")
     if data is not None:
         raise UsageError(f"the workload {name} brings its own data; --input goes with flights or with a workload file")
@@ -85,6 +93,8 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.Examp
         return examples.EXAMPLES[name]
     if name in SYSTEM_EXAMPLES:
         return SYSTEM_EXAMPLES[name]
+    if name in PIPELINE_EXAMPLES:
+        return PIPELINE_EXAMPLES[name]
     return LoadedWorkload(workload=GENERAL[name][1]())
 
 
@@ -157,6 +167,18 @@ def _parcels() -> Workload:
     return _pipeline("parcels", source, ("tally", Tally()), ("van", Batch(size=5)))
 
 
+def _tariffs() -> Workload:
+    weighed = Input(name="weighed", splits=_split(_records("tariffs/weighed", RECORDS // 2, 8, range(1, 30)), 2))
+    tariffs = Input(name="tariffs", splits=_split(_records("tariffs/tariffs", RECORDS // 4, 8, range(100, 200)), 2))
+    priced = Node(name="priced", operator=Rules(), inputs=("weighed", "tariffs"))
+    return Workload(name="tariffs", inputs=(weighed, tariffs), nodes=(priced,))
+
+
+def _levels() -> Workload:
+    source = Input(name="readings", splits=_split_by_key(_records("levels", RECORDS, 6, range(-20, 40)), 3))
+    return _pipeline("levels", source, ("level", Model()))
+
+
 def _sensors() -> Workload:
     source = Input(name="readings", splits=_split_by_key(_records("sensors", RECORDS, 6, range(-20, 40)), 3))
     return _pipeline("sensors", source, ("celsius", Map(multiply=5, add=-160)), ("rising", Greater()))
@@ -168,6 +190,8 @@ GENERAL: dict[str, tuple[str, Callable[[], Workload]]] = {
     "order-payments": ("orders joined with their payments, two inputs", _order_payments),
     "clicks": ("clicks from web and app in one stream, each visitor once", _clicks),
     "parcels": ("parcels counted by town, the counts held as a union, and sent on in fives", _parcels),
+    "tariffs": ("parcels priced by their town's tariff; tariffs come as they change, to every subtask", _tariffs),
+    "levels": ("the level of each sensor, a model learnt from its readings", _levels),
     "sensors": ("readings converted, emitted while they rise", _sensors),
 }
 """About and maker of each general workload, by name."""

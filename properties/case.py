@@ -200,7 +200,13 @@ class Case:
     @cached_property
     def went_on_drained(self) -> bool:
         """A job began with a savepoint behind which all windows had been emitted: of them nothing is promised."""
-        return any(start.restores in self.drained and self._is_first(start) for start in self.lines.starts.values())
+        return self.last_with_windows is not None
+
+    @cached_property
+    def last_with_windows(self) -> int | None:
+        """The first job behind whose last savepoint another went on with all windows emitted; None where none did."""
+        begun = [start.restores for start in self.lines.starts.values() if self._is_first(start)]
+        return min((self.lines.completed[one].job for one in begun if one in self.drained), default=None)
 
     def _is_first(self, start: AttemptStarted) -> bool:
         """Whether it is an attempt of another job than that which made the snapshot."""

@@ -6,7 +6,7 @@ was received), and if each channel holds exactly what was sent in it and not yet
 received, in order.  Evidence is the world's own log of events and messages, set
 beside what the processes handed over.
 
-Seed 003 says it in absolute time: "if a occurs before b and b is included in the
+The course on consistent snapshots says it in absolute time: "if a occurs before b and b is included in the
 snapshot, a is also included".  `in_absolute_time` is that reading, word by word;
 Chandy and Lamport's own cuts break it, since a process records its state when the
 marker comes and another has gone on meanwhile.
@@ -232,7 +232,7 @@ def _said(history: GraphHistory, number: int) -> str:
 
 
 def in_absolute_time(history: GraphHistory, taken: Taken) -> Iterator[tuple[int, int]]:
-    """Pairs (a, b): a occurred before b, b is in the snapshot, a is not; none, by seed 003's words."""
+    """Pairs (a, b): a occurred before b, b is in the snapshot, a is not; none, by the words of the course."""
     inside = {number for part in taken.parts for number in part.events}
     for later in sorted(inside):
         for earlier, event in enumerate(history.events):

@@ -8,7 +8,9 @@ the rows which the replay of the ticks yields.  None is left: a task that takes
 a snapshot long after a timer was due, everything having healed, and still holds
 it, has not asked to be told the time, and may never be.  That is asked where all
 moments of a history are by one clock (in virtual time): on processes the time
-that tasks go by is scaled, and a machine may be slow.
+that tasks go by is scaled, and a machine may be slow.  There a task whose timer
+is pending is not idle, so that a job in which one never fires does not come to
+rest: that is progress's to see (`progress`, "no rest").
 """
 
 from __future__ import annotations

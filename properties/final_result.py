@@ -1,4 +1,4 @@
-"""What a bounded job leaves behind, however it was executed (FIN-6; seed 000).
+"""What a bounded job leaves behind, however it was executed (FIN-6; FLIP-147).
 
 Streaming shows every update of a running count or sum, a batch only the last;
 what the two must agree on is what is left in the end.  Where the sink is fed by

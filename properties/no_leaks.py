@@ -7,8 +7,10 @@ files that a retained snapshot, or one under way, reaches.
 What a correct engine may leave: the sealed transactions of completed snapshots
 when the job failed or was cancelled (a resumed job commits them), and what an
 attempt had open when it died and no later one came up to clean behind it.  So too
-a file that a given-up attempt wrote when nobody was left to hear of it: after the
-job had ended, or after the coordinator that waited for it had died.
+a file that nobody had occasion to delete since it was written, for a task that was
+out of reach may write late, and its acknowledgement may be lost.  There are three
+occasions: the job ends; another coordinator comes up, and sweeps; the coordinator
+that had asked for the file, and knows its name, completes another checkpoint.
 Savepoints are the user's and stay.  Exercised by everything that became garbage
 on the way.
 """
@@ -21,7 +23,6 @@ from functools import cached_property
 from .case import Case
 from .history import (
     AttemptRunning,
-    AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
     CoordinatorDown,
@@ -33,6 +34,7 @@ from .history import (
     TaskFailed,
     Transaction,
 )
+from .line import INFINITE
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, entry_in_words, journal_until, row_in_words
 
@@ -140,7 +142,7 @@ class _Leftovers:
             if handle in reached:
                 continue
             entry = stored.get(handle)
-            if entry is not None and (self._under_way(entry) or self._unheard(entry)):
+            if (entry is not None and self._under_way(entry)) or self._missed(handle):
                 continue
             told = [
                 entry_in_words(noted)
@@ -175,33 +177,37 @@ class _Leftovers:
                 latest = entry
         return isinstance(latest, CheckpointTriggered)
 
-    def _unheard(self, entry: Stored) -> bool:
-        """Whether nobody was left, when a zombie wrote it, who had ever heard of its checkpoint."""
-        journal = self.case.history.journal
-        start = self.case.lines.starts.get(entry.attempt)
-        if start is not None and any(
-            isinstance(noted, JobEnded) and noted.job == start.job and noted.order < entry.order for noted in journal
-        ):
-            return True  # its own job had ended, whether another went on or not
-        if self._is_of_the_last(entry):
+    def _missed(self, handle: str) -> bool:
+        """Whether nobody had occasion to delete a file since it was written, and given up."""
+        written = self._written(handle)
+        start = self.case.lines.starts.get(written[1]) if written is not None else None
+        if written is None or start is None:
             return False
-        begun = [
-            noted.order
-            for noted in journal
-            if isinstance(noted, CheckpointTriggered) and noted.checkpoint == entry.checkpoint
-        ]
-        deaths = [noted.order for noted in journal if isinstance(noted, CoordinatorDown)]
-        given_up = [
-            noted.order
-            for noted in journal
-            if isinstance(noted, AttemptStarted) and self.case.lines.serving(entry.task, noted.attempt) > entry.attempt
-        ]
-        last_words = min((death for death in deaths if begun and death > max(begun)), default=None)
-        if last_words is None:
-            return False
-        # a new coordinator begins everything anew
-        given_up += [up.order for up in journal if isinstance(up, CoordinatorUp) and up.order > last_words]
-        return bool(given_up) and max(last_words, min(given_up)) < entry.order
+        since, journal = written[0], self.case.history.journal
+        for noted in journal:
+            ends = isinstance(noted, JobEnded) and noted.job == start.job
+            if noted.order > since and (ends or isinstance(noted, CoordinatorUp)):
+                return False
+        deaths = (noted.order for noted in journal if isinstance(noted, CoordinatorDown))
+        died = min((death for death in deaths if death > start.order), default=INFINITE)
+        since = max([since, *self._given_up(handle)])
+        return not any(one.job == start.job and since < one.order < died for one in self.case.history.completed)
+
+    def _written(self, handle: str) -> tuple[int, int] | None:
+        """When a file was written, and by which attempt; also one that its writer died over."""
+        entry = self.case.lines.handles.get(handle)
+        if entry is not None:
+            return entry.order, entry.attempt
+        for noted in self.case.history.journal:
+            if isinstance(noted, FaultFired) and noted.kind == "tear-write" and handle in noted.detail.split():
+                return (noted.order, noted.attempt) if noted.attempt is not None else None
+        return None
+
+    def _given_up(self, handle: str) -> Iterator[int]:
+        entry = self.case.lines.handles.get(handle)
+        for noted in self.case.history.journal:
+            if isinstance(noted, CheckpointAborted) and entry is not None and noted.checkpoint == entry.checkpoint:
+                yield noted.order
 
     def _transaction(self, name: str, left: Transaction | None, how: str) -> Violated:
         whose = f" of attempt {left.attempt} of {left.task}" if left is not None else ", which nobody began,"

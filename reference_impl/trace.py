@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from .core.events import CompletedSnapshot
-from .core.ids import AttemptId, CheckpointId, Handle, TaskId
+from .core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from .core.transactions import AnyRequest, Outcome, Row
 
 Item = TypeVar("Item", contravariant=True)
@@ -97,7 +97,9 @@ class Observer(Protocol):
 
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog: ...
 
-    def note(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None: ...
+    def note(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None: ...
 
     def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None: ...
 

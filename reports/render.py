@@ -97,21 +97,27 @@ def _time_spent(seconds: Seconds) -> list[tuple[str, float, float]]:
 
 
 @cache
-def _template() -> Template:
-    environment = Environment(
+def environment() -> Environment:
+    """Where all pages' templates are, every text escaped."""
+    found = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
+    found.filters.update(
         markup=Markup,
         plural=words.plural,
         cells=words.row_cells,
         status=lambda status: words.STATUS_WORDS[status],
         scenario=scenario_text,
     )
-    environment.tests["gap"] = lambda row: isinstance(row, Gap)
-    environment.globals.update(light=palette.LIGHT, dark=palette.DARK, heat_most=palette.HEAT_MOST, sheet=SHEET)
-    return environment.get_template("report.html.j2")
+    found.tests["gap"] = lambda row: isinstance(row, Gap)
+    found.globals.update(light=palette.LIGHT, dark=palette.DARK, heat_most=palette.HEAT_MOST, sheet=SHEET)
+    return found
+
+
+@cache
+def _template() -> Template:
+    return environment().get_template("report.html.j2")

@@ -35,6 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """None, which is xdist's own way, unless files are to be dealt out as a whole."""
+    if config.option.dist != "loadfile":
+        return None
     from dealing import Dealing
 
     return Dealing(config, log)

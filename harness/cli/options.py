@@ -69,11 +69,11 @@ def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]
     return for_stream(quiet=options.quiet) or contextlib.nullcontext(Silent())
 
 
-def refuse_for_system(what: str, given: Mapping[str, object]) -> None:
-    """A system of processes and channels runs in a world of its own: raise UsageError for options that mean another."""
+def refuse_for_system(what: str, given: Mapping[str, object], kind: str = "a system of processes and channels") -> None:
+    """What runs in a world of its own: raise UsageError for options that mean another."""
     for option, value in given.items():
         if value:
-            raise UsageError(f"{what} is a system of processes and channels in a world of its own; leave {option} out")
+            raise UsageError(f"{what} is {kind} in a world of its own; leave {option} out")
 
 
 def add_subject(parser: argparse._ActionsContainer) -> None:

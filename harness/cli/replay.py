@@ -83,10 +83,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 def _replay_system(path: Path, output: Output) -> ExitCode:
     """A system of processes and channels, in its own world, judged by causality."""
     from ..graphs.files import read_system
-    from ..graphs.run import run_system
+    from ..graphs.run import run_and_judge
     from ..graphs.story import sentences
 
-    told = run_system(read_system(path).system)
+    told = run_and_judge(read_system(path).system)
     for sentence in sentences(told.history):
         output.say(sentence)
     output.say()

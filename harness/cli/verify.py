@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..examples import Example
     from ..graphs.claims import SystemExample
     from ..inputs import LoadedWorkload
+    from ..pipelines.claims import PipelineExample
     from ..subject import Subject
     from ..verification import Request
 
@@ -112,6 +113,7 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
     from .. import workloads
     from ..examples import Example
     from ..graphs.claims import SystemExample
+    from ..pipelines.claims import PipelineExample
 
     if options.workload is None and options.input is None:
         chosen = None
@@ -123,6 +125,10 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
         elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
         refuse_for_system(chosen.name, {**elsewhere, "--tamper": options.tamper, "--out": options.out})
         return _system_example(chosen, output)
+    if isinstance(chosen, PipelineExample):
+        elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
+        refuse_for_system(chosen.name, {**elsewhere, "--tamper": options.tamper}, "a pipeline of bytes")
+        return _pipeline_example(chosen, options, output)
     request = _request(options, chosen, subject)
     if options.tamper:
         return _tamper(request, subject, options, output)
@@ -195,6 +201,21 @@ def _system_example(example: SystemExample, output: Output) -> ExitCode:
     from ..example_run import run_system_example
 
     told = run_system_example(example)
+    _tell_example(told, output)
+    output.result(told)
+    return told.exit_code
+
+
+def _pipeline_example(example: PipelineExample, options: argparse.Namespace, output: Output) -> ExitCode:
+    from ..example_run import run_pipeline_example
+    from ..pipelines.report import keep_report
+
+    with progress_of(options) as progress:
+        progress.step(f"running {example.name}")
+        told = run_pipeline_example(example)
+        if options.out is not None:
+            progress.step("drawing its figures")
+            keep_report(options.out, told)
     _tell_example(told, output)
     output.result(told)
     return told.exit_code

@@ -294,7 +294,7 @@ class Conductor:
                 committed = [("", row) for row in reader.table().values()]
             else:
                 committed = reader.committed()
-            passed = reader.passed()
+            passing = reader.passing()
         except Unreachable as error:
             raise HarnessFailed(f"what was committed cannot be read: {error}") from error
         finally:
@@ -310,7 +310,7 @@ class Conductor:
         return Evidence(
             scenario=self._scenario,
             committed=committed,
-            passed=passed,
+            passing=passing,
             residue=residue,
             quiet=self._quiet,
             cut_short=self._bound.is_short,

@@ -33,7 +33,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     scenario: Scenario
     committed: list[tuple[str, Row]]
     """as an independent reader saw it at the end"""
-    passed: list[str] = []
+    passing: list[str] = msgspec.field(default_factory=list, name="passed")
     """committed transactions that the job's output does not show: of operators that commit what they pass on"""
     residue: Residue
     quiet: bool
@@ -160,7 +160,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         found,
         evidence.timeline,
         committed=evidence.committed,
-        passed=evidence.passed,
+        passing=evidence.passing,
         rolls_back=evidence.rolls_back,
         lasting=evidence.lasting,
         epoch=evidence.begun,

@@ -82,7 +82,7 @@ class Facts:
             return "finishing"
         if any(told.aligning for told in self._tasks.values()):
             return "aligning"
-        if any(0 < told.sealed <= job.newest for told in self._tasks.values()):
+        if job.newest and any(_owes_a_commit(told, job.newest) for told in self._tasks.values()):
             return "committing"
         return "checkpointing" if job.under_way else "running"
 
@@ -95,3 +95,7 @@ class Facts:
         before, self._phase = self._phase, self.phase
         if self._began and (begins or self._phase != before):
             self._entered(self._phase)
+
+
+def _owes_a_commit(told: TaskFacts, newest: int) -> bool:
+    return told.is_handed or (told.unsettled is not None and told.unsettled <= newest)

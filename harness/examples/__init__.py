@@ -42,13 +42,9 @@ EXAMPLES: dict[str, Example] = {
     )
 }
 
-_UNALIGNED = "unaligned checkpoints"
 _SNAPSHOTS = "incremental snapshots and their life"
 
 LATER: dict[str, str] = {
-    "barrier-before-snapshot": _UNALIGNED,
-    "vicious-circle": _UNALIGNED,
-    "spilling-arithmetic": _UNALIGNED,
     "retained-incremental": _SNAPSHOTS,
     "failure-after-savepoint": _SNAPSHOTS,
     "ab-test": _SNAPSHOTS,

@@ -22,6 +22,7 @@ from .claims import (
     require,
     task_run,
 )
+from .texts import COURSE, DESCRIPTION
 
 FAST, SLOW = "fast-0>join-0", "slow-0>join-0"
 JOIN = "join-0"
@@ -124,7 +125,7 @@ def _waiting_first(scenario: Scenario, history: History) -> str:
 
 TWO_INPUT_ALIGNMENT = Example(
     about="two inputs, one slow: the first barrier sets its channel aside until the other has come",
-    document="Flink's first description of its checkpointing (004), and the course (003)",
+    document=f"{DESCRIPTION}, and {COURSE}",
     scenario=Scenario(
         name="two-input-alignment",
         workload=_TWO_INPUTS,
@@ -182,7 +183,7 @@ def _output_repeats(scenario: Scenario, history: History) -> str:
 
 UNBLOCKED_ALIGNMENT = Example(
     about="the same without blocking (at least once): records of the next checkpoint slip into the current one",
-    document="the course on consistent snapshots (003)",
+    document=COURSE,
     scenario=Scenario(
         name="unblocked-alignment",
         workload=msgspec.structs.replace(_TWO_INPUTS, name="unblocked-alignment"),

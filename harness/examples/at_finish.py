@@ -12,7 +12,8 @@ from ...properties.workload import Input, Map, Node, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario
 from .claims import Claim, Example, numbered, require, simulated
-from .finishing import POST, ended, finishing_by, owed, violated
+from .finishing import ended, finishing_by, owed, violated
+from .texts import POST
 
 _SHORT, _LONG = numbered(130, 5)[:30], numbered(130, 5)[30:]
 

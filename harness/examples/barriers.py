@@ -24,9 +24,7 @@ from .claims import (
     runs_of,
     stored_state,
 )
-
-COURSE = "the course on consistent snapshots (003)"
-DESCRIPTION = "Flink's first description of its checkpointing (004)"
+from .texts import COURSE, DESCRIPTION
 
 _ONE_INPUT = Workload(
     name="single-input-barrier",

@@ -15,8 +15,7 @@ from ...reference_impl.core.ids import TaskId
 from .. import streaming_batch, topologies
 from ..scenario import Engine, Scenario
 from .claims import Claim, Example, attempts, numbered, require, runs_of
-
-POST = "the post on checkpoints after tasks finished, FLIP-147 (000)"
+from .texts import POST
 
 _KEYS = 5
 _COUNTED = Workload(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -10,19 +11,24 @@ from ...properties.history import Channel, Completed, History, StoredState, Task
 from ...properties.workload import InputRecord
 from ..scenario import Scenario
 
+Described = TypeVar("Described")
+"""What is run: a scenario, or a system of processes and channels."""
+Told = TypeVar("Told")
+"""What happened, as its judge reads it."""
+
 
 class NotShown(Exception):
     """The history does not show what the text says; its text says what it shows instead."""
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class Claim(msgspec.Struct, Generic[Described, Told], frozen=True, kw_only=True):
     """A sentence of the text, and the function that finds it in a history.
 
     The function returns its evidence in words, or raises NotShown.
     """
 
     says: str
-    look: Callable[[Scenario, History], str]
+    look: Callable[[Described, Told], str]
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +38,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     """which text, in words"""
     scenario: Scenario
-    claims: tuple[Claim, ...]
+    claims: tuple[Claim[Scenario, History], ...]
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,12 +51,17 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 def show(example: Example, history: History) -> list[Shown]:
     """Look every claim of an example up in the history of its run (kept with its time line)."""
-    return [_look(claim, example.scenario, history) for claim in example.claims]
+    return look_up(example.claims, example.scenario, history)
 
 
-def _look(claim: Claim, scenario: Scenario, history: History) -> Shown:
+def look_up(claims: Iterable[Claim[Described, Told]], described: Described, told: Told) -> list[Shown]:
+    """Look each claim up in what a run tells."""
+    return [_look(claim, described, told) for claim in claims]
+
+
+def _look(claim: Claim[Described, Told], described: Described, told: Told) -> Shown:
     try:
-        return Shown(says=claim.says, shown=True, evidence=claim.look(scenario, history))
+        return Shown(says=claim.says, shown=True, evidence=claim.look(described, told))
     except NotShown as instead:
         return Shown(says=claim.says, shown=False, evidence=str(instead))
     except (LookupError, ValueError) as missing:  # another engine's history may lack a task, a split, a mark

@@ -12,7 +12,8 @@ from ...properties.workload import END_OF_TIME, Input, Node, Row, Tumbling, Work
 from .. import topologies
 from ..scenario import Engine, Scenario, StopWithSavepoint
 from .claims import Claim, Example, numbered, require, runs_of, simulated
-from .finishing import POST, ended, finishing_by, violated
+from .finishing import ended, finishing_by, violated
+from .texts import POST
 
 _RECORDS = numbered(100, 5)
 _SIZE = 250

@@ -12,8 +12,7 @@ from ...properties.workload import Count, Input, Map, Node, Union, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario
 from .claims import Claim, Example, attempts, numbered, require, runs_of, simulated, stored_state
-
-POST = "the post on checkpoints after tasks finished, FLIP-147 (000)"
+from .texts import POST
 
 _EVENTS = 160
 _SIDE = tuple((key, value, tag + 1) for key, value, tag in numbered(20, 5))

@@ -14,8 +14,7 @@ from ...properties.workload import Input, Map, Node, Row, Workload
 from .. import topologies
 from ..scenario import Engine, Resume, Scenario, StopWithSavepoint
 from .claims import Claim, Example, attempts, numbered, require, runs_of, simulated
-
-POST = "the post on checkpoints after tasks finished, FLIP-147 (000)"
+from .texts import POST
 
 _RECORDS = numbered(100, 5)
 _CHAIN = ("first", "second")

@@ -10,8 +10,8 @@ from ...properties.workload import Greater, Input, InputRecord, Map, Node, Row, 
 from .. import topologies
 from ..scenario import Scenario
 from .claims import Claim, Example, first_completed, numbered, require, runs_of, stored_state
+from .texts import COURSE
 
-COURSE = "the course on consistent snapshots (003)"
 _DIES_LATER = AtPoint(point="checkpoint-completed")
 
 _EVENTS = Workload(

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from ...properties.causality import GraphHistory, Taken
 from ...reference_impl.simulated.graph_plan import System
-from ..examples.claims import NotShown, Shown
-
-
-class SystemClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence of the text, and the function that finds it in a history.
-
-    The function returns its evidence in words, or raises NotShown.
-    """
-
-    says: str
-    look: Callable[[System, GraphHistory], str]
+from ..examples.claims import Claim, NotShown, Shown, look_up
 
 
 class SystemExample(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,19 +16,12 @@ class SystemExample(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     document: str
     system: System
-    claims: tuple[SystemClaim, ...]
+    claims: tuple[Claim[System, GraphHistory], ...]
 
 
 def show(example: SystemExample, history: GraphHistory) -> list[Shown]:
     """Look every claim of an example up in the history of its run."""
-    return [_look(claim, example.system, history) for claim in example.claims]
-
-
-def _look(claim: SystemClaim, system: System, history: GraphHistory) -> Shown:
-    try:
-        return Shown(says=claim.says, shown=True, evidence=claim.look(system, history))
-    except NotShown as instead:
-        return Shown(says=claim.says, shown=False, evidence=str(instead))
+    return look_up(example.claims, example.system, history)
 
 
 def taken(history: GraphHistory, name: str) -> Taken:
@@ -57,7 +38,7 @@ def states(history: GraphHistory, name: str) -> dict[str, list[str]]:
     return {part.process: [history.events[number].label for number in part.events] for part in found.parts}
 
 
-def under_way(history: GraphHistory, name: str) -> dict[str, list[str]]:
+def held_of_channels(history: GraphHistory, name: str) -> dict[str, list[str]]:
     """Channel: the messages that a snapshot has of it, of those that have any."""
     channels = {channel: messages for part in taken(history, name).parts for channel, messages in part.channels.items()}
     return {

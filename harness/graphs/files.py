@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ...reference_impl.simulated.graph_plan import System, faults_of
-from ..files import ScenarioFileError, write_whole
+from ..files import ScenarioFileError, read_as, schema_of, write_whole
 
 FORMAT = "cutproof-graph/1"
 LIMIT_BYTES = 1024 * 1024
@@ -25,6 +26,9 @@ class _Header(msgspec.Struct):
     format: str = ""
 
 
+_files = msgspec.json.Decoder(SystemFile)
+
+
 def is_system(path: Path) -> bool:
     """Whether a file says that it is one; False as well for what cannot be read, about which others have words."""
     try:
@@ -36,19 +40,15 @@ def is_system(path: Path) -> bool:
 
 def read_system(path: Path) -> SystemFile:
     """The system in a file; raises ScenarioFileError in one line."""
-    try:
-        if path.stat().st_size > LIMIT_BYTES:
-            raise ScenarioFileError(f"{path}: larger than {LIMIT_BYTES:,} bytes")
-        found = msgspec.json.decode(path.read_bytes(), type=SystemFile)
-    except OSError as error:
-        raise ScenarioFileError(f"{path}: {error.strerror or error}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ScenarioFileError(f"{path}: {' '.join(str(error).split())}") from None
-    if found.format != FORMAT:
-        raise ScenarioFileError(f"{path}: its format is {found.format!r}; this version reads {FORMAT}")
+    found = read_as(path, _files, FORMAT, LIMIT_BYTES)
     for problem in faults_of(found.system):
         raise ScenarioFileError(f"{path}: {problem}")
     return found
+
+
+def system_schema() -> dict[str, Any]:
+    """The JSON Schema of such a file."""
+    return schema_of(SystemFile, FORMAT)
 
 
 def write_system(path: Path, told: SystemFile) -> None:

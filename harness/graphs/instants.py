@@ -1,17 +1,16 @@
-"""Global states at an instant, and why clocks do not take them: two examples of seeds 003 and 004."""
+"""Global states at an instant, and why clocks do not take them: two examples of the course on consistent snapshots."""
 
 from __future__ import annotations
 
 import msgspec
 
 from ...properties.causality import GraphHistory, check
-from ...properties.verdict import Holds, Verdict, Violated
+from ...properties.verdict import Holds, Violated
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
-from ..examples.claims import require
-from .claims import SystemClaim, SystemExample, in_words, states, under_way
-from .run import judge, run
-
-COURSE = "the course on consistent snapshots (003)"
+from ..examples.claims import Claim, require
+from ..examples.texts import COURSE
+from .claims import SystemExample, held_of_channels, in_words, states
+from .run import SystemRun, run, run_and_judge
 
 _TWO = (
     Channel(name="C12", sender="P1", receiver="P2", takes_us=100),
@@ -38,7 +37,7 @@ FOUR_STATES = System(
 
 def _is(number: int, p2: list[str], channels: dict[str, list[str]], history: GraphHistory) -> str:
     name = f"state {number}"
-    found, there = states(history, name)["P2"], under_way(history, name)
+    found, there = states(history, name)["P2"], held_of_channels(history, name)
     require((found, there) == (p2, channels), f"P2 has done {found}, channels: {in_words(there)}")
     return f"P2 has done [{', '.join(found)}]; channels: {in_words(there)}"
 
@@ -49,14 +48,14 @@ FOUR_GLOBAL_STATES = SystemExample(
     document=COURSE,
     system=FOUR_STATES,
     claims=(
-        SystemClaim(says="the local state of P1 and P2 and the states of the pipelines are an initial global state",
-                    look=lambda system, history: _is(1, [], {}, history)),
-        SystemClaim(says="this message is still in the pipeline and has not yet reached P2: a global snapshot",
-                    look=lambda system, history: _is(2, [], {"C12": [_TELLS]}, history)),
-        SystemClaim(says="P2 receives the message from P1, which has not yet been processed: also a global snapshot",
-                    look=lambda system, history: _is(3, [_TELLS], {}, history)),
-        SystemClaim(says="P2 changes the local value of X from 4 to 7, which is a global snapshot as well",
-                    look=lambda system, history: _is(4, [_TELLS, _CHANGES], {}, history)),
+        Claim(says="the local state of P1 and P2 and the states of the pipelines are an initial global state",
+              look=lambda system, history: _is(1, [], {}, history)),
+        Claim(says="this message is still in the pipeline and has not yet reached P2: a global snapshot",
+              look=lambda system, history: _is(2, [], {"C12": [_TELLS]}, history)),
+        Claim(says="P2 receives the message from P1, which has not yet been processed: also a global snapshot",
+              look=lambda system, history: _is(3, [_TELLS], {}, history)),
+        Claim(says="P2 changes the local value of X from 4 to 7, which is a global snapshot as well",
+              look=lambda system, history: _is(4, [_TELLS, _CHANGES], {}, history)),
     ),
 )  # fmt: skip
 
@@ -74,22 +73,22 @@ _BEHIND = {"P2": -200}
 """P2's clock, in µs: it records when P1 has long gone on"""
 
 
-def _by(system: System, method: str, skews_us: dict[str, int] | None = None) -> tuple[GraphHistory, Verdict]:
-    return judge(msgspec.structs.replace(system, method=method, skews_us=skews_us or {}))
+def _by(system: System, method: str, skews_us: dict[str, int] | None = None) -> SystemRun:
+    return run_and_judge(msgspec.structs.replace(system, method=method, skews_us=skews_us or {}))
 
 
 def _skew_breaks_it(system: System, history: GraphHistory) -> str:
-    require(isinstance(_by(system, "clocks")[1], Holds), "with clocks that agree it is not consistent either")
-    verdict = _by(system, "clocks", _BEHIND)[1]
+    require(isinstance(_by(system, "clocks").verdict, Holds), "with clocks that agree it is not consistent either")
+    verdict = _by(system, "clocks", _BEHIND).verdict
     told = verdict.message if isinstance(verdict, Violated) else ""
     require(bool(told), "the snapshot is consistent")
     return f"with P2's clock {-_BEHIND['P2']} µs behind, {told}; with clocks that agree it is consistent"
 
 
 def _stopping_is_consistent_and_stops(system: System, history: GraphHistory) -> str:
-    stopped, verdict = _by(system, "stop-the-world")
-    require(isinstance(verdict, Holds), "the snapshot of a stopped world is not consistent")
-    waited = {name: time for name, time in stopped.stopped_us.items() if time}
+    stopped = _by(system, "stop-the-world")
+    require(isinstance(stopped.verdict, Holds), "the snapshot of a stopped world is not consistent")
+    waited = {name: time for name, time in stopped.history.stopped_us.items() if time}
     require(len(waited) == len(system.processes), f"only {', '.join(waited) or 'nobody'} was stopped")
     return "consistent; " + "; ".join(f"{name} stood still for {time} µs" for name, time in waited.items())
 
@@ -107,10 +106,10 @@ CLOCK_SKEW_SNAPSHOT = SystemExample(
     document=COURSE,
     system=SERVED,
     claims=(
-        SystemClaim(says="clock synchronization cannot implement global consistency snapshots", look=_skew_breaks_it),
-        SystemClaim(says="although global synchronization can do this, it has an obvious disadvantage: it will stop "
-                    "all applications", look=_stopping_is_consistent_and_stops),
-        SystemClaim(says="the asynchronous algorithm Chandy-Lamport enables global consistency snapshots without "
-                    "affecting the running applications", look=_markers_stop_nobody),
+        Claim(says="clock synchronization cannot implement global consistency snapshots", look=_skew_breaks_it),
+        Claim(says="although global synchronization can do this, it has an obvious disadvantage: it will stop "
+              "all applications", look=_stopping_is_consistent_and_stops),
+        Claim(says="the asynchronous algorithm Chandy-Lamport enables global consistency snapshots without "
+              "affecting the running applications", look=_markers_stop_nobody),
     ),
 )  # fmt: skip

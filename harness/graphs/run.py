@@ -32,8 +32,8 @@ class SystemRun(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256(msgspec.json.encode(self.history, order="deterministic")).hexdigest()
 
 
-def run_system(system: System) -> SystemRun:
-    """Run it and judge it; raises EngineError for a system that cannot run."""
+def run_and_judge(system: System) -> SystemRun:
+    """Run it, and ask causality; raises EngineError for a system that cannot run."""
     history = run(system)
     return SystemRun(history=history, verdict=check(history))
 
@@ -56,12 +56,6 @@ def run(system: System) -> GraphHistory:
         fired=tuple(outcome.fired),
         stopped_us=outcome.stopped_us,
     )  # fmt: skip
-
-
-def judge(system: System) -> tuple[GraphHistory, Verdict]:
-    """The history and the verdict of one run."""
-    told = run_system(system)
-    return told.history, told.verdict
 
 
 def _part(told: Contribution) -> Part:

@@ -1,4 +1,4 @@
-"""Seed 003's worked example: P1 begins, and P2 and P3 take part, with the events A to J (CL-2).
+"""The worked example of the course on consistent snapshots: P1 begins, P2 and P3 take part, events A to J (CL-2).
 
 The text fixes three of them: A, a message of P1 to itself, H→D from P2 to P1, and J,
 which P3 does alone.  It fixes the order in which the markers arrive as well; the
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from ...properties.causality import GraphHistory
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
-from ..examples.claims import require
-from .claims import SystemClaim, SystemExample, in_words, states, taken, under_way
+from ..examples.claims import Claim, require
+from ..examples.texts import COURSE
+from .claims import SystemExample, held_of_channels, in_words, states, taken
 
 FIXED = ("A→", "H→D", "J")
 """what the text names; B→F, E→I and G→C are ours"""
@@ -58,7 +59,7 @@ def _three_states(system: System, history: GraphHistory) -> str:
 
 
 def _two_channels(system: System, history: GraphHistory) -> str:
-    found = under_way(history, "S")
+    found = held_of_channels(history, "S")
     require(found == {"C11": ["A→"], "C21": ["H→D"]}, in_words(found))
     empty = len(system.channels) - len(found)
     return f"{in_words(found)}; the other {empty} are empty"
@@ -73,16 +74,16 @@ def _ends(system: System, history: GraphHistory) -> str:
 CHANDY_LAMPORT_P1_P2_P3 = SystemExample(
     name="chandy-lamport-p1-p2-p3",
     about="P1 begins a snapshot of three processes; two of the seven channels have something in them",
-    document="the course on consistent snapshots (003)",
+    document=COURSE,
     system=WORKED,
     claims=(
-        SystemClaim(says="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "
-                    "P1 one from P2, and at the last point P3 one from P2", look=_in_this_order),
-        SystemClaim(says="it first takes a snapshot of the local state, called S1; P3 has a local event J, which is "
-                    "taken as its state", look=_three_states),
-        SystemClaim(says="there are two states: one is C11, the messages P1 sends to itself; the other is C21, which "
-                    "are the messages sent to P1 D by H in P2", look=_two_channels),
-        SystemClaim(says="when all processes have finished recording local states and all input pipelines of each "
-                    "process have been closed, the snapshot ends", look=_ends),
+        Claim(says="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "
+              "P1 one from P2, and at the last point P3 one from P2", look=_in_this_order),
+        Claim(says="it first takes a snapshot of the local state, called S1; P3 has a local event J, which is "
+              "taken as its state", look=_three_states),
+        Claim(says="there are two states: one is C11, the messages P1 sends to itself; the other is C21, which "
+              "are the messages sent to P1 D by H in P2", look=_two_channels),
+        Claim(says="when all processes have finished recording local states and all input pipelines of each "
+              "process have been closed, the snapshot ends", look=_ends),
     ),
 )  # fmt: skip

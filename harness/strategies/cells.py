@@ -25,7 +25,7 @@ from .choices import Choices
 from .engines import Tuning
 from .stage import Frame, Stage, stage_of
 from .turns import aim_of, turns_in_a_round
-from .workloads import draw_workload
+from .workloads import Recipe, draw_workload
 
 CELLS = "cells"
 
@@ -52,6 +52,7 @@ def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
         idempotent=aim.sink == "idempotent",
         unbounded_percent=100 if endless and not aim.apart else 0,
         mixed_percent=100 if endless and aim.apart else 0,
+        enumerated_percent=0 if aim.apart else Recipe().enumerated_percent,  # what is found late does not end early
         windows_percent=0,
         least_operators=1,
         most_operators=2,
@@ -68,9 +69,8 @@ def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
         settings |= _SLOW_WRITES
     if "restart after" in aim.needs:  # what waits for the restart is in a part of the job that does restart
         settings["failover"] = "full"
-    if aim.apart and frame.workload is None:
-        frame = msgspec.structs.replace(frame, workload=_cut_short(draw_workload(choices, recipe)))
-    return _unhurried(stage_of(choices, frame, recipe, tuning, **settings), aim)
+    own = (_cut_short(draw_workload(choices, recipe)), None) if aim.apart and frame.workload is None else None
+    return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), aim)
 
 
 def _cut_short(workload: Workload) -> Workload:

@@ -2,60 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from hypothesis import strategies as st
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System, reached
+from .choices import Choices, built
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 SPAN_US = 1_000
 """acts happen within so much time"""
-LATENCIES_US = st.sampled_from((0, 1, 10, 50, 100, 200, 400, 800))
+LATENCIES_US = (0, 1, 10, 50, 100, 200, 400, 800)
+_BYTES = 1024
+"""many times what a system's draws consume"""
 
 
-@st.composite
-def systems(draw: st.DrawFn, *, acyclic: bool = False, method: str = "chandy-lamport") -> System:
-    """A system on which every snapshot that is begun reaches every process.
+def systems(*, acyclic: bool = False, method: str = "chandy-lamport") -> SearchStrategy[System]:
+    """Systems on which every snapshot that is begun reaches every process.
 
     Acyclic ones have their snapshots begun by all processes without an input, as
     a stream's sources are told to.
     """
-    names = tuple(f"P{number + 1}" for number in range(draw(st.integers(1, 5))))
-    channels = draw(_channels(names, acyclic))
-    acts = draw(_acts(names, channels))
+    return built(lambda choices: draw_system(choices, acyclic, method))
+
+
+class system_of:
+    """System i of a seed: a function of (arguments, seed, i) alone, as `scenario_of` is of scenarios."""
+
+    def __init__(self, *, acyclic: bool = False, method: str = "chandy-lamport") -> None:
+        from hypothesis import HealthCheck, given, settings
+
+        self._drawn: list[System] = []
+
+        @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(systems(acyclic=acyclic, method=method))
+        def catch(system: System) -> None:
+            self._drawn.append(system)
+
+        self._draw: Callable[[bytes], object] = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+
+    def __call__(self, seed: int, index: int) -> System:
+        self._draw(hashlib.shake_256(f"cutproof system {seed} {index}".encode()).digest(_BYTES))
+        return self._drawn.pop()
+
+
+def draw_system(choices: Choices, acyclic: bool, method: str) -> System:
+    names = tuple(f"P{number + 1}" for number in range(choices.between(1, 5)))
+    channels = _channels(choices, names, acyclic)
+    acts = _acts(choices, names, channels)
+    roots = [name for name in names if all(channel.receiver != name for channel in channels)]
     beginnings: list[Beginning] = []
-    for number in range(draw(st.integers(1, 3))):
-        first = draw(st.lists(st.sampled_from(names), min_size=1, max_size=len(names), unique=True))
-        roots = [name for name in names if all(channel.receiver != name for channel in channels)]
-        told = roots if acyclic else _reaching_all(names, channels, first)
-        for process in told:
-            at_us = draw(st.integers(0, SPAN_US)) if process in first or not beginnings else beginnings[-1].at_us
+    for number in range(choices.between(1, 3)):
+        first = _some(choices, names)
+        for process in roots if acyclic else _reaching_all(names, channels, first):
+            at_us = choices.between(0, SPAN_US) if process in first or not beginnings else beginnings[-1].at_us
             beginnings.append(Beginning(at_us=at_us, process=process, snapshot=f"S{number + 1}"))
     return System(
         processes=names, channels=channels, acts=acts, beginnings=_in_order(beginnings, acyclic), method=method
     )
 
 
-@st.composite
-def _channels(draw: st.DrawFn, names: Sequence[str], acyclic: bool) -> tuple[Channel, ...]:
+def _some(choices: Choices, names: Sequence[str]) -> list[str]:
+    """One of them, or more, each once."""
+    left, found = list(names), []
+    for _ in range(choices.between(1, len(names))):
+        found.append(left.pop(choices.between(0, len(left) - 1)))
+    return found
+
+
+def _channels(choices: Choices, names: Sequence[str], acyclic: bool) -> tuple[Channel, ...]:
     pairs = [(one, other) for one in names for other in names if not acyclic or names.index(one) < names.index(other)]
-    if not pairs:
-        return ()
-    chosen = draw(st.lists(st.sampled_from(pairs), max_size=8))
+    chosen = [choices.pick(pairs) for _ in range(choices.between(0, 8))] if pairs else []
     return tuple(
-        Channel(name=f"C{number + 1}", sender=sender, receiver=receiver, takes_us=draw(LATENCIES_US))
+        Channel(name=f"C{number + 1}", sender=sender, receiver=receiver, takes_us=choices.pick(LATENCIES_US))
         for number, (sender, receiver) in enumerate(chosen)
     )
 
 
-@st.composite
-def _acts(draw: st.DrawFn, names: Sequence[str], channels: Sequence[Channel]) -> tuple[Act, ...]:
+def _acts(choices: Choices, names: Sequence[str], channels: Sequence[Channel]) -> tuple[Act, ...]:
     found = []
-    for number in range(draw(st.integers(0, 20))):
-        at_us, process = draw(st.integers(0, SPAN_US)), draw(st.sampled_from(names))
-        out = [channel.name for channel in channels if channel.sender == process]
-        channel = draw(st.sampled_from(["", *out]))
-        takes_us = draw(st.none() | LATENCIES_US) if channel else None
+    for number in range(choices.between(0, 20)):
+        at_us, process = choices.between(0, SPAN_US), choices.pick(names)
+        channel = choices.pick(["", *(channel.name for channel in channels if channel.sender == process)])
+        takes_us = choices.pick((None, *LATENCIES_US)) if channel else None
         found.append(Act(at_us=at_us, process=process, label=f"e{number}", channel=channel, takes_us=takes_us))
     return tuple(sorted(found, key=lambda act: act.at_us))
 

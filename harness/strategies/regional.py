@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime
 from ...properties.workload import SINK, Edge, Topology, Workload
@@ -81,17 +79,18 @@ def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage
         splits=(2, 3, 2),
         operators=KINDS & operators if operators else KINDS,
         windows_percent=0,
+        two_phase_percent=50,
         enumerated_percent=0,  # what its readers feed is one region
         unbounded_percent=unbounded_percent,
         most_operators=2,
         apart=choices.percent(35),
     )
+    own = None
     if frame.workload is None:
         workload = draw_workload(choices, recipe)
-        topology = forward_alone(workload, 2 if frame.real_time else choices.pick((2, 2, 3)))
-        frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
+        own = (workload, forward_alone(workload, 2 if frame.real_time else choices.pick((2, 2, 3))))
     tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 8), memory_percent=10)
-    return stage_of(choices, frame, recipe, tuning, failover="region")
+    return stage_of(choices, frame, recipe, tuning, own, failover="region")
 
 
 def forward_alone(workload: Workload, parallelism: int) -> Topology:

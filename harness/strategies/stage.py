@@ -94,10 +94,21 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **settings: object) -> Stage:
-    """A stage drawn to a recipe; `settings` of the engine are fixed, not drawn."""
-    workload = frame.workload or draw_workload(choices, recipe)
-    topology = frame.topology or draw_topology(choices, workload, recipe)
+Own = tuple[Workload, Topology | None]
+"""What a template has drawn itself."""
+
+
+def stage_of(
+    choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, own: Own | None = None, /, **settings: object
+) -> Stage:
+    """A stage drawn to a recipe; `settings` of the engine are fixed, not drawn.
+
+    A workload that is given goes before a template's own, and stays as it is.
+    """
+    is_given = frame.workload is not None
+    drawn_workload, laid_out = own or (None, None)
+    workload = frame.workload or drawn_workload or draw_workload(choices, recipe)
+    topology = frame.topology or laid_out or draw_topology(choices, workload, recipe)
     drawn = draw_engine(choices, workload, topology, tuning)
     committing = draw_committing(choices, drawn, frame.committing)
     pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
@@ -105,16 +116,16 @@ def stage_of(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, **s
     engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
     if "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")
-    if frame.workload is None and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):
+    if not is_given and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):
         workload, engine = committing_amid(workload, engine)
     target = forecast(workload, topology, engine)
-    if frame.workload is None and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):
+    if not is_given and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):
         workload = enumerated(choices, workload, target)
     return Stage(workload=workload, topology=topology, engine=engine, target=target)
 
 
 def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engine]:
-    """The job with its maps committing what they pass on, in the manner of seed 000's chain of three.
+    """The job with its maps committing what they pass on, in the manner of FLIP-147's chain of three.
 
     They do so beside a transactional sink that commits itself; any other job stays as it is.
     """

@@ -24,7 +24,8 @@ from ...reference_impl.processes.journal import read_journal
 from .merging_failures import judged
 from .merging_order import Journal, LookBegan, Placed, Source, in_order
 from .merging_requests import completed, rolled_back, settled, where_sent
-from .recorder import Recorder, RunLog
+from .recorder import Recorder
+from .run_log import RunLog
 
 Committed = Sequence[tuple[str, Row]]
 """What an independent reader sees at the end: (transaction, "" for none; row)."""
@@ -50,14 +51,14 @@ def merged(
     timeline: bool,
     *,
     committed: Committed,
-    passed: Sequence[str] = (),
+    passing: Sequence[str] = (),
     rolls_back: bool,
     lasting: Sequence[int] = (),
     epoch: int | None = None,
 ) -> None:
     """Fill a history, whose head and `residue` are there, with what the journals tell.
 
-    `kinds` are the plan's faults by kind.  `passed` are committed transactions that the
+    `kinds` are the plan's faults by kind.  `passing` are committed transactions that the
     job's output does not show.  `rolls_back` says that the external store
     ends open transactions with the sessions they live in.  `lasting` are the faults
     that still acted at the end.  Times count from `epoch`, a stamp; by default from
@@ -65,7 +66,7 @@ def merged(
     """
     sources = [Source(process, incarnation) for process, incarnation, _ in journals]
     placed = where_sent(in_order(journals))
-    placed = sorted([*placed, *settled(placed, committed, history.residue, passed)])
+    placed = sorted([*placed, *settled(placed, committed, history.residue, passing)])
     placed = sorted([*placed, *completed(placed, history.residue.retained)])
     if rolls_back:
         placed = sorted([*placed, *rolled_back(placed, sources)])
@@ -125,7 +126,7 @@ class Replay:
             e.Marked: lambda one: self._run(one).marked(one.checkpoint, list(one.received), list(one.sent)),
             e.SplitsAssigned: lambda one: self._run(one).assigned(one.splits),
             e.TimeAdvanced: lambda one: self._run(one).advanced(one.time),
-            e.TimeTold: lambda one: self._run(one).ticked(one.time),
+            e.Ticked: lambda one: self._run(one).ticked(one.time),
             e.StateRestored: lambda one: self._run(one).restored(one.checkpoint, one.state),
             e.InputEnded: lambda one: self._run(one).input_ended(),
             e.RunEnded: lambda one: self._run(one).ended(one.how),

@@ -286,7 +286,7 @@ class _Judge:
 def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
     """The tasks of each attempt that only a part of them began; whoever went on keeps the one before."""
     return {
-        one.entry.attempt: tuple(TaskId(task) for task in one.entry.detail.split())
+        one.entry.attempt: one.entry.tasks
         for one in placed
         if isinstance(one.entry, e.Noted) and one.entry.what == "tasks-restarted" and one.entry.attempt is not None
     }

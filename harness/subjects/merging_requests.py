@@ -44,12 +44,12 @@ class Evidence:
         placed: Iterable[Placed],
         committed: Iterable[tuple[str, Row]],
         residue: Residue,
-        passed: Iterable[str] = (),
+        passing: Iterable[str] = (),
     ) -> None:
-        """`passed` are committed transactions of which `committed` shows no row."""
+        """`passing` are committed transactions of which `committed` shows no row."""
         self.rows: Counter[Row] = Counter()
         """visible rows of no transaction, less those that are known to have been written"""
-        self.visible: dict[str, None] = dict.fromkeys(passed)
+        self.visible: dict[str, None] = dict.fromkeys(passing)
         for name, row in committed:
             if name:
                 self.visible[name] = None
@@ -135,11 +135,11 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
 
 
 def settled(
-    placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue, passed: Sequence[str] = ()
+    placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue, passing: Sequence[str] = ()
 ) -> list[Placed]:
     """The answers that nobody heard, in their places, for requests that were done."""
     doubts, found = in_doubt(placed)
-    evidence = Evidence([*placed, *found], committed, residue, passed)
+    evidence = Evidence([*placed, *found], committed, residue, passing)
     for doubt in doubts:
         if evidence.speaks_for(doubt.request):
             evidence.settle(doubt.request)
@@ -204,7 +204,8 @@ class _Asker:
         self._doubts = [doubt for doubt in self._doubts if doubt not in mine]
         for number, doubt in enumerate(mine):
             shift = (number + 1) / (len(mine) + 1) - 1
-            self.implied.append(placed.with_entry(_done(placed.stamp, doubt.request, doubt.applied), shift / 2))
+            # the answer may stand a quarter behind its request (`where_sent`), whose place is taken
+            self.implied.append(placed.with_entry(_done(placed.stamp, doubt.request, doubt.applied), shift / 4))
 
 
 def _same(asked: t.AnyRequest, answered: t.AnyRequest) -> bool:

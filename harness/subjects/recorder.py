@@ -9,9 +9,10 @@ from ...properties import history as h
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.events import CompletedSnapshot
-from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from ...reference_impl.trace import Appendable, ChannelLog
-from .dated import Dated, DatedChannel
+from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
+from ...reference_impl.trace import ChannelLog
+from .dated import DatedChannel
+from .run_log import RunLog
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
@@ -19,65 +20,6 @@ LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} &
 WRITES = (t.Append, t.Upsert)
 CHANGES = (t.Write, t.PreCommit, t.Commit, t.AbortTransaction)
 """Requests about a transaction that has begun."""
-
-
-class RunLog:
-    """The program order of one attempt of one task, as it grows."""
-
-    def __init__(self, recorder: Recorder, run: h.TaskRun) -> None:
-        self._recorder = recorder
-        self._run = run
-        self.dated = run.operator in recorder.dated
-        self.reads: Appendable[tuple[int, int]] = run.reads
-        if self.dated:
-            self.reads = Dated(run.reads, run.read_at, recorder.now)
-        self.applies = run.applies
-
-    def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None:
-        recorder, run = self._recorder, self._run
-        run.marks.append(
-            h.Mark(
-                checkpoint=checkpoint,
-                order=recorder.order(),
-                at_us=recorder.now(),
-                reads=len(run.reads),
-                applies=len(run.applies),
-                received=received,
-                sent=sent,
-                events=recorder.events(),
-                watermarks=len(run.watermarks),
-                ticks=len(run.ticks),
-            )
-        )
-        recorder.show("snapshot-taken", run, checkpoint)
-
-    def advanced(self, time: int) -> None:
-        self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
-        if self.dated:
-            self._run.advanced_at.append(self._recorder.now())
-
-    def ticked(self, time: int) -> None:
-        self._run.ticks.append((len(self._run.applies), time))
-
-    def assigned(self, splits: Mapping[int, int]) -> None:
-        run = self._run
-        known = {split for _, split, _ in run.assigned}
-        for split in sorted(splits.keys() - known):
-            run.assigned.append((len(run.reads), split, splits[split]))
-
-    def restored(self, checkpoint: CheckpointId, state: str) -> None:
-        run = self._run
-        before = len(run.applies) + len(run.reads)
-        run.loaded = h.Loaded(checkpoint=checkpoint, order=self._recorder.order(), applies_before=before, state=state)
-        self._recorder.show("state-loaded", run, checkpoint)
-
-    def input_ended(self) -> None:
-        self._run.end_of_data = True
-
-    def ended(self, how: str) -> None:
-        self._run.ended = self._recorder.order()
-        self._run.how = how
-        self._recorder.show("ended", self._run, None, how)
 
 
 class Recorder:
@@ -150,7 +92,9 @@ class Recorder:
 
     # -- the coordinator -----------------------------------------------------------------
 
-    def note(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+    def note(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
         at = self.now()
         journal = self.history.journal
         if what == "attempt-started":
@@ -161,7 +105,7 @@ class Recorder:
             )
         elif what == "tasks-restarted":
             started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
-            started.tasks = detail.split()
+            started.tasks = list(tasks)
         elif what == "attempt-running":
             journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
         elif what == "checkpoint-triggered":
@@ -178,7 +122,7 @@ class Recorder:
         elif what == "checkpoint-aborted":
             journal.append(h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=checkpoint or 0, reason=detail))
         if self.detailed:
-            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail)
+            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail or " ".join(tasks))
 
     def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
         self.history.journal.append(

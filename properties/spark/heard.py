@@ -15,6 +15,11 @@ from ..workload import BEGINNING, is_clocked
 from .tables import Advance
 
 
+def in_turn(line: Line, node: str) -> list[Segment]:
+    """What a node's subtasks did on a line, attempt by attempt: a key may have had another subtask before."""
+    return sorted(line.of_operator(node), key=lambda one: one.run.attempt)
+
+
 def watermarks(case: Case, line: Line, window: str) -> dict[tuple[str, int], list[int]]:
     """By task and attempt, the watermark just before each record that a window took."""
     found: dict[tuple[str, int], list[int]] = {}
@@ -43,7 +48,7 @@ def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Ad
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
         time: dict[str, int] = {}
-        for segment in line.of_operator(window):
+        for segment in in_turn(line, window):
             run = segment.run
             for number, (taken, moment) in enumerate(_advances(case, segment)):
                 before = time.get(run.task, BEGINNING)

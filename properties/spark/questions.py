@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ..broadcast import with_rules
 from ..case import Case
 from ..classes import FOLLOWING
 from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
-from ..workload import KEYED, SINK, User, is_clocked, window_of
-from .heard import advances_of, watermarks
+from ..workload import SINK, STATEFUL, User, is_clocked, window_of
+from .heard import advances_of, in_turn, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
 
@@ -34,52 +35,72 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
 
     Where rows follow the applied records, they are a question of their own,
     beside the state of the nodes that the positions alone determine; so are windows
-    whose records may be late.  There is none of windows in a job that went on where
-    its input had been drained: all that came was late; nor of a user's functions in
+    whose records may be late.  Of windows in a job that went on where its input had
+    been drained nothing is asked: all that came was late; what was owed up to there
+    is.  There is no question of a user's functions in
     what was applied: their counterparts speak of positions alone; nor where one goes
     by processing time, of which positions say nothing; nor, in what was
     applied, of batches: a row may have been sent in one attempt and taken in another.
     What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)
-    if window is not None and (case.went_on_drained or (isinstance(window.operator, User) and window.operator.clocked)):
+    if window is not None and isinstance(window.operator, User) and window.operator.clocked:
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    told = not user_nodes(case.workload) and not batches(case.workload) and not _windows_moved(case)
+    told = not user_nodes(case.workload) and not batches(case.workload) and not _moved(case)
     if by_applies and told and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied"))
-    off_line = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
-    questions.extend(_off_line(case, name, number) for number in off_line)
+    questions.extend(_off_line(case, name, number) for number in _off_the_line(case))
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
 
 
-def _windows_moved(case: Case) -> bool:
-    """Whether windows that follow the applied records went on in a job laid out otherwise: a subtask's
-    watermark there is that of several before it, which the oracle is not told."""
+def _asked(case: Case) -> tuple[int, ...]:
+    """The cuts of the run's line that something is asked of: of windows, up to the first behind which all had
+    been emitted by a user's wish."""
+    cuts = (*case.line.checkpoints, INFINITE)
+    drained = case.drained if window_of(case.workload) is not None else ()
+    return cuts[: next((index + 1 for index, cut in enumerate(cuts) if cut in drained), len(cuts))]
+
+
+def _off_the_line(case: Case) -> tuple[int, ...]:
+    """The completed checkpoints beside it, windows not having all been emitted in an earlier job."""
+    found = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
+    last = case.last_with_windows if window_of(case.workload) is not None else None
+    return tuple(number for number in found if last is None or case.lines.completed[number].job <= last)
+
+
+def _moved(case: Case) -> bool:
+    """Whether what goes by subtask went on in a job laid out otherwise.
+
+    Of windows that follow the applied records a subtask's watermark there is that
+    of several before it, of broadcast state a subtask's copy that of another; of
+    neither is the oracle told.
+    """
     layouts = list(case.layouts.values())
-    return window_of(case.workload) is not None and any(layout != layouts[0] for layout in layouts)
+    by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
+    return by_subtask and any(layout != layouts[0] for layout in layouts)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
-    cuts = _cuts(case)
+    cuts = tuple(cut for cut in _cuts(case) if cut.name in _asked(case))
     found = {cut.name: case.expected.rows_through().get(cut.name, []) for cut in cuts} if rows else {}
-    states = {number: _states(case, number, applied=False) for number in case.line.checkpoints}
+    states = {number: _states(case, number, applied=False) for number in _asked(case) if number != INFINITE}
     return Question(
         job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=Reckoned(rows=found, states=states)
     )
 
 
 def _by_applies(case: Case, name: str) -> Question:
-    cuts = _cuts(case, whole=True)
+    cuts = _cuts(case)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
-    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)] + [SINK]
+    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
     applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
     window = window_of(case.workload)
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
     job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip, advances=advances)
-    rows = {cut.name: case.expected.rows().get(cut.name, []) for cut in cuts}
-    states = {number: _states(case, number, applied=True) for number in case.line.checkpoints}
+    rows = {number: case.expected.rows().get(number, []) for number in _asked(case)}
+    states = {number: _states(case, number, applied=True) for number in _asked(case) if number != INFINITE}
     return Question(job=job, quick=Reckoned(rows=rows, states=states))
 
 
@@ -89,9 +110,9 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
+        by_subtask = bool(heard) or reader in with_rules(case.workload)
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
-        # a key may have had another subtask in an earlier attempt
-        for segment in sorted(line.of_operator(reader), key=lambda one: one.run.attempt):
+        for segment in in_turn(line, reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
             for count, ((_, origin), epoch) in enumerate(taken):
                 yield Apply(
@@ -99,7 +120,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
                     epoch=numbers[epoch] if line.tip == case.line.tip else 0,
                     attempt=segment.run.attempt,
                     line=attempt,
-                    lane=segment.run.subtask if heard else 0,
+                    lane=segment.run.subtask if by_subtask else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
                     moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
                 )
@@ -125,13 +146,10 @@ def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
     return all(f"{node}-{subtask}" in taken for subtask in range(wide))
 
 
-def _cuts(case: Case, *, whole: bool = False) -> tuple[Cut, ...]:
-    """The completed checkpoints of the run's line, then the end of all input; `whole` has it always."""
+def _cuts(case: Case) -> tuple[Cut, ...]:
+    """The completed checkpoints of the run's line, then the end of all input."""
     ends = tuple(len(records) for _, _, records in case.workload.splits())
-    cuts = tuple(_cut(case, number) for number in case.line.checkpoints)
-    if window_of(case.workload) and case.closing.kind == "drain" and not whole:
-        return cuts  # what is behind it would be late for every window
-    return (*cuts, Cut(name=INFINITE, positions=ends))
+    return (*(_cut(case, number) for number in case.line.checkpoints), Cut(name=INFINITE, positions=ends))
 
 
 def _cut(case: Case, number: int) -> Cut:

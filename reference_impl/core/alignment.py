@@ -1,9 +1,10 @@
 """Barrier alignment: when a task with several inputs takes its snapshot.
 
-Seed 004: a channel that delivered barrier n is set aside until the last input
-has delivered it too; then the task snapshots, sends barrier n on, and takes the
-waiting records before new ones (ABS-2).  `TABLE` is the whole of it: for a state
-and a signal it names the move, and an unlisted pair is a bug and raises.
+Flink's first description of its checkpointing: a channel that delivered barrier
+n is set aside until the last input has delivered it too; then the task snapshots,
+sends barrier n on, and takes the waiting records before new ones (ABS-2).  `TABLE`
+is the whole of it: for a state and a signal it names the move, and an unlisted
+pair is a bug and raises.
 
 The states are types.  `Flowing` remembers the last checkpoint that was begun or
 given up here, so that barriers which arrive late change nothing, and the
@@ -19,7 +20,7 @@ waiting for the others: what their channels still deliver is recorded
 waited too long.
 
 A channel whose sender has finished counts as having delivered every barrier
-(FIN-1; seed 000).  A task all of whose senders have finished hears of a
+(FIN-1; FLIP-147).  A task all of whose senders have finished hears of a
 checkpoint from the coordinator, as a source does.
 """
 

@@ -245,7 +245,7 @@ class Attempts(ABC):
 
 
 def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
-    """Why a job cannot start from a snapshot; "" when it can (FIN-2; seed 000)."""
+    """Why a job cannot start from a snapshot; "" when it can (FIN-2; FLIP-147)."""
     graph = layout_of(graph, restores)
     gone = graph.whole(restores.finished)
     for name in gone:

@@ -1,6 +1,6 @@
 """The general snapshot: any processes, any channels between them, begun by any of them (CL-1).
 
-Chandy and Lamport, "Distributed Snapshots" (1985); seed 003 tells it in three steps.
+Chandy and Lamport, "Distributed Snapshots" (1985); the course on consistent snapshots tells it in three steps.
 
 *Begin.*  A process records its state and sends a marker into each of its output
 channels, with nothing in between; then it records what comes in on its inputs.
@@ -58,6 +58,25 @@ class Contribute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Effect = SendMarker | Contribute
+
+
+class TakesPart(Protocol):
+    """One process's part in snapshots, by whatever method: what the world that carries its messages tells it."""
+
+    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
+        """Start a snapshot here; `clock_us` is what the process's own clock says, if the method goes by clocks."""
+
+    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
+        """A marker came; raises ProtocolViolated where none can."""
+
+    def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
+        """A message came; `stamp_us` is what its sender's clock said."""
+
+    def is_set_aside(self, channel: ChannelName) -> bool:
+        """Whether nothing may be received from a channel for the moment."""
+
+    def settle(self, snapshot: SnapshotName) -> list[Effect]:
+        """So much time has passed that nothing sent before the snapshot can still be under way."""
 
 
 class Moment(Protocol):
@@ -127,8 +146,8 @@ class Recorder:
         self._takings: dict[SnapshotName, _Taking] = {}
         self._contributed: list[SnapshotName] = []
 
-    def begin(self, snapshot: SnapshotName, state: Any) -> list[Effect]:
-        """Start a snapshot here; nothing if it has reached this process already."""
+    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
+        """Start a snapshot here, whatever the clock says; nothing if it has reached this process already."""
         if snapshot in self._takings or snapshot in self._contributed:
             return []
         return self._record(snapshot, state) + self._end(snapshot)
@@ -161,10 +180,14 @@ class Recorder:
                 taking.channels[channel].append(message)
 
     def is_set_aside(self, channel: ChannelName) -> bool:
-        """Whether nothing may be received from a channel for the moment."""
+        """Until the state is recorded, if the moment of recording says so."""
         return self._moment.sets_aside and any(
             channel in taking.closed and not taking.recorded for taking in self._takings.values()
         )
+
+    def settle(self, snapshot: SnapshotName) -> list[Effect]:
+        """Nothing: that no more can come is what the markers say."""
+        return []
 
     def _taking(self, snapshot: SnapshotName) -> _Taking:
         return self._takings.setdefault(snapshot, _Taking(self._inputs))

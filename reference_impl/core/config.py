@@ -9,7 +9,7 @@ import msgspec
 from .errors import Refused
 
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
-"""How the last data is committed: `together` is how it should be (FIN-3), the others are what seed 000 rejects."""
+"""How the last data is committed: `together` is how it should be (FIN-3), the others are what FLIP-147 rejects."""
 
 FAILOVERS = ("full", "region")
 """What the loss of a task restarts: everything, or what data channels join it with."""

@@ -235,6 +235,8 @@ class Note(Effect):
     checkpoint: CheckpointId | None = None
     attempt: AttemptId | None = None
     detail: str = ""
+    tasks: tuple[TaskId, ...] = ()
+    """of a part that restarted: who"""
 
 
 class Return(Effect):

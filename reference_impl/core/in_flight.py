@@ -24,6 +24,7 @@ from typing import TypeVar
 
 import msgspec
 
+from .effects import Effect, Refill
 from .ids import CheckpointId
 from .messages import Element, Idle, Record, Watermark
 from .part import Part
@@ -134,10 +135,10 @@ class InFlight:
         """Whether it is to be told what is taken."""
         return bool(self._recordings or self._replayed)
 
-    def refilled(self, channel: int, elements: int) -> None:
-        """So many restored elements were put back into a channel."""
-        if elements:
-            self._replayed[channel] = elements
+    def put_back(self, queued: Mapping[int, Sequence[Passing]]) -> list[Effect]:
+        """Have the task's inputs filled with what it was restored with."""
+        self._replayed = {channel: len(passing) for channel, passing in queued.items() if passing}
+        return [Refill(channel, unpack(passing), self._capture.handed_over) for channel, passing in queued.items()]
 
     def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
         """The task snapshots now; these channels have not delivered the barrier."""

@@ -31,11 +31,10 @@ from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Idle, Recor
 from .operator_state import Item, Place
 from .operators import Operator
 from .parts import Parts
-from .processing_time import END_OF_TIME
 from .state import Snapshot, TaskState
 from .task import NO_CHECKPOINT, Task, TaskSpec
 from .timers import Timer
-from .watermarks import InputTimes
+from .watermarks import END_OF_TIME, InputTimes
 
 ALIGN = "align "
 """Before the checkpoint's number: the name of the timer that ends the patience of an alignment."""
@@ -335,6 +334,7 @@ class OperatorTask(InputTask):
         state.panes = self.operator.lineage()
         state.held, state.declared = self.operator.held(), self.operator.declared()
         state.listed, state.shared = self.operator.listed(), self.operator.shared()
+        state.broadcast = self.operator.broadcast()
         return state
 
     def snapshot_now(self) -> Snapshot:

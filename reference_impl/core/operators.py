@@ -67,6 +67,10 @@ class Operator:
         """The items that it adds to unions."""
         return []
 
+    def broadcast(self) -> list[Item]:
+        """The items of its broadcast state: at a consistent cut the same ones at every subtask."""
+        return []
+
     def keeps(self, item: Item) -> bool:
         """Whether an item of a union is its own, here."""
         return True
@@ -181,7 +185,7 @@ class Sum(Operator):
 
 
 class Greater(Operator):
-    """Seed 003's stateful example: emit a value greater than the one before it."""
+    """The stateful example of the course on consistent snapshots: emit a value greater than the one before it."""
 
     keyed = True
 
@@ -200,7 +204,7 @@ class Greater(Operator):
 
 
 class Dedup(Operator):
-    """The first row of each key; all keys seen are recorded (seed 003)."""
+    """The first row of each key; all keys seen are recorded (the course on consistent snapshots)."""
 
     keyed = True
 

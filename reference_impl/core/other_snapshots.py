@@ -1,4 +1,6 @@
-"""What seed 003 sets beside Chandy and Lamport's snapshot (CL-4): clocks, and a world that is stopped.
+"""What is set beside Chandy and Lamport's snapshot (CL-4): clocks, and a world that is stopped.
+
+Both are of the course on consistent snapshots.
 
 *Synchronised clocks*: every process records its state when its own clock says so;
 a message received later belongs to its channel if the sender's clock had not yet
@@ -15,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .chandy_lamport import ChannelName, Contribute, Contribution, Effect, ProcessName, Recorder, SnapshotName
-from .errors import require
+from .errors import ProtocolViolated
 
 
 class ByTheClock:
@@ -32,8 +34,8 @@ class ByTheClock:
         return []
 
     def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
-        require(False, "no marker is sent by the clock")
-        return []
+        """Raises ProtocolViolated: none is sent."""
+        raise ProtocolViolated("no marker is sent by the clock")
 
     def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
         """A message came, sent when its sender's clock said `stamp_us`."""
@@ -44,8 +46,8 @@ class ByTheClock:
     def is_set_aside(self, channel: ChannelName) -> bool:
         return False
 
-    def end(self, snapshot: SnapshotName) -> list[Effect]:
-        """So much time has passed that nothing sent before can still be under way."""
+    def settle(self, snapshot: SnapshotName) -> list[Effect]:
+        """The snapshot is as it will be: what was sent before its time has come."""
         _, state, channels = self._taken.pop(snapshot)
         held = {channel: tuple(messages) for channel, messages in channels.items()}
         told = Contribution(snapshot=snapshot, process=self._process, state=state, channels=held)

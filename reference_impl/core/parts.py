@@ -123,10 +123,7 @@ class Firing(Part):
 
     def due(self, timers: Timers, time: int) -> list[Timer]:
         """The timers that the watermark has reached: taken out in the step that fires them."""
-        due = timers.due(time)
-        for timer in due:
-            timers.drop(timer)
-        return due
+        return timers.take(time)
 
     def kept(self, timers: Timers) -> list[Timer]:
         """What a snapshot holds of the timers."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from .part import Part
 from .timers import Timer, Timers
+from .watermarks import END_OF_TIME
 
 
 class ProcessingTime(Part):
@@ -20,10 +21,7 @@ class ProcessingTime(Part):
 
     def due(self, alarms: Timers, now: int) -> list[Timer]:
         """Those whose time has come: taken out in the step that fires them."""
-        due = alarms.due(now)
-        for alarm in due:
-            alarms.drop(alarm)
-        return due
+        return alarms.take(now)
 
     def kept(self, alarms: Timers) -> list[Timer]:
         """What a snapshot holds of them."""
@@ -35,11 +33,4 @@ class ProcessingTime(Part):
 
     def at_end(self, alarms: Timers) -> list[Timer]:
         """Those that fire because all input has ended, whatever their time: every one."""
-        due = alarms.due(END_OF_TIME)
-        for alarm in due:
-            alarms.drop(alarm)
-        return due
-
-
-END_OF_TIME = 1 << 62
-"""The time at which nothing is left pending."""
+        return alarms.take(END_OF_TIME)

@@ -135,7 +135,7 @@ class Regional(Attempts):
         checkpoint = restores.checkpoint if restores else None
         return [
             Note("attempt-started", checkpoint, attempt, stage.cause),
-            Note("tasks-restarted", checkpoint, attempt, " ".join(stage.tasks)),
+            Note("tasks-restarted", checkpoint, attempt, tasks=tuple(stage.tasks)),
             *self._orders(stage.tasks, restores, suspends=False),
             SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
         ]

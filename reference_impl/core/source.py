@@ -1,8 +1,9 @@
 """A source: it reads rewindable splits, and starts each checkpoint in its stream (ABS-1).
 
-A position is the next offset to read.  Seed 004 says both "the last record's
-offset" and "start fetching from S_k"; read literally that repeats one record a
-partition, so the position that a snapshot holds is the first one *not* read.
+A position is the next offset to read.  Flink's first description of its
+checkpointing says both "the last record's offset" and "start fetching from S_k";
+read literally that repeats one record a partition, so the position that a
+snapshot holds is the first one *not* read.
 """
 
 from __future__ import annotations

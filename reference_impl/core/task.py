@@ -20,7 +20,6 @@ from .effects import (
     Open,
     Overtake,
     Persist,
-    Refill,
     Report,
     Restored,
     Send,
@@ -65,7 +64,7 @@ from .messages import (
 from .parts import Parts
 from .rescale import Gathering, Share
 from .routing import Output as Output
-from .routing import router
+from .routing import routers
 from .state import Snapshot, TaskState
 
 NO_CHECKPOINT = CheckpointId(0)
@@ -116,7 +115,9 @@ class Task:
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
         self._routes = [
-            router(output, spec.key_groups, self.rotations, number) for number, output in enumerate(spec.outputs)
+            route
+            for number, output in enumerate(spec.outputs)
+            for route in routers(output, spec.key_groups, self.rotations, number)
         ]
         self._handlers = Handlers(
             {
@@ -237,15 +238,11 @@ class Task:
                 unsent=state.unsent,
             )
             effects.append(Restored(self._restoring.checkpoint or NO_CHECKPOINT, now))
-            effects.extend(self._refill(channel, unpack(passing)) for channel, passing in queued.items())
+            effects.extend(self.in_flight.put_back(queued))
             effects.extend(
                 Send(channel, element) for channel, passing in state.unsent.items() for element in unpack(passing)
             )
         return [*effects, *self.opened()]
-
-    def _refill(self, channel: int, elements: tuple[Element, ...]) -> Effect:
-        self.in_flight.refilled(channel, len(elements))
-        return Refill(channel, elements, self.parts.capture.handed_over)
 
     def take_over(self, state: TaskState) -> None:
         """Make a restored state one's own."""

@@ -36,6 +36,13 @@ class Timers:
             return []
         return sorted((timer for timer in self._timers if timer[0] <= time), key=_order)
 
+    def take(self, time: int) -> list[Timer]:
+        """Those that are due, in the same order; they are gone then."""
+        due = self.due(time)
+        for timer in due:
+            self.drop(timer)
+        return due
+
     def earliest(self) -> int | None:
         """The time of the first that will be due; None when there is none."""
         while self._heap and self._heap[0][1] not in self._timers:

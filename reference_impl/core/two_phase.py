@@ -1,9 +1,9 @@
 """A two-phase-commit operator amid a job: it writes what it passes on.
 
-Seed 000's figure 4 chains such tasks.  Each gathers rows in transactions of its
-own, seals them at the barrier and commits them when the checkpoint is complete,
-as a transactional sink does; and each row goes on downstream at once, as in any
-operator.  With `together` the end of its data goes on at once too, so that a
+Figure 4 of the post on FLIP-147 chains such tasks.  Each gathers rows in
+transactions of its own, seals them at the barrier and commits them when the
+checkpoint is complete, as a transactional sink does; and each row goes on
+downstream at once, as in any operator.  With `together` the end of its data goes on at once too, so that a
 whole chain of them waits for one final checkpoint (FIN-3).  With `one-by-one` it
 says so only when it has committed and finishes itself, and each waits for a
 checkpoint of its own.

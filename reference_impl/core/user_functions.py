@@ -190,8 +190,8 @@ class Function:
 
     def keeps(self, name: str, item: Any, place: Place) -> bool:
         """Whether an item of the union `name` is this subtask's.  Of several that say so each adds it to the next
-        snapshot; one that nobody keeps is gone."""
-        raise NotImplementedError
+        snapshot; one that nobody keeps is gone.  Without a rule of its own a function with a union is Refused."""
+        raise Refused(f"{type(self).__name__} has no rule by which it keeps items of the union {name!r} (`keeps`)")
 
     def snapshot(self) -> Mapping[int | None, Any]:
         """Its own state: by key, anything that JSON can say."""
@@ -261,18 +261,12 @@ class UserOperator(Operator):
 
     def _fired(self, due: Iterable[Timer]) -> list[Record]:
         rows: list[Record] = []
-        waiting = list(due) or self._take_due()
+        waiting = list(due) or self.timers.take(self.time)
         while waiting:
             for at, key, _ in waiting:
                 rows.extend(self._of_key(key, self._function.on_timer(at, Context(self, key))))
-            waiting = self._take_due()
+            waiting = self.timers.take(self.time)
         return rows
-
-    def _take_due(self) -> list[Timer]:
-        due = self.timers.due(self.time)
-        for timer in due:
-            self.timers.drop(timer)
-        return due
 
     def _of_key(self, key: int | None, rows: Iterable[Out]) -> list[Record]:
         origin = self._origins.get(key, PANE)

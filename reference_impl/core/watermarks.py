@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from .state import BEGINNING
 
 END_OF_TIME = 1 << 62
-"""The watermark behind which no window is left open."""
+"""The watermark behind which no window is left open, and the moment at which no timer is left pending."""
 
 
 class InputTimes:

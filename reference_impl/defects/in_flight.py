@@ -145,6 +145,13 @@ DEFECTS = (
         replacements=lambda: {"capture": AttachedToTheNext()},
     ),
     Defect(
+        id="B10",
+        upstream="FLINK-33693",
+        title="forced-aligned edge still receives an unaligned-capable barrier",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": PatientOnKeptEdges()},
+    ),
+    Defect(
         id="B15",
         upstream="FLINK-27251 (invariant)",
         title="output-side capture future ignored",

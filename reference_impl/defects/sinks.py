@@ -208,6 +208,23 @@ class SharedNobody(SinkRecovery):
         return super().fence(identity, attempt)
 
 
+class BoundedEpochs(SinkRecovery):
+    """I07: what the snapshot keeps of a transaction is its id and the store's epoch, and not how often that counter
+    has begun again: past the boundary a restored sink asks for another one."""
+
+    EPOCHS = 3
+
+    def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
+        known = [Sealed(self._as_kept(one.name), one.checkpoint) for one in restored]
+        self.reached = self.reached or known != list(restored)
+        return known
+
+    def _as_kept(self, name: str) -> str:
+        """The name, with an epoch that begins again at the boundary."""
+        identity, epoch, serial = name.rpartition("-") if EPOCH in name else (name, "", "")
+        return f"{identity}{epoch}{int(serial) % self.EPOCHS}" if epoch else name
+
+
 def _heard_too_late() -> dict[str, Part | Alignment]:
     recovery = NobodyListens()
     return {"sink_recovery": recovery, "committing": CommitsWhatItHeard(recovery)}
@@ -248,6 +265,13 @@ DEFECTS = (
         title="a superseded sealed transaction stays",
         invariant="no-leaks",
         replacements=lambda: {"sink_recovery": KeepsSealed()},
+    ),
+    Defect(
+        id="I07",
+        upstream="FLINK-40689",
+        title="recovery commit after identity rollover",
+        invariant="progress",
+        replacements=lambda: {"sink_recovery": BoundedEpochs()},
     ),
     Defect(
         id="I09",

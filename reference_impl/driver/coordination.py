@@ -90,7 +90,7 @@ class CoordinatorRunner:
         if effect.what in NOTED and not self.world.point(effect.what, None, "before", self):
             return
         job = self.machine.job
-        self.world.noted(effect.what, effect.checkpoint, effect.attempt, job, effect.detail)
+        self.world.noted(effect.what, effect.checkpoint, effect.attempt, job, effect.detail, effect.tasks)
         if effect.what in NOTED:
             self.world.point(effect.what, None, "after", self)
 

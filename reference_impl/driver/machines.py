@@ -39,7 +39,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return graphs[min(number, len(graphs)) - 1]
 
     @property
-    def aside(self) -> tuple[TaskId, ...]:
+    def passing(self) -> tuple[TaskId, ...]:
         """The tasks whose commits the job's output does not show (see `passing`)."""
         return passing((self.graph, *self.later))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..core.config import Config
 from ..core.effects import EndJob, Return
 from ..core.events import CompletedSnapshot, JobRecord
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ..core.messages import AnyControl, Element, ToCoordinator, ToTask
 from ..core.parts import Parts
 from ..core.state import TaskState
@@ -214,7 +214,9 @@ class World(Protocol):
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
         """The coordinator is gone, by a fault or by itself."""
 
-    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None: ...
+    def noted(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None: ...
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
         """The store made a checkpoint complete."""

@@ -41,9 +41,9 @@ from ..core.effects import (
 )
 from ..core.events import Arrived, BarrierAhead, Event, Mailed, OutputsOvertaken, Poll
 from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record
-from ..core.processing_time import END_OF_TIME
 from ..core.source import SourceTask
 from ..core.task import NO_CHECKPOINT, Task
+from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
 from .bell import Bell
 from .queues import NEVER, first_to_arrive, most_urgent

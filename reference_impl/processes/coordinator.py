@@ -17,7 +17,7 @@ import msgspec
 from ..core.coordinator import Coordinator
 from ..core.effects import EndJob, Return
 from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
-from ..core.ids import AttemptId, CheckpointId, TaskId
+from ..core.ids import AttemptId, CheckpointId, TaskId, Tasks
 from ..core.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
@@ -282,8 +282,10 @@ class CoordinatorWorld(ProcessWorld):
 
     # -- news ------------------------------------------------------------------------------
 
-    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
-        self.observer.note(what, checkpoint, attempt, job, detail)
+    def noted(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
+        self.observer.note(what, checkpoint, attempt, job, detail, tasks)
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
         self.observer.checkpoint_completed(snapshot)

@@ -78,17 +78,17 @@ class Database:
     goes in with a later request: it is not to be sent again, and `Flush` says when it is in.
     """
 
-    def __init__(self, dsn: str, run: str, aside: Collection[TaskId] = ()) -> None:
-        """`aside` are writers whose transactions a reader of the job's output is not shown."""
+    def __init__(self, dsn: str, run: str, passing: Collection[TaskId] = ()) -> None:
+        """`passing` are writers whose transactions a reader of the job's output is not shown."""
         self._dsn, self._run = dsn, run
-        self._aside = aside
+        self._passing = passing
         self._desks: dict[tuple[TaskId, AttemptId], Desk] = {}
 
     def handle(self, request: AnyRequest) -> Outcome:
         """Do what is asked, or deny it; `NoAnswer` when the server is away, within some PATIENCE_S."""
         key = (request.writer, request.attempt)
         if key not in self._desks:
-            self._desks[key] = Desk(self._dsn, self._run, *key, aside=key[0] in self._aside)
+            self._desks[key] = Desk(self._dsn, self._run, *key, passes_on=key[0] in self._passing)
         desk = self._desks[key]
         if isinstance(request, Append | Upsert):
             if len(desk.backlog) >= LONGEST_BACKLOG:

@@ -49,10 +49,10 @@ class Held(msgspec.Struct, kw_only=True):
 class Desk:
     """One attempt of one writer: a session for what is at once, one more for each open transaction."""
 
-    def __init__(self, dsn: str, run: str, writer: TaskId, attempt: AttemptId, aside: bool = False) -> None:
-        """`aside`: a reader of the job's output is not shown what it commits."""
+    def __init__(self, dsn: str, run: str, writer: TaskId, attempt: AttemptId, passes_on: bool = False) -> None:
+        """`passes_on`: a reader of the job's output is not shown what it commits."""
         self.dsn, self.run, self.writer, self.attempt = dsn, run, writer, attempt
-        self._aside = aside
+        self._passes_on = passes_on
         self.open: dict[str, Held] = {}
         self.backlog: deque[tuple[Any, ...]] = deque()
         """Rows of plain and idempotent sinks that are not in yet: a name of its own each, what it replaces, the row."""
@@ -166,7 +166,7 @@ class Desk:
         columns = [list(column) for column in zip(*request.rows, strict=True)] or [[], [], [], []]
         with self.in_transaction(request.name) as session:
             session.execute(
-                f"INSERT INTO {'passed' if self._aside else 'output'} (txn, key, value, tag, tag2)"
+                f"INSERT INTO {'passed' if self._passes_on else 'output'} (txn, key, value, tag, tag2)"
                 " SELECT %s, key, value, tag, tag2"
                 " FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS new (key, value, tag, tag2)",
                 (request.name, *columns),
@@ -195,7 +195,7 @@ class Desk:
     def _enter(self, session: Session, name: str, checkpoint: CheckpointId | None) -> None:
         session.execute(
             "INSERT INTO ledger (name, writer, checkpoint, aside) VALUES (%s, %s, %s, %s)",
-            (name, self.writer, checkpoint, self._aside),
+            (name, self.writer, checkpoint, self._passes_on),
         )
 
     def commit(self, request: Commit) -> Outcome:

@@ -96,7 +96,7 @@ class Reader:
         )
         return [name for (name,) in self._ask(query)]
 
-    def passed(self) -> list[str]:
+    def passing(self) -> list[str]:
         """The names of committed transactions that the job's output does not show: what operators commit
         as they pass it on."""
         return [name for (name,) in self._ask("SELECT name FROM ledger WHERE aside ORDER BY name")]

@@ -74,8 +74,9 @@ class TimeAdvanced(Entry):
     time: int
 
 
-class TimeTold(Entry):
-    """It was told the processing time, or that this has ended."""
+class Ticked(Entry, tag="TimeTold"):
+    """It was told the processing time, or that this has ended: a tick of its history.
+    Journals of saved runs have it under its first name."""
 
     run: int
     time: int
@@ -138,6 +139,8 @@ class Noted(Entry):
     attempt: int | None
     job: int
     detail: str
+    tasks: tuple[TaskId, ...] = ()
+    """of a part that restarted: who"""
 
 
 class TaskFailed(Entry):
@@ -325,7 +328,7 @@ AnyEntry = (
     | ApplyUndone
     | Marked
     | TimeAdvanced
-    | TimeTold
+    | Ticked
     | SplitsAssigned
     | StateRestored
     | InputEnded

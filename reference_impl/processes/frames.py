@@ -13,7 +13,7 @@ from typing import dataclass_transform
 import msgspec
 
 from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, TaskId
+from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import Element, ToCoordinator, ToTask
 
 
@@ -187,12 +187,15 @@ class Down(Frame):
 
 
 class TaskFacts(Frame):
-    """What the phase of the job depends on, said again when it changes: whether the task has
-    set a channel aside, and the oldest sealed transaction that it has not settled (0: none)."""
+    """What the phase of the job depends on, said again when it changes."""
 
     task: TaskId
     aligning: bool
-    sealed: int
+    """it has set a channel aside"""
+    unsettled: CheckpointId | None
+    """the oldest checkpoint with a sealed transaction that it has not settled"""
+    is_handed: bool
+    """something of a complete checkpoint is on its way to it, for it to commit"""
 
 
 class JobFacts(Frame):

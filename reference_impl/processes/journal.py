@@ -17,7 +17,7 @@ import msgspec
 
 from ..core.errors import EngineError, ProtocolViolated
 from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ..core.transactions import AnyRequest, Done, NoAnswer, Outcome
 from ..wire import HEADER, VERSION, Codec, Reader, WireError
 from . import entries as e
@@ -91,7 +91,7 @@ class RunJournal:
         self._journal.add(e.TimeAdvanced(self._tick(), self._run, time))
 
     def ticked(self, time: int) -> None:
-        self._journal.add(e.TimeTold(self._tick(), self._run, time))
+        self._journal.add(e.Ticked(self._tick(), self._run, time))
 
     def assigned(self, splits: Mapping[int, int]) -> None:
         self._journal.add(e.SplitsAssigned(self._tick(), self._run, dict(splits)))
@@ -186,8 +186,10 @@ class Journal:
 
     # -- the coordinator and the stores --------------------------------------------------
 
-    def note(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
-        self.add(e.Noted(self.order(), what, checkpoint, attempt, job, detail))
+    def note(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
+        self.add(e.Noted(self.order(), what, checkpoint, attempt, job, detail, tasks))
 
     def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
         self.add(e.TaskFailed(self.order(), task, attempt, reason, fault))

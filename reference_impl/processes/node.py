@@ -11,9 +11,10 @@ import socket
 import msgspec
 
 from ..core.committing import CommittingTask, GlobalCommitter
-from ..core.ids import AttemptId, TaskId
+from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..core.sink import TransactionalSink
+from ..core.task import Task
 from ..driver.control import reach_task
 from ..driver.machines import Machines
 from ..driver.poison import Poison
@@ -55,7 +56,7 @@ class Seat:
         self.inputs = inputs
         self.outputs = outputs
         self.is_closed = False
-        self.facts = (False, 0)
+        self.facts: tuple[bool, CheckpointId | None, bool] = (False, None, False)
 
     def close(self) -> None:
         self.is_closed = True
@@ -252,7 +253,7 @@ class NodeWorld(ProcessWorld):
             if not runner.alive:
                 self._leave_seat(seat)
                 continue
-            facts = (any(runner.blocked), oldest_unsettled(runner))
+            facts = (any(runner.blocked), oldest_unsettled(runner.task), is_handed(runner))
             if facts != seat.facts:
                 seat.facts = facts
                 self.supervision.send(TaskFacts(self.clock.tick(), runner.name, *facts))
@@ -290,14 +291,16 @@ class NodeWorld(ProcessWorld):
             self.fired(fault, f"the user function of {task} raises", seat.runner.attempt)
 
 
-def oldest_unsettled(runner: TaskRunner) -> int:
-    """The oldest checkpoint with a sealed transaction that a task has not settled, 0 where there is none.  What
-    is on its way to a global committer belongs to some that is complete: the first one stands for it."""
-    machine = runner.task
-    if isinstance(machine, GlobalCommitter) and any(channel.queue for channel in runner.inputs):
-        return 1
+def oldest_unsettled(machine: Task) -> CheckpointId | None:
+    """The oldest checkpoint with a sealed transaction that a task has not settled."""
     sealed = machine.sealed if isinstance(machine, TransactionalSink | CommittingTask) else ()
-    return int(min((transaction.checkpoint for transaction in sealed), default=0))
+    return min((transaction.checkpoint for transaction in sealed), default=None)
+
+
+def is_handed(runner: TaskRunner) -> bool:
+    """Whether something of a complete checkpoint is on its way to a task that commits: to a global committer
+    nothing else comes."""
+    return isinstance(runner.task, GlobalCommitter) and any(channel.queue for channel in runner.inputs)
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

@@ -23,7 +23,7 @@ class Reader(Protocol):
     def seen(self) -> list[str]:
         """The names of the transactions that are visible now."""
 
-    def passed(self) -> list[str]:
+    def passing(self) -> list[str]:
         """The names of committed transactions that the job's output does not show."""
 
     def committed(self) -> list[tuple[str, Row]]:
@@ -65,16 +65,16 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
             transaction_folders.create(self.folder)
 
-    def external(self, aside: Collection[TaskId] = ()) -> External:
-        """Somebody who writes there; nothing is connected before it is used.  What the writers in `aside`
+    def external(self, passing: Collection[TaskId] = ()) -> External:
+        """Somebody who writes there; nothing is connected before it is used.  What the writers in `passing`
         commit is kept apart from the job's output."""
         if self.store == DATABASE:
             from .database import Database
 
-            return Database(self.dsn, self.run, aside)
+            return Database(self.dsn, self.run, passing)
         from .transaction_files import TransactionFiles
 
-        return TransactionFiles(self.folder, aside)
+        return TransactionFiles(self.folder, passing)
 
     def reader(self) -> Reader:
         """Somebody who reads there, apart from who writes."""

@@ -94,9 +94,9 @@ class Held(msgspec.Struct, kw_only=True):
 class Desk:
     """One attempt of one writer, in one process."""
 
-    def __init__(self, root: Path, writer: TaskId, attempt: AttemptId, aside: bool = False) -> None:
+    def __init__(self, root: Path, writer: TaskId, attempt: AttemptId, passes_on: bool = False) -> None:
         self.root, self.writer, self.attempt = root, writer, attempt
-        self._aside = aside
+        self._passes_on = passes_on
         self.live = root / "live" / encoded(writer)
         self.retired = root / "retired" / encoded(writer)
         self.fences = root / "fences" / encoded(writer)
@@ -135,7 +135,7 @@ class Desk:
         return found[-1] if found else None
 
     def _committed_path(self, name: str) -> Path:
-        return committed_path(self.root, name, self._aside)
+        return committed_path(self.root, name, self._passes_on)
 
     def _is_committed(self, name: str) -> bool:
         """Or final, which is as definite."""
@@ -346,10 +346,10 @@ ACTIONS: dict[type, Callable[[Desk, Any], Outcome]] = {
 class TransactionFiles:
     """One process's way into the store in a folder; `create` makes the store.  Not for several threads."""
 
-    def __init__(self, root: Path, aside: Collection[TaskId] = ()) -> None:
-        """`aside` are writers whose transactions a reader of the job's output is not shown."""
+    def __init__(self, root: Path, passing: Collection[TaskId] = ()) -> None:
+        """`passing` are writers whose transactions a reader of the job's output is not shown."""
         self._root = root
-        self._aside = aside
+        self._passing = passing
         self._desks: dict[tuple[TaskId, AttemptId], Desk] = {}
 
     def handle(self, request: AnyRequest) -> Outcome:
@@ -358,7 +358,7 @@ class TransactionFiles:
         if key not in self._desks:
             if isinstance(request, Flush):
                 return Done()
-            self._desks[key] = Desk(self._root, *key, aside=key[0] in self._aside)
+            self._desks[key] = Desk(self._root, *key, passes_on=key[0] in self._passing)
         desk = self._desks[key]
         try:
             desk.get_ready()

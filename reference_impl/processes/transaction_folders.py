@@ -34,9 +34,9 @@ def decoded(text: str) -> str:
     return unquote(text.replace("+", "%"))
 
 
-def committed_path(root: Path, name: str, aside: bool = False) -> Path:
-    """Where a transaction is once it is committed; `aside` of what the job's output does not show."""
-    return root / ("aside" if aside else "committed") / f"txn-{encoded(name)}.jsonl"
+def committed_path(root: Path, name: str, passes_on: bool = False) -> Path:
+    """Where a transaction is once it is committed; `passes_on`: of what the job's output does not show."""
+    return root / ("aside" if passes_on else "committed") / f"txn-{encoded(name)}.jsonl"
 
 
 def attempt_of(folder: Path) -> int:

@@ -48,7 +48,7 @@ class FileReader:
         """The names of transactions that are visible now, in the order they became so."""
         return [name for _, name, _ in self._committed_files()]
 
-    def passed(self) -> list[str]:
+    def passing(self) -> list[str]:
         """The names of committed transactions that the job's output does not show: what operators commit
         as they pass it on."""
         return [name for _, name, _ in sorted(_in_folder(self._root / "aside"))]

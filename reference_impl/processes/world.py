@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from ..core.effects import EndJob, Return
 from ..core.errors import ProtocolViolated
 from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, TaskId
+from ..core.ids import AttemptId, TaskId, Tasks
 from ..core.messages import AnyControl, kind_of
 from ..core.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
@@ -96,7 +96,7 @@ class ProcessWorld(ABC):
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
         self._reader = self.place.reader()
-        self.sessions = Sessions(self, Journalled(self.place.external(self.job.aside), self.journal), self.arms)
+        self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
         self._defect_told = False
@@ -212,7 +212,9 @@ class ProcessWorld(ABC):
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
         absent("the coordinator")
 
-    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+    def noted(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
         absent("the coordinator")
 
     def complete(self, snapshot: CompletedSnapshot) -> None:

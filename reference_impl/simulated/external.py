@@ -53,12 +53,12 @@ class Account(msgspec.Struct, kw_only=True):
 class TransactionStore:
     """Requests in, outcomes out; what is visible is `visible`, or `table` for upserts.
 
-    What the writers in `aside` commit goes into tables of their own, which a
+    What the writers in `passing` commit goes into tables of their own, which a
     reader of the job's output does not look at.
     """
 
-    def __init__(self, aside: Sequence[TaskId] = ()) -> None:
-        self._aside = tuple(aside)
+    def __init__(self, passing: Sequence[TaskId] = ()) -> None:
+        self._passing = tuple(passing)
         self.accounts: dict[str, Account] = {}
         self.visible: list[Row] = []
         self.table: dict[tuple[Any, ...], Row] = {}
@@ -162,7 +162,7 @@ class TransactionStore:
 
     def _show(self, account: Account) -> None:
         account.status = "committed"
-        if account.writer not in self._aside:
+        if account.writer not in self._passing:
             self.visible.extend(account.rows)
 
     def _seal(self, account: Account, request: PreCommit) -> None:

@@ -18,6 +18,7 @@ from ..core.chandy_lamport import (
     Recorder,
     SendMarker,
     SnapshotName,
+    TakesPart,
 )
 from ..core.errors import InvalidGraph
 from ..core.other_snapshots import ByTheClock, Stopping
@@ -29,7 +30,11 @@ CONTROL_US = 100
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of one process; `message` is, of a send and its receive, the number of the send among all events."""
+    """An event of one process; `message` is, of a send and its receive, the number of the send among all events.
+
+    The judge has the like of this and of `Snapshot` for itself (`properties/causality.py`): what is judged imports
+    nothing of its judge.  `harness/graphs/run.py` carries the one over into the other.
+    """
 
     process: str
     kind: str
@@ -72,7 +77,7 @@ class _Marker(msgspec.Struct, frozen=True):
 class _Process:
     """A process: what it did is its state."""
 
-    def __init__(self, name: str, recorder: Recorder | ByTheClock, skew_us: int) -> None:
+    def __init__(self, name: str, recorder: TakesPart, skew_us: int) -> None:
         self.name = name
         self.recorder = recorder
         self.skew_us = skew_us
@@ -155,15 +160,13 @@ class GraphWorld:
 
     def _clock(self, process: _Process, beginning: Beginning) -> None:
         """The process's own clock has come to the time that was agreed upon."""
-        recorder, snapshot = process.recorder, SnapshotName(beginning.snapshot)
+        snapshot = SnapshotName(beginning.snapshot)
         self._snapshot(snapshot)
-        if isinstance(recorder, ByTheClock):
-            recorder.begin(snapshot, process.state, beginning.at_us)
-            self._loop.after(self._system.patience_us // 2, self._settle, process, snapshot)
+        self._perform(process, process.recorder.begin(snapshot, process.state, beginning.at_us))
+        self._loop.after(self._system.patience_us // 2, self._settle, process, snapshot)
 
     def _settle(self, process: _Process, snapshot: SnapshotName) -> None:
-        if isinstance(process.recorder, ByTheClock):
-            self._perform(process, process.recorder.end(snapshot))
+        self._perform(process, process.recorder.settle(snapshot))
 
     def _snapshot(self, name: SnapshotName) -> Snapshot:
         return self._snapshots.setdefault(name, Snapshot(name=name, begun_us=self._loop.now))

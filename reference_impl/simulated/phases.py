@@ -11,7 +11,10 @@ from ..core.stages import Mending, Restarting, Terminating, Working
 if TYPE_CHECKING:
     from .world import World
 
+# Asked after each step of a run with a fault that waits for a phase: put together once, as tuples.
 _RECOVERING = (Restarting, Mending)
+_UP = (Working, Terminating)
+_COMMITTING = (TransactionalSink, CommittingTask)
 
 
 def phase_of(world: World) -> str:
@@ -22,7 +25,7 @@ def phase_of(world: World) -> str:
     machine = coordinator.machine
     if isinstance(machine.stage, _RECOVERING):
         return "recovering"
-    if not isinstance(machine.stage, Working | Terminating):
+    if not isinstance(machine.stage, _UP):
         return "deploying" if world.attempts <= 1 and world.job == 1 else "recovering"
     if isinstance(machine.stage, Terminating) or machine.is_ending:
         return "finishing"
@@ -42,7 +45,7 @@ def _commits_are_due(world: World) -> bool:
     return _is_handing_over(world) or any(
         transaction.checkpoint <= newest.checkpoint
         for runner in world.live()
-        if isinstance(runner.task, TransactionalSink | CommittingTask)
+        if isinstance(runner.task, _COMMITTING)
         for transaction in runner.task.sealed
     )
 

@@ -29,6 +29,8 @@ class SnapshotFiles:
     def __init__(self) -> None:
         self.files: dict[Handle, bytes] = {}
         self.records: dict[CheckpointId, bytes] = {}
+        self.written = 0
+        """tasks' files so far, halves and what has been deleted included"""
 
     def begin(self, handle: Handle, state: TaskState) -> Draft:
         return Draft(handle, encode(state))
@@ -37,6 +39,7 @@ class SnapshotFiles:
         """Make a draft durable; the text that its bytes hold."""
         data = expect(draft, Draft).data
         self.files[draft.handle] = data
+        self.written += 1
         return data[9:].decode()
 
     def drop(self, draft: ports.Draft) -> None:
@@ -45,6 +48,7 @@ class SnapshotFiles:
     def tear(self, handle: Handle, state: TaskState) -> None:
         data = encode(state)
         self.files[handle] = data[: len(data) // 2]
+        self.written += 1
 
     def read(self, handle: Handle) -> TaskState:
         """The state under a handle; raises CorruptSnapshot, also when there is none."""

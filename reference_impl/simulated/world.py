@@ -13,7 +13,7 @@ from ..core.config import Config
 from ..core.coordinator import Coordinator
 from ..core.effects import EndJob, Return
 from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
-from ..core.ids import AttemptId, CheckpointId, TaskId
+from ..core.ids import AttemptId, CheckpointId, TaskId, Tasks
 from ..core.messages import AnyControl, kind_of
 from ..core.parts import Parts
 from ..core.source import SplitLog
@@ -31,6 +31,7 @@ from ..driver.settings import Settings
 from ..driver.stores import Stores
 from ..trace import Observer
 from .assembly import Assembly
+from .clearing import Clearing
 from .control import ControlPlane
 from .director import Director
 from .external import TransactionStore
@@ -87,7 +88,8 @@ class World:
         self.freezing = False
         """nothing more will happen by itself: no checkpoint is triggered any more"""
         self._heard_by = 0
-        """when the coordinator has heard of what was written last, and has deleted what nobody needs"""
+        """when the coordinator has heard of what was written last"""
+        self._clearing = Clearing(self.loop, self.files)
         self._at_trigger: dict[int, tuple[int, int]] = {}
         """what had happened when each checkpoint was triggered"""
         self._endless = not all(spec.bounded for spec in self.graph.operators)
@@ -318,14 +320,17 @@ class World:
         self.fired(fault, f"the commit of {name}: expired", attempt)
         return True
 
-    def noted(self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str) -> None:
+    def noted(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None:
         if what == "attempt-started":
             self._attempts += 1
         elif what == "checkpoint-aborted":
             self.freezing = False  # what it leaves behind is discarded when the next one completes
+            self._clearing.given_up()
         elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
             self._at_trigger[checkpoint] = self._so_far()
-        self.observer.note(what, checkpoint, attempt, job, detail)
+        self.observer.note(what, checkpoint, attempt, job, detail, tasks)
 
     @property
     def attempts(self) -> int:
@@ -334,6 +339,7 @@ class World:
     def complete(self, snapshot: CompletedSnapshot) -> None:
         """The store made a checkpoint complete."""
         self.newest = snapshot
+        self._clearing.completed()
         self.observer.checkpoint_completed(snapshot)
         if self._endless:
             self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled, snapshot.checkpoint)
@@ -374,17 +380,17 @@ class World:
             self._freeze()
 
     def _freeze(self, *_: object) -> None:
-        """No checkpoint is triggered any more; stop when the last one is done with."""
+        """No checkpoint is triggered any more; stop when the last one is done with, and all is deleted behind it."""
         if self.job_over or not self.freezing:
             return
-        if any(write.runner.alive for write in self.stores.writing):
+        if self.stores.writing:
             self._heard_by = self.loop.now + 4 * self.settings.control_latency_us
         if not all(one.alive for one in self._latest.values()):
             self.freezing = False
         elif self.loop.now < self._heard_by:
             self.loop.after(200, self._freeze)
         elif self.phase == "running":
-            self.loop.stopped = True
+            self.freezing = self.loop.stopped = self._clearing.is_done
         elif self.is_busy or self.phase == "recovering":
             self.freezing = False
         else:

@@ -9,6 +9,7 @@ import pytest
 from cutproof.harness.files import read_scenario
 from cutproof.harness.run import Result, run
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.history import CheckpointAborted, CoordinatorUp, FaultFired
 from cutproof.properties.verdict import Holds
 
 HERE = Path(__file__).parent
@@ -54,3 +55,22 @@ def test_a_job_that_nothing_ends_comes_to_rest(name: str) -> None:
 def test_what_is_written_late_is_heard_of_and_deleted(name: str) -> None:
     result = result_of(name)
     assert isinstance(result.judgement.verdicts["no-leaks"], Holds)
+
+
+def test_a_job_is_at_rest_only_when_another_checkpoint_has_cleared_up() -> None:
+    history = result_of("given-up-just-before-the-end").history
+    aborted = next(entry for entry in reversed(history.journal) if isinstance(entry, CheckpointAborted))
+    given_up = [one.handle for one in history.stored if one.checkpoint == aborted.checkpoint]
+    assert given_up, "something of it was written"
+    last = max(one.order for one in history.completed)
+    assert aborted.order < last
+    assert not set(given_up) & set(history.residue.files)
+
+
+def test_half_a_file_that_nobody_knows_of_stays_until_the_end() -> None:
+    """The coordinator that asked for it is dead, and the next had swept before it was written."""
+    history = result_of("half-written-between-two-coordinators").history
+    (torn,) = [one for one in history.journal if isinstance(one, FaultFired) and one.kind == "tear-write"]
+    up = next(one for one in history.journal if isinstance(one, CoordinatorUp))
+    assert up.order < torn.order
+    assert any(handle in torn.detail for handle in history.residue.files)

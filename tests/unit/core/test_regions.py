@@ -115,7 +115,7 @@ def test_a_lost_task_restarts_its_region_alone() -> None:
     effects = job.saved()
     assert of(Note, effects) == [
         Note("attempt-started", 1, 2, "sink-1: it was killed"),
-        Note("tasks-restarted", 1, 2, "source-1 sink-1"),
+        Note("tasks-restarted", 1, 2, tasks=(TaskId("source-1"), TaskId("sink-1"))),
     ]
     assert deployed(effects) == {task: Deploy(attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
     assert notes(job.running(*B)) == [("attempt-running", None)]

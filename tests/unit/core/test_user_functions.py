@@ -352,3 +352,14 @@ def test_items_that_are_declared_otherwise_now_are_refused_by_name(states: dict[
     assert all(other.keeps(item) for item in state.shared), "who refuses says what was held"
     with pytest.raises(Refused, match=words):
         other.resume(state)
+
+
+def test_an_item_of_a_union_is_kept_by_a_rule_or_refused() -> None:
+    """Who asks the base for a rule is told that there is none, as whoever declares a union without one is."""
+
+    class Unruled(Keeps):
+        def keeps(self, name: str, item: Any, place: Place) -> bool:
+            return super().keeps(name, item, place)
+
+    with pytest.raises(Refused, match=r"Unruled has no rule by which it keeps items of the union 'turns' \(`keeps`\)"):
+        Unruled().keeps("turns", 1, Place(0, 2))

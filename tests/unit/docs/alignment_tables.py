@@ -16,14 +16,23 @@ from cutproof.reference_impl.core.alignment import (
     CancelCame,
     Counting,
     Flowing,
+    OvertakingCame,
     PartitionEnded,
     TriggerCame,
+    WaitedEnough,
 )
 
 PAGE = Path(__file__).parents[3] / "docs" / "protocol.md"
 STATES = (Flowing, Aligning, Counting)
 RELATIONS = ("new", "current", "aborted", "obsolete")
-SIGNALS = {BarrierCame: "barrier", CancelCame: "cancel barrier", AbortCame: "abort", TriggerCame: "trigger"}
+SIGNALS = {
+    BarrierCame: "barrier",
+    OvertakingCame: "barrier that overtakes",
+    WaitedEnough: "patience ends",
+    CancelCame: "cancel barrier",
+    AbortCame: "abort",
+    TriggerCame: "trigger",
+}
 TABLES = re.compile(r"^\| (?:\w+ \| new|What comes \| Flowing) \|.*\n(?:\|.*\n)+", flags=re.MULTILINE)
 
 

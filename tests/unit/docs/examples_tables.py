@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from cutproof.harness.examples import EXAMPLES, LATER
 from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
+from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
 
 
 def example_rows() -> str:
-    found = {**EXAMPLES, **SYSTEM_EXAMPLES}
+    found = {**EXAMPLES, **SYSTEM_EXAMPLES, **PIPELINE_EXAMPLES}
     return "\n".join(f"| {name} | {one.about} | {one.document} |" for name, one in found.items())
 
 

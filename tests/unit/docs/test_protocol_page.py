@@ -11,11 +11,13 @@ from examples_tables import example_rows, later_rows
 
 ROOT = Path(__file__).parents[3]
 TEXT = PAGE.read_text(encoding="utf-8")
-RULE = re.compile(r"^### ((?:ABS|OPS|FIN|SNAP)-\d+) (.+)$", flags=re.MULTILINE)
+RULE = re.compile(r"^### ((?:ABS|CL|UNA|OPS|FIN|SNAP)-\d+) (.+)$", flags=re.MULTILINE)
 TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
 BUILT = {
     *(f"ABS-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18)),
+    *(f"CL-{number}" for number in range(1, 6)),
+    *(f"UNA-{number}" for number in (1, 2, 3, 5, 6, 7, 8, 9)),
     *(f"OPS-{number}" for number in (1, 2, 3, 4, 5, 6)),
     *(f"FIN-{number}" for number in range(1, 10)),
     *(f"SNAP-{number}" for number in (1, 2, 3, 5)),

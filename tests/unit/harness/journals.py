@@ -58,7 +58,7 @@ class Script:
         self.later()
         self.process("coordinator").note("attempt-started", restores, number, job, "")
         if alone:
-            self.process("coordinator").note("tasks-restarted", restores, number, job, " ".join(tasks))
+            self.process("coordinator").note("tasks-restarted", restores, number, job, "", tuple(map(TaskId, tasks)))
         self.later()
         for task in tasks:
             self.run(task, number, incarnation=incarnation)
@@ -94,7 +94,7 @@ class Script:
 
     # -- what it becomes ---------------------------------------------------------------
 
-    def history(self, *committed: tuple[str, Row], passed: Sequence[str] = (), rolls_back: bool = False) -> h.History:
+    def history(self, *committed: tuple[str, Row], passing: Sequence[str] = (), rolls_back: bool = False) -> h.History:
         for journal in self._journals.values():
             journal.close()
         history = h.History(
@@ -113,7 +113,7 @@ class Script:
             timeline=[],
         )
         journals = journals_in(self._folder)
-        merged(history, KINDS, journals, False, committed=committed, passed=passed, rolls_back=rolls_back)
+        merged(history, KINDS, journals, False, committed=committed, passing=passing, rolls_back=rolls_back)
         return history
 
 

@@ -20,7 +20,7 @@ from cutproof.harness.conducting.opening import points_of
 from cutproof.harness.conducting.scene import Scene
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects import process_job
-from cutproof.reference_impl.core.ids import AttemptId, TaskId
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.driver.settings import Settings
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes import loop
@@ -237,8 +237,10 @@ def job_facts(**changed: Any) -> f.JobFacts:
     return msgspec.structs.replace(facts, **changed)
 
 
-def task_facts(task: str, *, aligning: bool = False, sealed: int = 0) -> f.TaskFacts:
-    return f.TaskFacts(0, TaskId(task), aligning, sealed)
+def task_facts(
+    task: str, *, aligning: bool = False, unsettled: int | None = None, is_handed: bool = False
+) -> f.TaskFacts:
+    return f.TaskFacts(0, TaskId(task), aligning, None if unsettled is None else CheckpointId(unsettled), is_handed)
 
 
 def planned(scenario: Scenario, *faults: AnyFault, **engine: Any) -> Scenario:

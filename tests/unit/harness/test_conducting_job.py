@@ -77,20 +77,21 @@ def test_the_coordinators_stage_gives_the_phase(told: Told, job: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("aligning", "sealed", "job", "phase"),
+    ("task", "job", "phase"),
     [
-        (True, 0, {"under_way": True}, "aligning"),
-        (False, 3, {"newest": 3}, "committing"),
-        (False, 4, {"newest": 3, "under_way": True}, "checkpointing"),
-        (True, 3, {"newest": 3}, "aligning"),
-        (True, 3, {"newest": 3, "is_ending": True}, "finishing"),
+        ({"aligning": True}, {"under_way": True}, "aligning"),
+        ({"unsettled": 3}, {"newest": 3}, "committing"),
+        ({"unsettled": 4}, {"newest": 3, "under_way": True}, "checkpointing"),
+        ({"aligning": True, "unsettled": 3}, {"newest": 3}, "aligning"),
+        ({"aligning": True, "unsettled": 3}, {"newest": 3, "is_ending": True}, "finishing"),
+        ({"is_handed": True}, {"newest": 3}, "committing"),
+        ({"is_handed": True}, {"newest": 0}, "running"),
+        ({}, {"newest": 3}, "running"),
     ],
 )
-def test_a_task_that_aligns_or_has_not_settled_what_is_complete_gives_it(
-    told: Told, aligning: bool, sealed: int, job: dict[str, Any], phase: str
-) -> None:
+def test_who_aligns_or_owes_a_commit(told: Told, task: dict[str, Any], job: dict[str, Any], phase: str) -> None:
     told.facts.up("sink-0", 1)
-    told.facts.task(task_facts("sink-0", aligning=aligning, sealed=sealed))
+    told.facts.task(task_facts("sink-0", **task))
     told.works(**job)
     assert told.facts.phase == phase
 
@@ -101,7 +102,7 @@ def test_a_phase_is_entered_when_it_changes_and_only_then(told: Told) -> None:
     told.works(newest=1)
     told.works(under_way=True)
     told.facts.task(task_facts("map-0", aligning=True))
-    told.facts.task(task_facts("map-0", aligning=True, sealed=1))
+    told.facts.task(task_facts("map-0", aligning=True, unsettled=1))
     told.facts.task(task_facts("map-0"))
     told.works()
     assert told.entered == ["running", "checkpointing", "aligning", "checkpointing", "running"]

@@ -170,7 +170,7 @@ def test_the_rules_speak_of_at_most_once_alone() -> None:
     possible = possible_cells(CAPABILITIES)
     with_barriers = [cell for cell in possible if cell.alignment != "none"]
     both_sinks = 1
-    assert len(with_barriers) == 2 * len(ENDINGS) * (len(POINTS) * len(COMMON_KINDS) - both_sinks)
+    assert len(with_barriers) == (len(MODES) - 1) * len(ENDINGS) * (len(POINTS) * len(COMMON_KINDS) - both_sinks)
     points = len(POINTS) - len(CHECKPOINT_POINTS | TRANSACTION_POINTS)
     kinds = len(set(COMMON_KINDS) - SNAPSHOT_FAULTS - STORE_FAULTS)
     raises_at_the_end = 1

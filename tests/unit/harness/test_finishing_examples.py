@@ -223,4 +223,4 @@ def test_what_a_scenario_may_say_of_finishing() -> None:
 def test_on_processes_what_operators_commit_stands_apart_from_the_output() -> None:
     scenario = EXAMPLES["three-2pc-chain"].scenario
     job = process_job.make_job(process_job.describe(scenario, None, 1))
-    assert job.aside == ("first-0", "second-0")
+    assert job.passing == ("first-0", "second-0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.harness.graphs.run import judge, run
+from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
 
@@ -72,12 +72,12 @@ def _two_way(skew_us: int) -> System:
 
 @pytest.mark.parametrize("skew_us", [0, 30, -60, 90])
 def test_clocks_that_differ_by_less_than_a_message_takes_are_right(skew_us: int) -> None:
-    assert isinstance(judge(_two_way(skew_us))[1], Holds)
+    assert isinstance(run_and_judge(_two_way(skew_us)).verdict, Holds)
 
 
 @pytest.mark.parametrize("skew_us", [200, -200, 500, -700])
 def test_clocks_that_differ_by_more_are_not(skew_us: int) -> None:
-    verdict = judge(_two_way(skew_us))[1]
+    verdict = run_and_judge(_two_way(skew_us)).verdict
     assert isinstance(verdict, Violated)
     assert verdict.difference == "received, not sent"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
 
@@ -13,12 +15,13 @@ from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.files import ScenarioFileError
 from cutproof.harness.graphs.claims import show
 from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
-from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, write_system
-from cutproof.harness.graphs.run import judge, run
+from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, system_schema, write_system
+from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.harness.graphs.worked import FIXED, WORKED
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.simulated.graph_plan import Breach, Channel, System
 
+SCHEMA = Path(__file__).parents[3] / "docs" / "graph.schema.json"
 CORPUS = Path(__file__).parents[2] / "corpus" / "graphs"
 
 
@@ -61,6 +64,14 @@ def test_on_another_system_it_does_not(name: str, system: System, lacking: list[
     assert [number for number, claim in enumerate(shown) if not claim.shown] == lacking
 
 
+def test_what_a_history_lacks_is_not_shown_and_breaks_nothing() -> None:
+    example = SYSTEM_EXAMPLES["chandy-lamport-p1-p2-p3"]
+    without = msgspec.structs.replace(run(example.system), markers=())
+    shown = show(example, without)
+    assert [claim.shown for claim in shown] == [False, True, True, False]
+    assert shown[3].evidence == "the history has not what it is looked for in: tuple index out of range"
+
+
 def test_what_the_text_fixes_is_there_and_marked() -> None:
     assert sorted(act.label for act in WORKED.acts if act.label in FIXED) == sorted(FIXED)
 
@@ -68,13 +79,32 @@ def test_what_the_text_fixes_is_there_and_marked() -> None:
 def test_the_corpus_has_the_worked_example() -> None:
     told = read_system(CORPUS / "worked-example.json")
     assert told.system == WORKED
-    assert isinstance(judge(told.system)[1], Holds)
+    assert isinstance(run_and_judge(told.system).verdict, Holds)
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     told = SystemFile(name="it", system=WORKED)
     write_system(tmp_path / "it.json", told)
     assert read_system(tmp_path / "it.json") == told
+
+
+def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
+    assert json.loads(SCHEMA.read_text()) == json.loads(json.dumps(system_schema()))
+
+
+def test_the_schema_accepts_what_is_written_and_refuses_what_is_not_known(tmp_path: Path) -> None:
+    write_system(tmp_path / "it.json", SystemFile(name="it", system=WORKED))
+    written = json.loads((tmp_path / "it.json").read_text())
+    jsonschema.validate(written, system_schema())
+    written["system"]["acts"][0]["colour"] = "red"
+    with pytest.raises(jsonschema.ValidationError, match="'colour' was unexpected"):
+        jsonschema.validate(written, system_schema())
+
+
+def test_every_field_of_a_file_is_in_the_documents() -> None:
+    said = (SCHEMA.parent / "format.md").read_text().partition("## Files of systems")[2].partition("\n## ")[0]
+    kinds = system_schema()["$defs"].values()
+    assert [name for kind in kinds for name in kind["properties"] if f"`{name}`" not in said] == []
 
 
 _BEGIN = {"at_us": 0, "process": "P", "snapshot": "S"}
@@ -88,8 +118,10 @@ def _file(**system: object) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "Input data was truncated"),
-        ('{"name": "it"}', "missing required field `system`"),
+        ("", "the file is empty"),
+        ("[" * 40 + "]" * 40, "nested deeper than 32 brackets"),
+        ('{"name": "it"}', "its format is ''; this version reads cutproof-graph/1"),
+        (f'{{"format": "{FORMAT}", "name": "it"}}', "missing required field `system`"),
         (_file().replace(FORMAT, "cutproof-graph/9"), "this version reads cutproof-graph/1"),
         (_file(processes=[]), "there is no process"),
         (_file(processes=["P", "P"]), "process 'P' is named twice"),
@@ -118,6 +150,15 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, says: str)
         read_system(path)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(str(path))
+
+
+def test_a_file_may_have_a_mebibyte(tmp_path: Path) -> None:
+    path = tmp_path / "it.json"
+    path.write_text(_file() + " " * (1024 * 1024 - len(_file())))
+    assert read_system(path).name == "it"
+    path.write_text(_file() + " " * (1024 * 1024 + 1 - len(_file())))
+    with pytest.raises(ScenarioFileError, match="1,048,577 bytes; the limit is 1,048,576"):
+        read_system(path)
 
 
 @pytest.mark.parametrize(

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import msgspec
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.strategies import SearchStrategy
+from hypothesis import given, settings
 from msgspec.structs import replace
 
-from cutproof.harness.graphs.run import judge, run
-from cutproof.harness.strategies.graphs import systems
+from cutproof.harness.graphs.run import run, run_and_judge
+from cutproof.harness.strategies.graphs import system_of, systems
 from cutproof.properties.causality import GraphHistory, in_absolute_time
-from cutproof.properties.verdict import Holds, Verdict, Violated
+from cutproof.properties.verdict import Holds, Violated
 from cutproof.reference_impl.simulated.graph_plan import Act, Beginning, Breach, Channel, System
 
 
-def _judged(drawn: SearchStrategy[System]) -> list[tuple[GraphHistory, Verdict]]:
+def _judged(systems: Iterable[System]) -> list[GraphHistory]:
     """A hundred drawn systems, each run and judged: none is violated, and most of them had something to see."""
-    found: list[tuple[GraphHistory, Verdict]] = []
+    found = []
+    for system in systems:
+        told = run_and_judge(system)
+        assert not isinstance(told.verdict, Violated), told.verdict
+        assert {one.snapshot for one in system.beginnings} == {one.name for one in told.history.snapshots}
+        found.append(told)
+    assert sum(isinstance(told.verdict, Holds) for told in found) >= len(found) // 2
+    return [told.history for told in found]
 
-    @settings(max_examples=100, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(drawn)
-    def each(system: System) -> None:
-        history, verdict = judge(system)
-        assert not isinstance(verdict, Violated), verdict
-        assert {one.snapshot for one in system.beginnings} == {one.name for one in history.snapshots}
-        found.append((history, verdict))
 
-    each()
-    assert sum(isinstance(verdict, Holds) for _, verdict in found) >= len(found) // 2
-    return found
+def _drawn(*, acyclic: bool = False, method: str = "chandy-lamport") -> list[System]:
+    draw = system_of(acyclic=acyclic, method=method)
+    return [draw(1, index) for index in range(100)]
 
 
 def _with_something_under_way(history: GraphHistory) -> bool:
@@ -44,28 +44,36 @@ def _overlap(history: GraphHistory) -> bool:
 
 
 def test_on_any_graph_every_snapshot_is_consistent_and_completes() -> None:
-    found = [history for history, _ in _judged(systems())]
+    found = _judged(_drawn())
     assert sum(map(_with_something_under_way, found)) > 5
     assert sum(map(_overlap, found)) > 5
 
 
 def test_on_an_acyclic_graph_with_alignment_no_channel_has_a_state() -> None:
-    found = [history for history, _ in _judged(systems(acyclic=True, method="aligned"))]
+    found = _judged(_drawn(acyclic=True, method="aligned"))
     assert not any(map(_with_something_under_way, found))
 
 
 def test_a_world_that_is_stopped_is_consistent() -> None:
-    found = [history for history, _ in _judged(systems(method="stop-the-world").map(_begun_once))]
+    found = _judged(map(_begun_once, _drawn(method="stop-the-world")))
     assert sum(map(_with_something_under_way, found)) > 5
 
 
 def test_clocks_that_agree_are_consistent() -> None:
-    found = [history for history, _ in _judged(systems(method="clocks").map(_begun_once))]
+    found = _judged(map(_begun_once, _drawn(method="clocks")))
     assert sum(map(_with_something_under_way, found)) > 5
 
 
 def _begun_once(system: System) -> System:
     return replace(system, beginnings=system.beginnings[:1])
+
+
+def test_a_system_is_had_again_by_its_seed_and_number_alone() -> None:
+    there = [system_of()(7, index) for index in range(12)]
+    draw = system_of()
+    assert [draw(7, index) for index in reversed(range(12))] == there[::-1]
+    assert len({msgspec.json.encode(system) for system in there}) == 12
+    assert draw(8, 0) != there[0]
 
 
 TWO = System(
@@ -97,7 +105,8 @@ BREACHES = (
 
 
 def test_while_nothing_is_broken_the_cut_is_right() -> None:
-    history, verdict = judge(TWO)
+    told = run_and_judge(TWO)
+    history, verdict = told.history, told.verdict
     assert isinstance(verdict, Holds)
     assert history.fired == ()
     (taken,) = history.snapshots
@@ -106,7 +115,8 @@ def test_while_nothing_is_broken_the_cut_is_right() -> None:
 
 @pytest.mark.parametrize(("breach", "difference"), BREACHES)
 def test_a_broken_precondition_is_found(breach: Breach, difference: str) -> None:
-    history, verdict = judge(replace(TWO, breaches=(breach,)))
+    told = run_and_judge(replace(TWO, breaches=(breach,)))
+    history, verdict = told.history, told.verdict
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == difference
@@ -115,15 +125,17 @@ def test_a_broken_precondition_is_found(breach: Breach, difference: str) -> None
 def test_a_message_that_passes_the_marker_in_front_of_it_is_received_and_not_sent() -> None:
     slow = replace(TWO.channels[0], takes_us=400)
     late = replace(TWO, channels=(slow, TWO.channels[1]))
-    history, verdict = judge(replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
+    told = run_and_judge(replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
+    history, verdict = told.history, told.verdict
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "received, not sent"
-    assert isinstance(judge(late)[1], Holds)
+    assert isinstance(run_and_judge(late).verdict, Holds)
 
 
 def test_a_marker_that_comes_twice_says_nothing_new() -> None:
-    history, verdict = judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
+    told = run_and_judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
+    history, verdict = told.history, told.verdict
     assert history.fired == (0,)
     assert [channel for _, channel, _ in history.markers] == ["to", "fro", "fro"]
     assert isinstance(verdict, Holds)
@@ -156,11 +168,11 @@ def test_without_alignment_channels_have_states_on_an_acyclic_graph_too() -> Non
             Beginning(at_us=200, process="P2", snapshot="S"),
         ),
     )
-    whole, aligned = judge(joined), judge(replace(joined, method="aligned"))
-    assert isinstance(whole[1], Holds)
-    assert isinstance(aligned[1], Holds)
-    assert _named(whole[0], whole[0].snapshots[0].parts[2].channels) == {"left": [], "right": ["a"]}
-    assert _named(aligned[0], aligned[0].snapshots[0].parts[2].channels) == {"left": [], "right": []}
+    whole, aligned = run_and_judge(joined), run_and_judge(replace(joined, method="aligned"))
+    assert isinstance(whole.verdict, Holds)
+    assert isinstance(aligned.verdict, Holds)
+    assert _named(whole.history, whole.history.snapshots[0].parts[2].channels) == {"left": [], "right": ["a"]}
+    assert _named(aligned.history, aligned.history.snapshots[0].parts[2].channels) == {"left": [], "right": []}
 
 
 def test_alignment_waits_for_ever_on_a_cycle() -> None:
@@ -170,12 +182,12 @@ def test_alignment_waits_for_ever_on_a_cycle() -> None:
         acts=(Act(at_us=5, process="P1", label="a"), Act(at_us=900, process="P1", label="b")),
         beginnings=(Beginning(at_us=10, process="P2", snapshot="S"),),
     )
-    assert isinstance(judge(ring)[1], Holds)
-    assert isinstance(judge(replace(ring, method="aligned"))[1], Holds), (
+    assert isinstance(run_and_judge(ring).verdict, Holds)
+    assert isinstance(run_and_judge(replace(ring, method="aligned")).verdict, Holds), (
         "one marker goes round, and is the last of each"
     )
     told = replace(ring, method="aligned", channels=(*ring.channels, Channel(name="C3", sender="P1", receiver="P1")))
-    verdict = judge(told)[1]
+    verdict = run_and_judge(told).verdict
     assert isinstance(verdict, Violated)
     assert verdict.difference == "snapshot without an end"
 
@@ -193,7 +205,8 @@ def _small_systems(processes: int, channels: tuple[Channel, ...], events: int) -
 
 
 def _accused_in_absolute_time(system: System) -> bool:
-    history, verdict = judge(system)
+    told = run_and_judge(system)
+    history, verdict = told.history, told.verdict
     assert not isinstance(verdict, Violated)
     return any(any(in_absolute_time(history, one)) for one in history.snapshots if one.complete_us is not None)
 

@@ -177,7 +177,7 @@ def test_what_the_output_does_not_show_is_committed_when_the_reader_lists_it(scr
     script.sends(committing("x"))
     script.sends(committing("y"))
 
-    assert statuses(script.history(passed=["x"])) == {"x": "committed", "y": "prepared"}
+    assert statuses(script.history(passing=["x"])) == {"x": "committed", "y": "prepared"}
 
 
 def test_what_expired_was_sealed_and_is_gone(script: Script) -> None:
@@ -246,11 +246,14 @@ def append(row: h.Row) -> t.Append:
     return t.Append(**asking(), row=row)
 
 
-def test_rows_are_in_once_a_later_request_of_their_writer_was_done(script: Script) -> None:
-    script.asks(append(ROW), append(OTHER), answer=t.NoAnswer(reason="the server is away"))
-    script.asks(t.Flush(**asking()))
+@pytest.mark.parametrize("waiting", [1, 2, 3])
+def test_rows_are_in_once_a_later_request_of_their_writer_was_done(script: Script, waiting: int) -> None:
+    """They went in just before it, one after the other, whatever else stands there."""
+    rows: list[h.Row] = [(key, 0, 0, 0) for key in range(waiting)]
+    script.asks(*map(append, rows), answer=t.NoAnswer(reason="the server is away"))
+    script.asks(append(ROW), t.Flush(**asking()))
 
-    assert [one.row for one in script.history().written] == [ROW, OTHER]
+    assert [one.row for one in script.history().written] == [*rows, ROW]
 
 
 def test_a_row_without_an_answer_was_written_if_it_shows(script: Script) -> None:

@@ -139,6 +139,9 @@ def test_a_scenario_has_the_faults_whose_turn_it_is() -> None:
         ("aligned", "drained", "checkpoint-triggered", "tear-write"),
         ("aligned", "finished", "transaction-begun", "kill-coordinator"),
         ("none", "failed", "end-of-data-sent", "delay-channel"),
+        ("unaligned", "stopped", "barrier-received", "cut-channel"),
+        ("timeout", "failed", "state-loaded", "kill-coordinator"),
+        ("in-turn", "drained", "snapshot-taken", "tear-write"),
     ],
 )
 def test_a_cell_that_is_hard_to_hit_is_hit_in_few_tries(
@@ -149,7 +152,7 @@ def test_a_cell_that_is_hard_to_hit_is_hit_in_few_tries(
     def that_one(frame: Frame, turn: int) -> Aim:
         guarantee, pair = GUARANTEES[alignment], (point, fault)
         sink, needs = sink_for(pair, guarantee, frame.sinks), needs_of(pair, guarantee)
-        return Aim(guarantee=guarantee, sink=sink, ending=ending, pairs=(pair,), needs=needs)
+        return Aim(alignment=alignment, sink=sink, ending=ending, pairs=(pair,), needs=needs)
 
     monkeypatch.setattr(cells, "aim_of", that_one)
     subject = SimulatedSubject()

@@ -11,6 +11,7 @@ from cutproof.harness.examples import EXAMPLES, LATER, Example
 from cutproof.harness.exit_codes import UsageError
 from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
 from cutproof.harness.inputs import LoadedWorkload
+from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import FROM_DATA, GENERAL, find, listing
 from cutproof.properties.workload import problems
@@ -28,7 +29,7 @@ OF_THE_DOCUMENTS = """
 def test_every_example_of_the_documents_is_listed_once() -> None:
     names = [listed.name for listed in listing()]
     assert len(names) == len(set(names))
-    assert sorted([*EXAMPLES, *SYSTEM_EXAMPLES, *LATER]) == sorted(OF_THE_DOCUMENTS.split())
+    assert sorted([*EXAMPLES, *SYSTEM_EXAMPLES, *PIPELINE_EXAMPLES, *LATER]) == sorted(OF_THE_DOCUMENTS.split())
 
 
 @pytest.mark.parametrize("name", [*GENERAL, *FROM_DATA])

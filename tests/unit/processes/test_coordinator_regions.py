@@ -49,7 +49,7 @@ def test_the_region_of_a_lost_node_waits_for_another_and_the_others_hear_nothing
     working(process, 2)
     assert heard(survivor) == [(Deploy, 1)] * 3
     (part,) = (one for one in process.entries(e.Noted) if one.what == "tasks-restarted")
-    assert sorted(part.detail.split()) == sorted(REGIONS[1])
+    assert sorted(part.tasks) == sorted(REGIONS[1])
 
 
 def test_a_task_that_fails_has_its_region_cancelled_where_it_lives(process: CoordinatorProcess) -> None:

@@ -59,6 +59,13 @@ def start(journal: Observer) -> Any:
     return journal.task_started(TASK, "a", 0, ATTEMPT, 1, ["s-0>a-0"], ["a-0>b-0"])
 
 
+def test_a_tick_keeps_the_name_that_it_has_in_saved_runs(journal: Journal, path: Path) -> None:
+    start(journal).ticked(7)
+    journal.flush()
+    assert b"TimeTold" in path.read_bytes()
+    assert [entry.time for entry in read_journal(path) if isinstance(entry, e.Ticked)] == [7]
+
+
 def everything(journal: Journal) -> None:
     """Call every method that writes."""
     log = start(journal)

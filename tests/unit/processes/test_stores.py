@@ -302,7 +302,7 @@ def test_what_operators_commit_is_none_of_the_jobs_output(world: Processes, sink
     done(sink(Commit, "job-1/sink-0/1-1"))
     assert (world.rows(), world.unfinished()) == ([(7, 7, 7, 7)], [])
     if world.reader is not None:
-        assert world.reader.passed() == ["job-1/operator-0/1-1"]
+        assert world.reader.passing() == ["job-1/operator-0/1-1"]
         assert world.reader.seen() == ["job-1/sink-0/1-1"]
 
 

@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.state import Sealed
 from cutproof.reference_impl.core.task import TaskSpec
-from cutproof.reference_impl.processes.node import oldest_unsettled
+from cutproof.reference_impl.processes.node import is_handed, oldest_unsettled
 
 
 def committing(kind: type[CommittingTask], *checkpoints: int, waiting: int = 0) -> Any:
@@ -23,11 +23,12 @@ def committing(kind: type[CommittingTask], *checkpoints: int, waiting: int = 0) 
 
 
 def test_a_committer_has_not_settled_what_it_holds() -> None:
-    assert oldest_unsettled(committing(Committer)) == 0
-    assert oldest_unsettled(committing(Committer, 5, 4)) == 4
-    assert oldest_unsettled(committing(Committer, waiting=2)) == 0, "a barrier may be among them"
+    assert oldest_unsettled(committing(Committer).task) is None
+    assert oldest_unsettled(committing(Committer, 5, 4).task) == 4
+    assert oldest_unsettled(committing(GlobalCommitter, 3).task) == 3
 
 
 def test_what_is_on_its_way_to_a_global_committer_is_of_some_checkpoint_that_is_complete() -> None:
-    assert oldest_unsettled(committing(GlobalCommitter, 3)) == 3
-    assert oldest_unsettled(committing(GlobalCommitter, waiting=1)) == 1
+    assert is_handed(committing(GlobalCommitter, waiting=1))
+    assert not is_handed(committing(GlobalCommitter, 3))
+    assert not is_handed(committing(Committer, waiting=2)), "a barrier may be among them"

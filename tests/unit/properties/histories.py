@@ -132,6 +132,14 @@ def recovered(case: Case | None = None, **options: Any) -> Toy:
     return toy
 
 
+def resting() -> Toy:
+    """An unbounded job that has covered all there is."""
+    toy = recovered(counting(bounded=False))
+    toy.read_all()
+    toy.checkpoint_now()
+    return toy
+
+
 def correct_runs(seeds: range = range(8)) -> Iterator[tuple[Case, History]]:
     """Random correct runs of every workload here, with each kind of sink and guarantee; not to be altered."""
     for seed in seeds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from asked import Asked
-from histories import counting, recovered
+from histories import counting, recovered, resting
 from toy import Toy
 
 from cutproof.harness.subjects.recorder import Recorder
@@ -88,14 +88,6 @@ def test_what_fails_in_a_run_that_was_cut_short_is_found() -> None:
 
 
 # -- a job that never ends ----------------------------------------------------------------------------------------
-
-
-def resting() -> Toy:
-    """An unbounded job that has covered all there is."""
-    toy = recovered(counting(bounded=False))
-    toy.read_all()
-    toy.checkpoint_now()
-    return toy
 
 
 def test_a_resumed_job_owes_a_checkpoint_though_all_its_input_was_covered_before() -> None:

@@ -8,7 +8,16 @@ from histories import correct_runs, counting, recovered
 from toy import Toy
 
 from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptStarted, CoordinatorDown, FaultFired, History, SnapshotDeleted
+from cutproof.properties.history import (
+    AttemptStarted,
+    Completed,
+    CoordinatorDown,
+    CoordinatorUp,
+    FaultFired,
+    History,
+    JobEnded,
+    SnapshotDeleted,
+)
 from cutproof.properties.no_leaks import check
 from cutproof.properties.verdict import Holds, Unknown, Violated
 
@@ -189,9 +198,12 @@ def test_only_the_checkpoint_under_way_is_none() -> None:
     aborted = toy.trigger()
     toy.settle()
     handle = next(iter(toy.pending[aborted].values())).handle
-    toy.trigger()
+    meanwhile = toy.trigger()
     toy.settle()
     toy.abort(aborted)
+    toy.complete(meanwhile)
+    toy.trigger()
+    toy.settle()
     assert isinstance(judged(toy), Holds)
     history = toy.history()
     history.residue.files.append(handle)
@@ -205,40 +217,99 @@ def test_files_of_a_checkpoint_that_a_dead_attempt_was_taking() -> None:
     handle = next(iter(toy.pending[number].values())).handle
     toy.kill("count-0")
     toy.restart()
+    toy.checkpoint_now()
     toy.seen.journal = [entry for entry in toy.seen.journal if type(entry).__name__ != "CheckpointAborted"]
     history = toy.history()
     history.residue.files.append(handle)
     assert accused(toy, history).difference == "file left"
 
 
-def late_file(toy: Toy, *, coordinator_dies: bool) -> tuple[Toy, History]:
-    """A given-up attempt writes its snapshot only after another has taken over."""
+def late_file(toy: Toy) -> str:
+    """A checkpoint is given up with its attempt; the file of it that somebody may write late."""
     number = toy.trigger()
     toy.settle()
-    stored = next(iter(toy.pending[number].values()))
+    handle = next(iter(toy.pending[number].values())).handle
     toy.kill("count-0")
-    if coordinator_dies:
-        toy.note(CoordinatorDown, fault=0)
     toy.restart()
-    toy.finish()
+    return handle
+
+
+def written_at(toy: Toy, handle: str, order: int) -> History:
+    """The history with the file left, as if it had been written at `order`."""
     history = toy.history()
-    history.residue.files.append(stored.handle)
-    return toy, history
+    next(entry for entry in history.stored if entry.handle == handle).order = order
+    history.residue.files.append(handle)
+    return history
 
 
-@pytest.mark.parametrize("coordinator_dies", [True, False])
-def test_a_file_that_nobody_was_left_to_hear_of(coordinator_dies: bool) -> None:
-    toy, history = late_file(recovered(), coordinator_dies=coordinator_dies)
-    file = next(entry for entry in history.stored if entry.handle == history.residue.files[-1])
-    amid = next(entry.order for entry in reversed(history.journal) if isinstance(entry, AttemptStarted))
-    assert accused(toy, history).difference == "file left", "it was there before"
-    file.order = amid + 1
-    if coordinator_dies:
-        assert isinstance(judged(toy, history), Holds)
-    else:
-        assert accused(toy, history).difference == "file left", "the coordinator heard of it"
-    file.order = history.journal[-1].order + 1
-    assert isinstance(judged(toy, history), Holds), "the job had ended"
+def last(toy: Toy, sort: type) -> int:
+    return max(entry.order for entry in (*toy.seen.journal, *toy.seen.completed) if isinstance(entry, sort))
+
+
+def test_a_file_is_left_once_its_coordinator_completes_another_checkpoint() -> None:
+    toy = recovered()
+    handle = late_file(toy)
+    early = written_at(toy, handle, last(toy, AttemptStarted))
+    assert isinstance(judged(toy, early), Holds), "the next checkpoint deletes it"
+    toy.checkpoint_now()
+    completed = last(toy, Completed)
+    assert accused(toy, written_at(toy, handle, completed - 1)).difference == "file left"
+    assert isinstance(judged(toy, written_at(toy, handle, completed + 1)), Holds), "it was written after that"
+
+
+def test_a_file_is_left_once_its_checkpoint_is_given_up_and_another_completes() -> None:
+    toy = recovered()
+    number, other = toy.trigger(savepoint=True), toy.trigger()
+    toy.settle()
+    handle = next(iter(toy.pending[number].values())).handle
+    pending = toy.pending.pop(number)
+    toy.complete(other)
+    toy.pending[number] = pending
+    toy.abort(number)
+    history = toy.history()
+    history.residue.files.append(handle)
+    assert isinstance(judged(toy, history), Holds), "it was still wanted when the other completed"
+    toy.checkpoint_now()
+    history = toy.history()
+    history.residue.files.append(handle)
+    assert accused(toy, history).checkpoint == number
+
+
+def test_what_is_written_after_a_new_coordinator_swept_nobody_knows_of() -> None:
+    toy = recovered()
+    toy.note(CoordinatorDown, fault=0)
+    toy.note(CoordinatorUp)
+    handle = late_file(toy)
+    toy.note(CoordinatorDown, fault=0)
+    toy.note(CoordinatorUp)
+    toy.restart()
+    toy.checkpoint_now()
+    up = last(toy, CoordinatorUp)
+    assert accused(toy, written_at(toy, handle, up - 1)).difference == "file left", "the new one swept"
+    assert isinstance(judged(toy, written_at(toy, handle, up + 1)), Holds)
+    toy.finish()
+    assert accused(toy, written_at(toy, handle, up + 1)).difference == "file left", "it sweeps at the end"
+
+
+def test_what_is_written_after_the_end_nobody_deletes() -> None:
+    toy = recovered()
+    handle = late_file(toy)
+    toy.finish()
+    end = last(toy, JobEnded)
+    assert accused(toy, written_at(toy, handle, end - 1)).difference == "file left"
+    assert isinstance(judged(toy, written_at(toy, handle, end + 1)), Holds)
+
+
+def test_half_a_file_is_left_as_a_whole_one_is() -> None:
+    toy = recovered()
+    toy.note(FaultFired, fault=1, kind="tear-write", phase="running", detail="half of 7/count-0 is written", attempt=2)
+    history = toy.history()
+    history.residue.files.append("7/count-0")
+    assert isinstance(judged(toy, history), Holds), "the next checkpoint deletes it"
+    toy.checkpoint_now()
+    history = toy.history()
+    history.residue.files.append("7/count-0")
+    assert accused(toy, history).difference == "file left"
 
 
 def test_what_died_before_a_job_was_cancelled_is_nobodys() -> None:

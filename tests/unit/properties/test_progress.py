@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from asked import Asked
-from histories import correct_runs, counting, recovered
+from histories import correct_runs, counting, recovered, resting
 from toy import Toy
 
 from cutproof.properties.case import Case
@@ -27,14 +27,6 @@ judged, difference, reason = ASKED.judged, ASKED.difference, ASKED.reason
 def finished() -> Toy:
     toy = recovered()
     toy.finish()
-    return toy
-
-
-def resting() -> Toy:
-    """An unbounded job that has covered all there is."""
-    toy = recovered(counting(bounded=False))
-    toy.read_all()
-    toy.checkpoint_now()
     return toy
 
 

@@ -1,7 +1,7 @@
 """Tampering: every lie is seen by an invariant that it names, and every invariant is lied to.
 
-Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py, data in flight
-and the lies about it in test_unaligned_runs.py beside it.
+Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py, broadcast state in
+test_ruled_runs.py beside it, data in flight in test_unaligned_runs.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import pytest
 from histories import correct_runs, counting, recovered
 
 from cutproof.properties.case import Case
+from cutproof.properties.ending_lies import leave_sealed
 from cutproof.properties.history import History
 from cutproof.properties.judge import CHECKERS
-from cutproof.properties.tampering import CLOCK_LIES, IN_FLIGHT_LIES, LIES, TIME_LIES, tamperings
+from cutproof.properties.tampering import CLOCK_LIES, IN_FLIGHT_LIES, LIES, RULE_LIES, TIME_LIES, tamperings
 from cutproof.properties.verdict import INVARIANTS, Holds, Violated
 
 
@@ -42,7 +43,10 @@ def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
     return outcomes, caught_by
 
 
-@pytest.mark.parametrize("lie", [name for name in LIES if name not in TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES])
+ELSEWHERE = TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES | RULE_LIES
+
+
+@pytest.mark.parametrize("lie", [name for name in LIES if name not in ELSEWHERE])
 def test_every_lie_is_caught_wherever_its_invariant_held(
     lie: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]
 ) -> None:
@@ -99,3 +103,20 @@ def test_an_empty_history_has_no_place_for_most() -> None:
     toy = recovered()
     empty = History(subject="toy", guarantee="exactly-once", sink="transactional")
     assert [tampering.name for tampering in tamperings(Case(toy.workload, toy.topology, empty))] == ["leave a file"]
+
+
+def test_only_the_first_transaction_is_left_sealed_and_only_where_somebody_cleaned_up_behind_it() -> None:
+    """A later one says nothing of it: its writer's leftovers are another attempt's to clean up."""
+    toy = recovered()
+    toy.finish()
+    history = toy.history()
+    first = history.transactions[0]
+    assert len({one.name for one in history.transactions}) > 1
+    lie = leave_sealed(Case(toy.workload, toy.topology, history))
+    assert lie is not None
+    lie[1](history)
+    assert history.residue.prepared_transactions == [f"{first.name}-sealed"]
+
+    unheard = recovered(counting(bounded=False)).history()
+    unheard.transactions[0].attempt = 9  # after all others
+    assert leave_sealed(Case(toy.workload, toy.topology, unheard)) is None

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import msgspec
 import pytest
+from worlds import all_there, journal
 from worlds import job as plain_job
-from worlds import journal, run
 
 from cutproof.faults.plan import AtPoint, AtTime, FailCommit, KillTask
 from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
-from cutproof.properties.history import CommandIssued, History, JobEnded
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import Count, Map, Row
+from cutproof.properties.history import CommandIssued, History
+from cutproof.properties.workload import Count, Map
 
 WIDTHS = {"source": 2, "op0": 2, "op1": 2, "sink": 2}
 AFTER = AtTime(at_us=700)
@@ -36,24 +32,6 @@ def job(*commands: AnyCommand, records: int = 40, **more: object) -> Scenario:
     *others, last = plain.topology.edges
     edges = (*others, msgspec.structs.replace(last, partitioning="hash"))
     return msgspec.structs.replace(plain, topology=msgspec.structs.replace(plain.topology, edges=edges))
-
-
-def counted(scenario: Scenario) -> Counter[Row]:
-    """1, 2, 3 … of each key."""
-    keys = Counter(key for _, _, records in scenario.workload.splits() for key, _, _ in records)
-    return Counter((key, number, 0, 0) for key, times in keys.items() for number in range(1, times + 1))
-
-
-def all_there(scenario: Scenario) -> History:
-    """It finished, each row is there once, and nothing is accused; restored-state was exercised."""
-    history = run(scenario)
-    assert [entry.status for entry in journal(JobEnded, history)][-1] == "finished"
-    assert Counter(history.committed) == counted(scenario)
-    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
-    assert [name for name, verdict in verdicts.items() if isinstance(verdict, Violated)] == []
-    assert isinstance(verdicts["restored-state"], Holds)
-    assert isinstance(verdicts["consistent-cut"], Holds)
-    return history
 
 
 def tasks_of(history: History, number: int) -> set[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.topologies import lay_out
 from cutproof.properties.history import AttemptStarted, FaultFired, History, JobEnded, JournalEntry, Timed
-from cutproof.properties.workload import AnyOperator, Count, Input, Map, Node, Row, Workload
+from cutproof.properties.judge import judge
+from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.workload import AnyOperator, Count, Input, InputRecord, Map, Node, Row, Workload
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.simulated.world import World
 
@@ -61,6 +64,29 @@ def started(scenario: Scenario, until_us: int = 0) -> World:
     world.submit(())
     world.loop.run(until_us)
     return world
+
+
+def counted(scenario: Scenario) -> Counter[Row]:
+    """1, 2, 3 … of each key of all input."""
+    return rows_of_counts(record for _, _, records in scenario.workload.splits() for record in records)
+
+
+def rows_of_counts(records: Iterable[InputRecord]) -> Counter[Row]:
+    """1, 2, 3 … of each key of some records."""
+    keys = Counter(key for key, _, _ in records)
+    return Counter((key, number, 0, 0) for key, times in keys.items() for number in range(1, times + 1))
+
+
+def all_there(scenario: Scenario, parts: Parts | None = None) -> History:
+    """It finished, each row is there once, and nothing is accused; restored-state was exercised."""
+    history = Run(scenario, parts or Parts(), False).history()
+    assert [entry.status for entry in journal(JobEnded, history)][-1] == "finished"
+    assert Counter(history.committed) == counted(scenario)
+    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
+    assert [name for name, verdict in verdicts.items() if isinstance(verdict, Violated)] == []
+    assert isinstance(verdicts["restored-state"], Holds)
+    assert isinstance(verdicts["consistent-cut"], Holds)
+    return history
 
 
 # -- what a history tells ----------------------------------------------------------------------------------------

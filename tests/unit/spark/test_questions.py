@@ -6,13 +6,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator
 from cutproof.harness.files import read_scenario
 from cutproof.harness.run import run as run_scenario
+from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.topologies import lay_out
 from cutproof.properties.case import Case
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of
+from cutproof.properties.workload import SINK, Input, Node, Tumbling, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
 
@@ -71,3 +76,61 @@ def test_what_a_key_had_applied_is_told_attempt_by_attempt_though_it_moved() -> 
     ]
     assert any(len(set(found)) > 1 for found in attempts)
     assert [found for found in attempts if found != sorted(found)] == []
+
+
+def drained(*, resumed: bool) -> Case:
+    """A window that a drain let go: resumed, or failed when all was done but for the end, its snapshots lost."""
+    source = Input(
+        name="source",
+        splits=(tuple((number % 2, number, 100 + number) for number in range(40)),),
+        times=(tuple(range(0, 400, 10)),),
+    )
+    names = ("source", "window", SINK)
+    workload = Workload(
+        name="windowed",
+        inputs=(source,),
+        nodes=(Node(name="window", operator=Tumbling(size=50), inputs=("source",)),),
+    )
+    drain = StopWithSavepoint(trigger=AtPoint(point="record-read", occurrence=20), drain=True)
+    lost = KillCoordinator(trigger=AtPoint(point="commit-requested", occurrence=2, side="before"), down_us=100)
+    scenario = Scenario(
+        workload=workload,
+        topology=lay_out(workload, dict.fromkeys(names, 1)),
+        engine=Engine(snapshot_store="files" if resumed else "memory", checkpoint_interval_us=2_000),
+        faults=() if resumed else (lost,),
+        commands=(drain, Resume(trigger=AtTime(at_us=1_000))) if resumed else (drain,),
+    )
+    return run_scenario(SimulatedSubject(), scenario).case
+
+
+@pytest.mark.usefixtures("spark")
+def test_of_windows_is_asked_what_was_owed_up_to_a_drain() -> None:
+    """What is behind it is late; whether anybody went on there, or the job failed at its end, is of no account."""
+    asked: list[Question] = []
+    for resumed in (True, False):
+        case = drained(resumed=resumed)
+        assert case.went_on_drained is resumed
+        assert case.closing.kind == ("end" if resumed else "newest")
+        (savepoint,) = case.drained
+        (question,) = questions_of(case, f"resumed: {resumed}")
+        assert question.job.cuts[-1].name == max(question.quick.states) == savepoint
+        rows = question.quick.rows[savepoint]
+        assert len(rows) > 2
+        short = replace(question.quick, rows={**question.quick.rows, savepoint: rows[1:]})
+        other = Question(job=replace(question.job, id=f"{question.job.id}, a row short"), quick=short)
+        asked += [question, other]
+    answers = Oracle().judge_batch([one.job for one in asked], {one.job.id: one.quick for one in asked})
+    assert [(answer.problem, len(answer.disagreements)) for answer in answers] == [("", 0), ("", 1)] * 2
+
+
+def test_an_advance_stands_among_what_its_subtask_took_in_its_attempt() -> None:
+    """Its place counts the applications of the node in the order in which they are told."""
+    result = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "panes-of-two-attempts.json"))
+    (told,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
+    ((node, advances),) = told.advances.items()
+    taken: dict[tuple[int, int, int], list[int]] = {}
+    for place, one in enumerate(told.applies[node]):
+        taken.setdefault((one.line, one.attempt, one.lane), []).append(place)
+    stand = [(one.place, taken[whose]) for one in advances if (whose := (one.line, one.attempt, one.lane)) in taken]
+    assert len(stand) > 20
+    assert [one for one in stand if not one[1][0] <= one[0] <= one[1][-1] + 1] == []

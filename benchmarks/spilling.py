@@ -1,0 +1,64 @@
+"""The arithmetic of unaligned checkpoints, measured in virtual time: all tables of docs/spilling.md.
+
+    python benchmarks/spilling.py            all of them, less than a minute
+    python benchmarks/spilling.py --quick    without the table of winners
+
+The figures are virtual and the same on every machine; only how long they take is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from cutproof.harness.pipelines import tables
+from cutproof.harness.pipelines.crashing import cells, circle, rounds
+from cutproof.harness.pipelines.measures import (
+    WAYS,
+    durations,
+    fed,
+    pressed,
+    recoveries,
+    steadiness,
+    stores,
+)
+from cutproof.harness.pipelines.run import measured
+from cutproof.harness.progress import TerminalProgress
+from cutproof.reference_impl.simulated.pipeline_plan import MB
+from cutproof.reports.figures import Figures
+
+
+def show(table: Figures) -> None:
+    print(f"\n{table.caption}\n\n{tables.as_text(table)}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="without the table of winners")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    show(tables.figures_of_the_document())
+    show(tables.figures_of_durations(durations()))
+    show(tables.figures_of_stores(stores(20 * MB), 20 * MB))
+    show(tables.figures_of_recoveries(recoveries(10 * MB), 10 * MB))
+    for rate in (20, 100):
+        even = steadiness(lambda way, rate=rate: pressed(rate * MB, way))  # type: ignore[misc]
+        show(tables.figures_of_steadiness(even, f"{rate} MB/s under backpressure"))
+    idle = steadiness(lambda way: fed(10 * MB, 20 * MB, way))
+    show(tables.figures_of_steadiness(idle, "10 MB/s come to a task that does 20: no backpressure"))
+    show(tables.figures_of_rounds({name: rounds(measured(circle(way))) for name, way in WAYS.items()}))
+    if not options.quick:
+        show(tables.figures_of_cells(_cells()))
+    print(f"\n{time.perf_counter() - began:.0f} s", file=sys.stderr)
+
+
+def _cells() -> list[tables.Cell]:
+    if not sys.stderr.isatty():
+        return list(cells())
+    with TerminalProgress(sys.stderr) as progress:
+        return list(cells(progress.step))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""The texts whose examples run by name, each under the one name that it has in code and documents."""
+
+from __future__ import annotations
+
+COURSE = "the course on consistent snapshots"
+DESCRIPTION = "Flink's first description of its checkpointing"
+POST = "the post on checkpoints after tasks finished, FLIP-147"

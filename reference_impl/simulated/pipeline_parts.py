@@ -1,0 +1,193 @@
+"""What a pipeline's world is made of, and what it notes: channels that hold bytes, tasks, checkpoints, crashes."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from ..core.spilling import ChannelSpilling
+from .pipeline_plan import Stage
+from .spill_store import Content, Pace, SpillStore
+
+
+class Mark(msgspec.Struct, kw_only=True):
+    """What one task did for one checkpoint; times in µs."""
+
+    task: str
+    checkpoint: int
+    first_barrier_us: int
+    """when the first of its barriers came, or a source was told"""
+    forwarded_us: int | None = None
+    """when its own barrier was downstream"""
+    sync_began_us: int | None = None
+    sync_ended_us: int | None = None
+
+
+class Checkpoint(msgspec.Struct, kw_only=True):
+    """One checkpoint; what it has of sources and sink is told when it completes."""
+
+    number: int
+    begun_us: int
+    complete_us: int | None = None
+    stored_bytes: int = 0
+    """in flight, in its parts"""
+    written_bytes: int = 0
+    """by all stores since the run began, when it was complete"""
+    positions: dict[str, int] = {}
+    """source: buffers that it had read"""
+    processed: int = 0
+    """buffers that the sink had processed"""
+
+    @property
+    def took_us(self) -> int | None:
+        return None if self.complete_us is None else self.complete_us - self.begun_us
+
+
+class Recovery(msgspec.Struct, kw_only=True):
+    """A crash and what came of it."""
+
+    crashed_us: int
+    restores: int | None
+    """the checkpoint; None: it began anew"""
+    replayed_bytes: int = 0
+    """in-flight data read from the stores"""
+    lost_bytes: int = 0
+    """processed before, and again after"""
+    restored_us: int | None = None
+    caught_up_us: int | None = None
+    """when the sink had processed as much as at the crash"""
+
+
+class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """All that could be seen of a run from outside."""
+
+    buffer_bytes: int
+    ended_us: int
+    line: list[Content]
+    """source and place of all buffers that the sink processed, as its state has it, in order"""
+    positions: dict[str, int]
+    in_flight: list[Content]
+    """in channels and in hand when the run ended, the nearest to the sink first"""
+    sources: tuple[str, ...]
+    checkpoints: list[Checkpoint]
+    recoveries: list[Recovery]
+    marks: list[Mark]
+    set_aside_us: dict[str, int]
+    """channel: how long it was not read because of an alignment"""
+    written: dict[str, int]
+    """node: bytes that its store wrote"""
+    most_stored: dict[str, int]
+    """node: the most bytes that its store held"""
+    written_series: dict[str, list[int]]
+    processed_series: list[int]
+
+
+class Barrier(msgspec.Struct, frozen=True):
+    checkpoint: int
+    begun_us: int
+
+
+class Buffer(msgspec.Struct, frozen=True):
+    number: int
+    """in its channel"""
+    content: Content
+
+
+class LineChannel:
+    """A bounded channel between two tasks; what is spilled keeps its memory until it is written."""
+
+    def __init__(
+        self, name: str, sender: Task, receiver: Task, limit: int, store: SpillStore, spilling: ChannelSpilling
+    ) -> None:
+        self.name = name
+        self.sender = sender
+        self.receiver = receiver
+        self.limit = limit
+        self.store = store
+        self.spilling = spilling
+        self.queue: deque[Buffer | Barrier] = deque()
+        self.contents: dict[int, Content] = {}
+        """of the buffers that are in memory"""
+        self.held = 0
+        """bytes in memory, those promised to a buffer that is being made included"""
+        self.aside_since: int | None = None
+        self.aside_us = 0
+        self.had: dict[int, None] = {}
+        """checkpoints whose barrier was taken from it or passed the queue"""
+
+    def has_room(self, size: int) -> bool:
+        return self.held + size <= self.limit
+
+    def put_aside(self, now_us: int) -> None:
+        self.aside_since = now_us
+
+    def set_free(self, now_us: int) -> None:
+        if self.aside_since is not None:
+            self.aside_us += now_us - self.aside_since
+            self.aside_since = None
+
+    def cut(self, barrier: Barrier) -> tuple[list[int], bool]:
+        """Buffers that a snapshot is ahead of, and whether that is all of them: the barrier has come."""
+        if barrier.checkpoint in self.had:
+            return [], True
+        overtaken: list[int] = []
+        for item in self.queue:
+            if item == barrier:
+                self.queue.remove(barrier)
+                self.had[barrier.checkpoint] = None
+                return overtaken, True
+            if isinstance(item, Buffer):
+                overtaken.append(item.number)
+        return overtaken, False
+
+    def clear(self) -> None:
+        """All that it held in memory is gone."""
+        self.queue.clear()
+        self.contents.clear()
+        self.had.clear()
+        self.held = 0
+
+    def fill(self, buffers: list[Buffer], size: int) -> None:
+        """What the store had of it is in line again."""
+        self.queue.extend(buffers)
+        self.contents.update((buffer.number, buffer.content) for buffer in buffers)
+        self.held = len(buffers) * size
+
+
+class Task:
+    """One task: what it works on, and how far it is."""
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        self.stage = stage
+        self.number = number
+        self.inputs: list[LineChannel] = []
+        self.output: LineChannel | None = None
+        self.busy = False
+        self.in_hand: Content | None = None
+        self.turn = 0
+        self.position = 0
+        """of a source: the next buffer to read"""
+        self.asked: list[Barrier] = []
+        """a source's triggers, or barriers that are to overtake what is queued"""
+        self.taken: dict[int, None] = {}
+        """checkpoints whose snapshot it took"""
+        self.pace = Pace(stage.rate)
+        self.waking = False
+
+    def restart(self, position: int) -> None:
+        self.busy, self.in_hand, self.waking = False, None, False
+        self.asked.clear()
+        self.taken.clear()
+        self.position = position
+
+
+def in_flight(tasks: list[Task]) -> list[Content]:
+    """In channels and in hand, the nearest to the sink first; what a source has in hand it has not read yet."""
+    found: list[Content] = []
+    for task in reversed(tasks):
+        if task.inputs and task.in_hand is not None:
+            found.append(task.in_hand)
+        for channel in task.inputs:
+            found += [item.content for item in channel.queue if isinstance(item, Buffer)]
+    return found

@@ -1,0 +1,191 @@
+"""A node's store in virtual time: writes in the order they came, at a rate; a crash takes what was not flushed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ..core.spilling import Copy
+from .loop import Loop
+from .pipeline_plan import Device
+
+Content = tuple[int, int]
+"""which source a buffer is from, and its place there"""
+
+
+class Pace:
+    """How long so many bytes take at a rate, in whole µs; what a duration leaves over counts for the next."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._over = 0
+
+    def takes_us(self, size: int) -> int:
+        duration, self._over = divmod(size * 1_000_000 + self._over, self._rate)
+        return duration
+
+
+class Series:
+    """Bytes by slice of time."""
+
+    def __init__(self, slice_us: int) -> None:
+        self._slice_us = slice_us
+        self.bytes: list[int] = []
+
+    def add(self, at_us: int, size: int) -> None:
+        at = at_us // self._slice_us
+        while len(self.bytes) <= at:
+            self.bytes.append(0)
+        self.bytes[at] += size
+
+
+class _File:
+    """What one flush makes durable, and what is deleted as one."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.bytes = 0
+        self.closed = False
+
+
+class _Writer:
+    """One channel's side of the store."""
+
+    def __init__(self) -> None:
+        self.file: _File | None = None
+        self.contents: dict[Copy, Content] = {}
+        self.place: dict[Copy, _File] = {}
+        self.sizes: dict[Copy, int] = {}
+        self.durable: dict[Copy, None] = {}
+
+
+_Write = tuple[str, Copy | None, int, Callable[[Copy | None], None]]
+_Flush = tuple[str, Callable[[list[Copy]], None]]
+
+
+class SpillStore:
+    """The device of one node; whoever writes has a name, and is called back when something of it is done."""
+
+    def __init__(self, loop: Loop, device: Device, slice_us: int) -> None:
+        self._loop = loop
+        self._device = device
+        self._pace = Pace(device.rate)
+        self._reads = Pace(device.read_rate)
+        self._queue: deque[tuple[bool, Any]] = deque()
+        self._busy = False
+        self._life = 0
+        self._writers: dict[str, _Writer] = {}
+        self.written = 0
+        self.live = 0
+        """bytes that take up room now"""
+        self.most = 0
+        self.series = Series(slice_us)
+
+    def write(
+        self, writer: str, copy: Copy | None, content: Content, size: int, then: Callable[[Copy | None], None]
+    ) -> None:
+        """Append; a copy of None is a task's state, which takes time and is not read by its content."""
+        if copy is not None:
+            self._of(writer).contents[copy] = content
+        self._put(True, (writer, copy, size, then))
+
+    def flush(self, writer: str, then: Callable[[list[Copy]], None]) -> None:
+        """Make durable all that this writer wrote before."""
+        self._put(False, (writer, then))
+
+    def drop(self, writer: str, copies: tuple[Copy, ...]) -> None:
+        """Nobody will read these; a log frees their room at once, a file once it is closed and has nothing else."""
+        own = self._of(writer)
+        for copy in copies:
+            own.contents.pop(copy, None)
+            own.durable.pop(copy, None)
+            size = own.sizes.pop(copy, 0)
+            file = own.place.pop(copy, None)
+            if file is None:
+                self.live -= size
+            else:
+                file.left -= 1
+                self._delete_if_empty(file)
+
+    def read(self, writer: str, copy: Copy) -> Content | None:
+        """What is durable of a copy; None: it is not there."""
+        own = self._of(writer)
+        return own.contents[copy] if copy in own.durable else None
+
+    def reading_us(self, size: int) -> int:
+        return self._reads.takes_us(size)
+
+    def crash(self) -> None:
+        """What was not flushed is gone, and what was waiting to be written too."""
+        self._life += 1
+        self._queue.clear()
+        self._busy = False
+        for writer, own in self._writers.items():
+            lost = tuple(copy for copy in own.contents if copy not in own.durable)
+            if own.file:
+                own.file.closed = True
+                own.file = None
+            self.drop(writer, lost)
+
+    # -- inside ------------------------------------------------------------------
+
+    def _of(self, writer: str) -> _Writer:
+        if writer not in self._writers:
+            self._writers[writer] = _Writer()
+        return self._writers[writer]
+
+    def _put(self, is_write: bool, order: _Write | _Flush) -> None:
+        self._queue.append((is_write, order))
+        if not self._busy:
+            self._next()
+
+    def _next(self) -> None:
+        self._busy = bool(self._queue)
+        if not self._busy:
+            return
+        is_write, order = self._queue.popleft()
+        if not is_write:
+            self._loop.after(self._device.flush_us, self._flushed, self._life, order)
+            return
+        own, opening = self._of(order[0]), 0
+        if self._device.kind == "files" and own.file is None:
+            own.file, opening = _File(), self._device.open_us
+        self._loop.after(opening + self._pace.takes_us(order[2]), self._wrote, self._life, order)
+
+    def _wrote(self, life: int, order: _Write) -> None:
+        if life != self._life:
+            return
+        writer, copy, size, then = order
+        self.written += size
+        self.series.add(self._loop.now, size)
+        own = self._of(writer)
+        if copy is not None and copy in own.contents:
+            self.live += size
+            self.most = max(self.most, self.live)
+            own.sizes[copy] = size
+            if own.file:
+                own.place[copy] = own.file
+                own.file.left += 1
+                own.file.bytes += size
+        then(copy)
+        self._next()
+
+    def _flushed(self, life: int, order: _Flush) -> None:
+        if life != self._life:
+            return
+        writer, then = order
+        own = self._of(writer)
+        done = [copy for copy in own.sizes if copy not in own.durable]
+        own.durable.update(dict.fromkeys(done))
+        if own.file:
+            own.file.closed = True
+            self._delete_if_empty(own.file)
+            own.file = None
+        then(done)
+        self._next()
+
+    def _delete_if_empty(self, file: _File) -> None:
+        if file.closed and not file.left:
+            self.live -= file.bytes
+            file.bytes = 0

@@ -1,0 +1,41 @@
+"""The report of an example that measures: what the text says, what showed, tables and curves; one HTML file."""
+
+from __future__ import annotations
+
+from .curves import Chart, drawn
+from .model import Value
+from .render import environment
+
+
+class Said(Value, kw_only=True):
+    """A sentence of the text, and what was found."""
+
+    says: str
+    shown: bool
+    evidence: str
+
+
+class Figures(Value, kw_only=True):
+    """A table: the first column of each row is its name."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class FiguresView(Value, kw_only=True):
+    """All that the page shows."""
+
+    name: str
+    about: str
+    document: str
+    claims: tuple[Said, ...]
+    tables: tuple[Figures, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    version: str = ""
+
+
+def render_figures(view: FiguresView) -> str:
+    """The whole page; the same view gives the same text."""
+    charts = [(chart.title, drawn(chart)) for chart in view.charts]
+    return environment().get_template("figures.html.j2").render(view=view, charts=charts)

@@ -1,0 +1,235 @@
+"""Unaligned checkpoints: barriers overtake, and what they overtook is in the snapshot and comes first at a restore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from worlds import all_there, journal, shown
+from worlds import job as plain_job
+
+from cutproof.faults.plan import AtPoint, AtTime, KillTask
+from cutproof.harness.checks import problems_of
+from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario
+from cutproof.harness.subjects.simulated import Run
+from cutproof.properties.history import CheckpointTriggered, History, StoredState
+from cutproof.properties.in_flight import records
+from cutproof.properties.line import Lines, decode_state
+from cutproof.properties.workload import Count, Map
+from cutproof.reference_impl.core.parts import Parts
+
+SLOW = {"apply_cost_us": 260, "read_interval_us": 100, "channel_capacity": 6}
+"""behind the sources every task is slower than what comes: channels fill up"""
+
+
+def job(*, records: int = 60, width: int = 2, partitioning: str = "hash", **more: object) -> Scenario:
+    """A source, a map and a count of two splits' records by key, all edges alike but for the one before the count."""
+    settings = {**SLOW, "alignment": "unaligned", **more}
+    plain = plain_job(records, Map(add=1), Count(), width=width, splits=2, **settings)  # type: ignore[arg-type]
+    first, middle, last = plain.topology.edges
+    edges = (
+        msgspec.structs.replace(first, partitioning=partitioning),
+        msgspec.structs.replace(middle, partitioning="hash"),
+        msgspec.structs.replace(last, partitioning="hash"),
+    )
+    return msgspec.structs.replace(plain, topology=msgspec.structs.replace(plain.topology, edges=edges))
+
+
+def in_flight(history: History) -> dict[int, dict[str, list[int]]]:
+    """By completed checkpoint and channel, the origins of the records that it holds there."""
+    lines = Lines(history)
+    found = {number: lines.in_flight(number) for number in lines.completed}
+    return {
+        number: {channel: held.origins for channel, held in channels.items() if held.origins}
+        for number, channels in found.items()
+    }
+
+
+def durations(history: History) -> list[int]:
+    """How long each completed checkpoint took, in µs, in the order in which they were triggered."""
+    begun = {entry.checkpoint: entry.at_us for entry in journal(CheckpointTriggered, history)}
+    return [
+        entry.at_us - begun[entry.checkpoint] for entry in sorted(history.completed, key=lambda one: one.checkpoint)
+    ]
+
+
+def loaded(history: History, attempt: int) -> dict[str, StoredState]:
+    """What the tasks of an attempt were restored with."""
+    runs = [run for run in history.runs if run.attempt == attempt and run.loaded is not None]
+    return {run.task: decode_state(run.loaded.state) or StoredState() for run in runs if run.loaded}
+
+
+def kill(occurrence: int, task: str = "op1-0", point: str = "checkpoint-completed") -> KillTask:
+    return KillTask(trigger=AtPoint(point=point, occurrence=occurrence), task=task)
+
+
+# -- the cut -----------------------------------------------------------------------------------------------------
+
+
+def test_what_barriers_overtook_is_in_the_snapshots_of_both_ends() -> None:
+    history = all_there(job(faults=(kill(2),)))
+    lines = Lines(history)
+    held = [one for number in lines.completed for one in lines.in_flight(number).values()]
+    assert any(one.queued for one in held)
+    assert any(one.unsent for one in held)
+
+
+def test_a_checkpoint_takes_no_longer_where_channels_are_full() -> None:
+    """Aligned, barriers wait behind what is queued; unaligned, they take their way and no more."""
+    faults = (kill(2),)
+    unaligned = durations(all_there(job(faults=faults)))
+    aligned = durations(all_there(job(faults=faults, alignment="aligned")))
+    assert max(unaligned) < 2_500 < max(aligned)
+
+
+def test_no_channel_is_set_aside_and_the_barrier_goes_on_before_the_snapshot_is_written() -> None:
+    """A task's barrier is out before its state is at the store, however long that takes (FIG. 1 of the proposal)."""
+    scenario = job(snapshot_write_us=1_000)
+    history = Run(scenario, Parts(), True).history()
+    for task in ("source-0", "op0-0", "op1-0"):
+        events = shown(history, task, "barrier-sent", "snapshot-persisted")
+        first = {what: next(one.at_us for one in events if one.what == what) for what in {one.what for one in events}}
+        assert first["barrier-sent"] + 1_000 <= first["snapshot-persisted"]
+
+
+def test_with_one_input_alone_a_barrier_overtakes_too() -> None:
+    history = all_there(job(width=1, faults=(kill(2),)))
+    assert any(in_flight(history).values())
+
+
+@pytest.mark.parametrize(
+    "more", [{"concurrent_checkpoints": 3}, {"snapshot_store": "memory"}, {"snapshot_mode": "synchronous"}]
+)
+def test_several_at_a_time_in_memory_and_while_a_task_stands_still(more: dict[str, object]) -> None:
+    history = all_there(job(faults=(kill(3),), checkpoint_interval_us=700, **more))
+    assert any(in_flight(history).values())
+
+
+# -- edges that are kept aligned ---------------------------------------------------------------------------------
+
+
+def test_a_forward_edge_is_kept_aligned_and_so_is_its_receiver() -> None:
+    history = all_there(job(partitioning="forward", faults=(kill(2),)))
+    channels = {channel for held in in_flight(history).values() for channel in held}
+    assert channels
+    assert not [channel for channel in channels if ">op0-" in channel]
+
+
+def test_a_rebalance_is_overtaken() -> None:
+    history = all_there(job(partitioning="rebalance", faults=(kill(2),)))
+    channels = {channel for held in in_flight(history).values() for channel in held}
+    assert [channel for channel in channels if ">op0-" in channel]
+
+
+def test_what_is_sealed_for_a_checkpoint_is_never_overtaken() -> None:
+    history = all_there(job(committing="global", faults=(kill(2),)))
+    channels = {channel for held in in_flight(history).values() for channel in held}
+    assert channels
+    assert not [channel for channel in channels if "committer" in channel]
+
+
+# -- recovery ----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_in_flight_is_taken_before_anything_new() -> None:
+    history = all_there(job(faults=(kill(2),)))
+    restored = loaded(history, 2)
+    assert any(state.queued for state in restored.values())
+    for run in history.runs:
+        if run.attempt == 2 and restored[run.task].queued:
+            queued = {n: [origin for origin, _ in records(held)] for n, held in restored[run.task].queued.items()}
+            for number, origins in queued.items():
+                taken = [origin for channel, origin in run.applies if channel == number]
+                assert taken[: len(origins)] == origins
+    for channel in history.channels:
+        sender = restored.get(channel.name.partition(">")[0]) if channel.attempt == 2 else None
+        if sender is not None and sender.unsent:
+            run = next(one for one in history.runs if channel.name in one.outputs and one.attempt == 2)
+            again = records(sender.unsent.get(run.outputs.index(channel.name), ()))
+            assert channel.sent[: len(again)] == [origin for origin, _ in again]
+
+
+def test_a_checkpoint_amid_the_replay_is_right_and_so_is_a_second_crash_in_it() -> None:
+    """The second attempt is hit as soon as it has completed a checkpoint, with what it was restored with in it."""
+    history = all_there(job(faults=(kill(2), kill(3)), checkpoint_interval_us=600))
+    first, second = in_flight(history)[_restored(history, 2)], in_flight(history)[_restored(history, 3)]
+    replayed = {origin for origins in first.values() for origin in origins}
+    assert replayed & {origin for origins in second.values() for origin in origins}
+
+
+def _restored(history: History, attempt: int) -> int:
+    return next(run.loaded.checkpoint for run in history.runs if run.attempt == attempt and run.loaded is not None)
+
+
+# -- in turn, after a time-out ---------------------------------------------------------------------------------------
+
+
+def test_after_a_time_out_an_alignment_goes_on_unaligned() -> None:
+    patient = all_there(job(alignment="timeout", alignment_timeout_us=60_000, faults=(kill(2),)))
+    impatient = all_there(job(alignment="timeout", alignment_timeout_us=300, faults=(kill(2),)))
+    assert not any(in_flight(patient).values())
+    assert any(in_flight(impatient).values())
+    assert max(durations(impatient)) < max(durations(patient))
+
+
+def test_each_checkpoint_the_next_way() -> None:
+    held = in_flight(all_there(job(alignment="in-turn", alignment_timeout_us=300, records=120, faults=(kill(4),))))
+    assert not any(channels for number, channels in held.items() if number % 3 == 0)
+    assert any(channels for number, channels in held.items() if number % 3 == 1)
+
+
+def test_a_savepoint_is_aligned() -> None:
+    """Its user may lay the job out anew, and nothing is to be found in flight in it."""
+    ask = Savepoint(trigger=AtTime(at_us=2_500))
+    history = all_there(job(commands=(ask,), faults=(kill(3),)))
+    savepoints = [entry.checkpoint for entry in history.completed if entry.savepoint]
+    assert len(savepoints) == 1
+    assert in_flight(history)[savepoints[0]] == {}
+    assert any(in_flight(history).values())
+
+
+# -- laid out anew -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("partitioning", ["hash", "rebalance", "forward"])
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (7, 2), (2, 7)])
+def test_what_was_in_flight_finds_its_new_owners(before: int, after: int, partitioning: str) -> None:
+    operators = ("op0", "op1", "sink") if partitioning != "forward" else ("op1", "sink")
+    commands: Sequence[AnyCommand] = (
+        Cancel(trigger=AtPoint(point="checkpoint-completed", occurrence=2)),
+        Resume(trigger=AtTime(at_us=500), parallelism=dict.fromkeys(operators, after)),
+    )
+    scenario = job(partitioning=partitioning, width=before, records=84, commands=tuple(commands))
+    history = all_there(scenario)
+    taken_over = max(entry.checkpoint for entry in history.completed if entry.job == 1)
+    assert in_flight(history)[taken_over]
+    assert any(
+        state.queued for state in loaded(history, min(run.attempt for run in history.runs if run.job == 2)).values()
+    )
+
+
+def test_there_and_back_again_with_a_crash_between() -> None:
+    commands = (
+        Cancel(trigger=AtTime(at_us=4_500)),
+        Resume(trigger=AtTime(at_us=500), parallelism={"op1": 7, "sink": 3}),
+        Cancel(trigger=AtTime(at_us=12_000)),
+        Resume(trigger=AtTime(at_us=500), parallelism={"op1": 2, "sink": 2}),
+    )
+    history = all_there(job(records=160, commands=commands, faults=(kill(9, "op1-1"),)))
+    assert {run.job for run in history.runs} == {1, 2, 3}
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"alignment": "sideways"}, "engine.alignment is 'sideways'; it can be aligned, unaligned, timeout, in-turn"),
+        ({"guarantee": "at-least-once"}, "engine.alignment unaligned is for exactly-once: at-least-once"),
+        ({"alignment": "timeout", "alignment_timeout_us": 0}, "engine.alignment_timeout_us is 0; at least 1 µs"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(settings: dict[str, object], told: str) -> None:
+    assert [one for one in problems_of(job(**settings)) if one.startswith(told)]
