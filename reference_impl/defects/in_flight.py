@@ -131,6 +131,13 @@ DEFECTS = (
         replacements=lambda: {"capture": CompletedBefore()},
     ),
     Defect(
+        id="B04",
+        upstream="FLINK-20654/21104",
+        title="obsolete uncancelled barrier decides what to spill",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": StaleBarrier()},
+    ),
+    Defect(
         id="B07",
         upstream="FLINK-17994",
         title="queued snapshot of c1 runs after c2",
@@ -185,5 +192,12 @@ DEFECTS = (
         title="drop in-flight data at restore",
         invariant="restored-state",
         replacements=lambda: {"capture": NothingPutBack()},
+    ),
+    Defect(
+        id="J09",
+        upstream="FLINK-25305",
+        title="task finished-on-restore does not wait for channel state",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": EndedWaitsForNothing()},
     ),
 )
