@@ -112,7 +112,7 @@ class TaskRunner:
             Block: self._block,
             Unblock: self._unblock,
             Overtake: self._overtake,
-            Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.in_front),
+            Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.handed_over),
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
