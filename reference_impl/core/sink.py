@@ -229,13 +229,17 @@ class TransactionalSink(SinkTask):
 
     def commit(self, sealed: list[Sealed]) -> list[Effect]:
         """Ask for the commit of transactions that are not being committed already."""
-        asked = [request.name for request in self._asked.values() if isinstance(request, Commit)]
+        asked = self._asked_commits()
         spec, committing = self.spec, self.parts.committing
         return [
             self.ask(committing.request(self._writer(transaction.name), spec.attempt, transaction.name))
             for transaction in sealed
             if transaction.name not in asked
         ]
+
+    def _asked_commits(self) -> list[str]:
+        """The transactions whose commit has no definite answer yet."""
+        return [request.name for request in self._asked.values() if isinstance(request, Commit)]
 
     def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
         if isinstance(request, Commit):
@@ -250,7 +254,7 @@ class TransactionalSink(SinkTask):
         if isinstance(request, Commit):
             self.sealed = [transaction for transaction in self.sealed if transaction.name != request.name]
         effects = super().on_done(number, request, outcome)
-        if self._recovering and not self._asked:
+        if self._recovering and not self._asked_commits():
             self._recovering = False
             return [*effects, *self.begin_transaction(), *self.open_inputs()]
         return [*effects, *self._finish_if_settled()]
@@ -268,8 +272,12 @@ class TransactionalSink(SinkTask):
         return effects
 
     def _drop(self, names: Sequence[str]) -> list[Effect]:
+        """Have these aborted, however often that must be asked, before it finishes.
+
+        Of a request that dies with the store what is sealed remains, and no later attempt may ever look for it.
+        """
         attempt = self.spec.attempt
-        return [self.tell(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]
+        return [self.ask(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]
 
     def _settle(self) -> list[Effect]:
         """The end without a final checkpoint: what no complete one has committed by now (FIN-9)."""

@@ -92,6 +92,40 @@ def test_recovery_asks_again_for_a_commit_without_an_answer() -> None:
     assert running("sink-0")[0] in answered(sink, asking)
 
 
+def test_recovery_asks_again_for_an_abort_that_died_with_the_store() -> None:
+    """The store came back with what was sealed; the checkpoint it was sealed for was given up, so nobody else asks."""
+    left = f"{OLD}6"
+    sink, effects = restored(Sealed(OLD, 5), unfinished=((OLD, 5), (left, 6)))
+    committing, aborting = number(effects, Commit), number(effects, AbortTransaction)
+    assert answered(sink, committing, SILENCE) == [SetTimer(f"retry {committing}", RETRY_US)]
+    assert answered(sink, aborting, SILENCE) == [SetTimer(f"retry {aborting}", RETRY_US)]
+    assert asked(sink.step(TimerFired(f"retry {committing}"))) == [commit(OLD)]
+    assert running("sink-0")[0] in answered(sink, committing), "it works meanwhile"
+    assert asked(sink.step(TimerFired(f"retry {aborting}"))) == [drop(left)]
+    assert answered(sink, aborting) == []
+    assert sink.step(TimerFired(f"retry {aborting}")) == []
+
+
+def test_an_abort_that_is_answered_first_does_not_open_a_sink_that_still_commits() -> None:
+    sink, effects = restored(Sealed(OLD, 5), unfinished=((OLD, 5), (f"{OLD}6", 6)))
+    assert answered(sink, number(effects, AbortTransaction)) == []
+    assert not sink.running
+    assert running("sink-0")[0] in answered(sink, number(effects, Commit))
+
+
+def test_what_recovery_aborts_is_gone_before_the_sink_finishes() -> None:
+    left = f"{OLD}6"
+    sink, effects = restored(unfinished=((left, 6),))
+    aborting = number(effects, AbortTransaction)
+    take(sink, END)
+    assert told(sink, terminate(5)) == []
+    assert answered(sink, aborting, SILENCE) == [SetTimer(f"retry {aborting}", RETRY_US)]
+    assert asked(sink.step(TimerFired(f"retry {aborting}"))) == [drop(left)]
+    dropping = answered(sink, aborting)
+    assert asked(dropping) == [drop("job-1/sink-0/3-5")]
+    assert answered(sink, number(dropping, AbortTransaction)) == finished("sink-0")
+
+
 def test_recovery_fails_when_what_it_must_commit_is_gone() -> None:
     sink, effects = restored(Sealed(OLD, 5))
     assert "refused: gone" in reason(answered(sink, number(effects, Commit), Denied(reason="gone")))

@@ -8,6 +8,7 @@ from conductor import told as told_to
 from machines import (
     END,
     ONE_OUT,
+    RETRY_US,
     answered,
     barrier,
     complete,
@@ -22,16 +23,17 @@ from machines import (
     transactional,
     up,
 )
-from sinks import FIRST, SECOND, asked, commit, drop, give, number, pre_commit, sealed_for, write
+from sinks import FIRST, SECOND, SILENCE, asked, commit, drop, give, number, pre_commit, sealed_for, write
 
 from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import SaveJob
+from cutproof.reference_impl.core.effects import SaveJob, SetTimer
 from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.events import TimerFired
 from cutproof.reference_impl.core.messages import Complete, EndOfPartition, Terminate, Trigger
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.topology import OperatorSpec
-from cutproof.reference_impl.core.transactions import Commit, PreCommit, Write
+from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, PreCommit, Write
 from cutproof.reference_impl.core.two_phase import TwoPhaseTask
 
 GONE = EndOfPartition()
@@ -122,8 +124,10 @@ def test_commit_at_finish_seals_the_last_data_as_of_the_newest_checkpoint() -> N
 def test_discard_at_finish_drops_it() -> None:
     sink = settling("discard-at-finish")
     give(sink, 7, 8, 9, 10, 11)
-    assert asked(take(sink, END)) == [drop(FIRST)]
-    assert told(sink, terminate(None)) == finished("sink-0")
+    effects = take(sink, END)
+    assert asked(effects) == [drop(FIRST)]
+    assert told(sink, terminate(None)) == [], "not before the store has said so"
+    assert answered(sink, number(effects, AbortTransaction)) == finished("sink-0")
 
 
 def test_what_discard_at_finish_dropped_is_not_written_later_either() -> None:
@@ -146,6 +150,19 @@ def test_what_no_complete_checkpoint_committed_by_the_end_is_settled_then(how: s
     sealed_for(sink, 1, 7)
     assert commit(FIRST) not in asked(take(sink, END))
     assert asked(told(sink, terminate(None)))[0] == settled(FIRST)
+
+
+def test_discard_at_finish_asks_again_for_a_sealed_one_that_a_dead_store_did_not_drop() -> None:
+    sink = settling("discard-at-finish")
+    sealed_for(sink, 1, 7)
+    answered(sink, number(take(sink, END), AbortTransaction))
+    dropping = told(sink, terminate(None))
+    asking = number(dropping, AbortTransaction)
+    assert asked(dropping) == [drop(FIRST)]
+    assert answered(sink, asking, SILENCE) == [SetTimer(f"retry {asking}", RETRY_US)]
+    assert told(sink, terminate(None)) == [], "told again while it waits"
+    assert asked(sink.step(TimerFired(f"retry {asking}"))) == [drop(FIRST)]
+    assert answered(sink, asking) == finished("sink-0")
 
 
 @pytest.mark.parametrize("how", ["commit-at-finish", "discard-at-finish"])
