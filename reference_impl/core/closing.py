@@ -18,7 +18,7 @@ FENCE = 1
 """The number of the one request whose answer matters."""
 
 UNHEARD = 0
-"""The number of requests whose answers do not."""
+"""The number of aborts: what the next fence lists says whether they were done."""
 
 
 class Closing(msgspec.Struct, frozen=True):
@@ -41,7 +41,11 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing, list[Effect]]:
-    """The first writer is fenced: abort what is not covered, and go on to the next."""
+    """The first writer is fenced: abort what is not covered, and fence it again behind that.
+
+    An abort may die with the store, which comes back with what was sealed; so only a
+    fence that finds nothing left to abort lets the next writer come.
+    """
     if event.number != FENCE or not stage.waiting:
         return stage, []
     if not isinstance(event.outcome, Done):
@@ -52,5 +56,6 @@ def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing,
         for name, checkpoint in event.outcome.unfinished
         if checkpoint is None or checkpoint > stage.covered
     ]
-    stage = msgspec.structs.replace(stage, waiting=tuple(left))
+    if not aborts:
+        stage = msgspec.structs.replace(stage, waiting=tuple(left))
     return stage, [*aborts, *stage.requests()]

@@ -26,12 +26,24 @@ def test_the_first_writer_is_asked_first() -> None:
 
 def test_each_writer_in_turn() -> None:
     unfinished = (("older", 4), ("covered", 5), ("newer", 6), ("open", None))
-    second, effects = close_step(STAGE, Answered(FENCE, Done(unfinished=unfinished)), 30)
-    assert effects == [drop("sink-0", "newer"), drop("sink-0", "open"), fence("sink-1")]
+    first, effects = close_step(STAGE, Answered(FENCE, Done(unfinished=unfinished)), 30)
+    assert effects == [drop("sink-0", "newer"), drop("sink-0", "open"), fence("sink-0")]
+    assert first == STAGE
+    second, effects = close_step(first, Answered(FENCE, Done(unfinished=unfinished[:2])), 30)
+    assert effects == [fence("sink-1")]
     assert second == Closing("cancelled", "by its user", 7, 5, ("sink-1",))
-    last, effects = close_step(second, Answered(FENCE, Done(unfinished=(("open", None),))), 30)
-    assert effects == [drop("sink-1", "open")]
-    assert last.waiting == ()
+    assert close_step(second, Answered(FENCE, Done()), 30) == (Closing("cancelled", "by its user", 7, 5, ()), [])
+
+
+def test_an_abort_that_died_with_the_store_is_asked_again() -> None:
+    """Nothing is heard of it but what the fence behind it finds."""
+    left = Answered(FENCE, Done(unfinished=(("sealed", 6),)))
+    once, effects = close_step(STAGE, left, 30)
+    assert effects == [drop("sink-0", "sealed"), fence("sink-0")]
+    assert close_step(once, Answered(UNHEARD, NoAnswer(reason="silence")), 30) == (once, [])
+    assert close_step(once, Answered(FENCE, NoAnswer(reason="silence")), 30) == (once, [SetTimer("close", 30)])
+    assert once.requests() == [fence("sink-0")]
+    assert close_step(once, left, 30) == (once, effects)
 
 
 @pytest.mark.parametrize("outcome", [NoAnswer(reason="silence"), Denied(reason="busy")])
