@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ..broadcast import with_rules
 from ..case import Case
 from ..classes import FOLLOWING
 from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
 from ..user_functions import user_nodes
-from ..workload import KEYED, SINK, User, is_clocked, window_of
+from ..workload import SINK, STATEFUL, User, is_clocked, window_of
 from .heard import advances_of, in_turn, watermarks
 from .senders import Senders
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
@@ -52,7 +53,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    told = not user_nodes(case.workload) and not batches(case.workload) and not _windows_moved(case)
+    told = not user_nodes(case.workload) and not batches(case.workload) and not _moved(case)
     if by_applies and told and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied", rows=_at_sink(case)))
     questions.extend(_off_line(case, name, number) for number in _off_the_line(case))
@@ -81,11 +82,16 @@ def _at_sink(case: Case) -> bool:
     return is_determined(case.workload, case.topology, every_attempt=strict)
 
 
-def _windows_moved(case: Case) -> bool:
-    """Whether windows that follow the applied records went on in a job laid out otherwise: a subtask's
-    watermark there is that of several before it, which the oracle is not told."""
+def _moved(case: Case) -> bool:
+    """Whether what goes by subtask went on in a job laid out otherwise.
+
+    Of windows that follow the applied records a subtask's watermark there is that
+    of several before it, of broadcast state a subtask's copy that of another; of
+    neither is the oracle told.
+    """
     layouts = list(case.layouts.values())
-    return window_of(case.workload) is not None and any(layout != layouts[0] for layout in layouts)
+    by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
+    return by_subtask and any(layout != layouts[0] for layout in layouts)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
@@ -100,7 +106,7 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
 def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     cuts = _cuts(case)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
-    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)] + [SINK]
+    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
     senders = Senders(case)
     applies = {reader: tuple(_applies(case, reader, numbers, senders)) for reader in readers}
     window = window_of(case.workload)
@@ -117,6 +123,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders)
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
+        by_subtask = bool(heard) or reader in with_rules(case.workload)
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
         for segment in in_turn(line, reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), senders.of(segment.run), strict=False)
@@ -126,7 +133,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders)
                     epoch=numbers[epoch] if line.tip == case.line.tip else 0,
                     attempt=segment.run.attempt,
                     line=attempt,
-                    lane=segment.run.subtask if heard else 0,
+                    lane=segment.run.subtask if by_subtask else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
                     moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
                     made_by=made_by if made_by != segment.run.attempt else None,
