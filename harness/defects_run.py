@@ -44,6 +44,8 @@ replace = msgspec.structs.replace
 HINTS: dict[str, tuple[str, ...]] = {
     "A05": ("slow-restore",),
     "A14": ("late-acknowledgement",),
+    **dict.fromkeys(("B02", "B04", "B07", "B09", "B10", "B15", "C01", "C04", "C06", "C08"), ("S3",)),
+    **dict.fromkeys(("C07", "D01"), ("S4",)),
     **dict.fromkeys(("D07", "D08", "D09", "D11", "D14"), ("laid-out-anew",)),
     "E05": ("slow-record",),
     "E07": ("S9",),
@@ -59,6 +61,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "J06": ("S8",),
     "J07": ("S8", "S9"),
     "J08": ("S8",),
+    "J09": ("S3", "S11"),
     "J10": ("S8",),
     "J18": ("S8", "S9"),
     "J25": ("S8",),

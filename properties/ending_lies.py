@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from .case import Case
 from .history import History, Read, Transaction
-from .lies import Lie, middle
+from .lies import Lie, middle, tells_reads
 from .time_lies import killed_amid
 from .workload import END_OF_TIME, Row, Window, window_of
 
@@ -60,7 +60,7 @@ def commit_unsealed(case: Case) -> Lie | None:
 def read_ahead(case: Case) -> Lie | None:
     """A reader sees all that is ever committed before the last snapshot is complete."""
     ordered = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
-    if len(ordered) < 2 or case.history.sink != "transactional":
+    if len(ordered) < 2 or case.history.sink != "transactional" or not tells_reads(case):
         return None
     newest = list(accumulate((checkpoint for _, checkpoint in ordered), max))[-2]
     if newest not in case.line.checkpoints or not case.committed - case.expected.rows_up_to(newest):

@@ -14,6 +14,7 @@ import msgspec
 
 from .case import Case
 from .history import History, Stored, TaskRun
+from .replay import is_determined
 
 T = TypeVar("T")
 Alteration = Callable[[History], None]
@@ -28,6 +29,13 @@ def middle(candidates: Sequence[T]) -> T | None:
 def beside(value: int | None) -> int:
     """A value that is none of a scenario's: far outside of what is drawn."""
     return (value or 0) + (1 << 50)
+
+
+def tells_reads(case: Case) -> bool:
+    """Whether it is known which rows a reader of an uncommitted row saw: not where rows follow what was applied,
+    and may be any of several."""
+    follows = case.expected.follows_applies
+    return not follows or is_determined(case.workload, case.topology, every_attempt=case.by_applies)
 
 
 # cuts and states
@@ -81,7 +89,7 @@ def _drop_rule(state: dict[str, Any]) -> None:
     del state["broadcast"][0]
 
 
-def _in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, Any]], None]) -> Lie | None:
+def in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, Any]], None]) -> Lie | None:
     chosen = middle(_snapshots(case, lambda one: has(one.state)))
     if chosen is None:
         return None
@@ -94,11 +102,11 @@ def _in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, 
 
 
 def move_cut(case: Case) -> Lie | None:
-    return _in_store(case, _has_position, _move_position)
+    return in_store(case, _has_position, _move_position)
 
 
 def edit_stored(case: Case) -> Lie | None:
-    return _in_store(case, _has_entry, _edit_entry)
+    return in_store(case, _has_entry, _edit_entry)
 
 
 def drop_stored_rule(case: Case) -> Lie | None:
@@ -106,7 +114,7 @@ def drop_stored_rule(case: Case) -> Lie | None:
 
     Without alignment copies may differ, and a new subtask may have loaded another: so restored-state need not see it.
     """
-    lie = _in_store(case, _has_rule, _drop_rule)
+    lie = in_store(case, _has_rule, _drop_rule)
     return (("consistent-cut",), lie[1]) if lie is not None else None
 
 

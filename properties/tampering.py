@@ -32,6 +32,7 @@ from .ending_lies import (
     show_open_window,
 )
 from .history import History, Read, SnapshotDeleted, TaskFailed, Transaction
+from .in_flight_lies import change_in_flight, drop_in_flight, move_in_flight, swap_in_flight
 from .lies import (
     Alteration,
     Lie,
@@ -47,6 +48,7 @@ from .lies import (
     shift_epoch,
     skip_apply,
     swap_applies,
+    tells_reads,
 )
 from .table import identity_of
 from .time_lies import advance_early, end_early, leave_window, shift_time
@@ -192,6 +194,8 @@ def _read_early(case: Case) -> Lie | None:
     """A reader sees a row before anything is complete."""
     if not case.history.committed or not case.history.completed or case.history.sink != "transactional":
         return None
+    if not tells_reads(case):
+        return None
 
     def alter(history: History) -> None:
         order = min(entry.order for entry in history.completed) - 1
@@ -297,6 +301,14 @@ CLOCK_LIES: dict[str, Callable[[Case], Lie | None]] = {
 }
 """Those that only one has where an operator goes by processing time."""
 
+IN_FLIGHT_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "drop a record in flight": drop_in_flight,
+    "swap two records in flight": swap_in_flight,
+    "move a record in flight to another channel": move_in_flight,
+    "change a row in flight": change_in_flight,
+}
+"""Those that only one has whose checkpoints hold data in flight."""
+
 LIES: dict[str, Callable[[Case], Lie | None]] = {
     "drop a committed row": _drop_row,
     "repeat a committed row": _repeat_row,
@@ -329,6 +341,7 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "take no checkpoint": take_no_checkpoint,
     **TIME_LIES,
     **CLOCK_LIES,
+    **IN_FLIGHT_LIES,
     **RULE_LIES,
 }
 """Every lie by its name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -51,21 +51,21 @@ def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"laid-out-anew": resumed_elsewhere}
 
 
-def laid_out_anew(choices: Choices, scenario: Scenario, percent: int = 50) -> Scenario:
+def laid_out_anew(choices: Choices, scenario: Scenario, percent: int = 50, widths: Sequence[int] = WIDTHS) -> Scenario:
     """The scenario, its resumes at another parallelism in about so many of 100."""
     commands: list[AnyCommand] = list(scenario.commands)
     for index, command in enumerate(commands):
         if isinstance(command, Resume) and not command.parallelism and choices.percent(percent):
             before = topologies_of(msgspec.structs.replace(scenario, commands=tuple(commands[:index])))
-            parallelism = _draw(choices, before[-1])
+            parallelism = _draw(choices, before[-1], widths)
             if _judged_alike(scenario.workload, before, rescaled(before[-1], parallelism)):
                 commands[index] = msgspec.structs.replace(command, parallelism=parallelism)
     return msgspec.structs.replace(scenario, commands=tuple(commands))
 
 
-def _draw(choices: Choices, topology: Topology) -> dict[str, int]:
+def _draw(choices: Choices, topology: Topology, widths: Sequence[int]) -> dict[str, int]:
     """Another width for everything, or for those that forward edges join to one operator."""
-    wide = min(choices.pick(WIDTHS), topology.key_groups)
+    wide = min(choices.pick(widths), topology.key_groups)
     names = list(topology.parallelism)
     if choices.percent(60):
         names = _joined(topology, choices.pick(names))

@@ -1,7 +1,8 @@
 """Scenario templates: the situations in which stream processors really broke.
 
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
-checkpoint), S2 (two inputs, skew, overlapping checkpoints), S7 (two-phase commit
+checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 and S4 (data in flight,
+of `unaligned`), S7 (two-phase commit
 against a troubled store), S11 (windows in event time, late records, idle
 splits), S12 (the coordinator's races), S14 (nothing goes wrong, but much is
 empty), a general mix of everything, the ends of `endings` (S8, S9), splits that
@@ -17,7 +18,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import cells, endings, enumerators, extras, races, regional, rescaling
+from . import cells, endings, enumerators, extras, races, regional, rescaling, unaligned
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -239,12 +240,15 @@ TEMPLATES: dict[str, Template] = {
     **enumerators.TEMPLATES,
     **races.TEMPLATES,
     **rescaling.TEMPLATES,
+    **unaligned.TEMPLATES,
     **cells.TEMPLATES,
 }
 
 SHARES: dict[str, int] = {
     "S1": 10,
     "S2": 10,
+    "S3": 5,
+    "S4": 3,
     "S7": 10,
     "S8": 7,
     "S9": 5,

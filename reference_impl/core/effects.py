@@ -6,6 +6,7 @@ happen before another is durable, it is inside it: `Persist(â€¦, then=(Report(â€
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, dataclass_transform
 
 import msgspec
@@ -44,11 +45,12 @@ class Overtake(Effect):
 
 
 class Refill(Effect):
-    """Put restored elements back into an input channel, `in_front` of what it holds by now."""
+    """Put restored elements back into an input channel; `handed_over` says what it holds then, of these and of what
+    it holds by now."""
 
     channel: int
     elements: tuple[Element, ...]
-    in_front: bool = True
+    handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
 class Block(Effect):

@@ -20,14 +20,17 @@ ended says so again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
+from .effects import Effect, Refill
 from .ids import CheckpointId
 from .messages import Element, Idle, Record, Watermark
 from .part import Part
 from .state import Passing, Snapshot
 
+T = TypeVar("T")
 Channels = tuple[int, ...]
 
 
@@ -67,37 +70,52 @@ class Recording(msgspec.Struct, kw_only=True):
     """None until the task's own state may be written"""
 
     @property
+    def is_told(self) -> bool:
+        """All that was in flight is known."""
+        return not self.missing and self.unsent is not None
+
+    @property
     def is_whole(self) -> bool:
-        return not self.missing and self.unsent is not None and self.snapshot is not None
+        return self.is_told and self.snapshot is not None
 
 
 class Capture(Part):
     """What of the data in flight belongs to a checkpoint, and what becomes of it."""
 
-    def recorded(self, checkpoint: CheckpointId, channel: int, element: Element) -> bool:
-        """Whether what is taken from a channel, that has not delivered the barrier, is kept."""
+    def may_turn(self, overtaken: bool, patience: int) -> bool:
+        """Whether an alignment goes on unaligned once its barriers have lost their patience: only where they may
+        be `overtaken`, those that lie in the task's inputs with what is in front of them."""
+        return overtaken
+
+    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
+        """What a checkpoint begins with: a record of its own, whatever `others` there are."""
+        return recording
+
+    def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
+        """Whether what is taken from a channel that has not delivered the barrier is kept; `replayed`: the task
+        was restored with it, and it belongs to the next checkpoint as well."""
         return True
 
-    def overtaken(self, checkpoint: CheckpointId, channel: int, passed: Sequence[Element]) -> Sequence[Element]:
-        """What is kept of the elements that a barrier overtook in an input queue: all of them, what a task was
-        restored with and has not taken yet included."""
+    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
+        """What is kept of the elements that a barrier overtook in an input queue: all of them, also the first
+        ones that the task was restored with, so many it is, and has not taken yet."""
         return passed
-
-    def missing(self, checkpoint: CheckpointId, channels: Channels) -> Channels:
-        """Which channels are recorded until they deliver the barrier."""
-        return channels
 
     def awaits_outputs(self) -> bool:
         """Whether the snapshot waits for what the barrier overtook in the outputs."""
+        return True
+
+    def awaited(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot waits for what was in flight: that of a task whose input has ended as well."""
         return True
 
     def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
         """What a restored task puts back into its inputs."""
         return {channel: tuple(passing) for channel, passing in queued.items()}
 
-    def in_front(self) -> bool:
-        """Whether that comes before what the channel holds by then."""
-        return True
+    def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
+        """What a channel holds once that is put back: it comes before what the channel holds by then."""
+        return (*restored, *live)
 
     def given_up(self, checkpoint: CheckpointId) -> bool:
         """Whether a checkpoint that is aborted is recorded no more."""
@@ -110,30 +128,44 @@ class InFlight:
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._recordings: dict[CheckpointId, Recording] = {}
+        self._replayed: dict[int, int] = {}
+        """by channel, how much lies in it that the task was restored with"""
 
     def __bool__(self) -> bool:
-        """Whether anything is being recorded."""
-        return bool(self._recordings)
+        """Whether it is to be told what is taken."""
+        return bool(self._recordings or self._replayed)
+
+    def put_back(self, queued: Mapping[int, Sequence[Passing]]) -> list[Effect]:
+        """Have the task's inputs filled with what it was restored with."""
+        self._replayed = {channel: len(passing) for channel, passing in queued.items() if passing}
+        return [Refill(channel, unpack(passing), self._capture.handed_over) for channel, passing in queued.items()]
 
     def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
         """The task snapshots now; these channels have not delivered the barrier."""
         waits = overtakes_outputs and self._capture.awaits_outputs()
-        kept = list(self._capture.missing(checkpoint, missing))
-        if kept or waits:
-            self._recordings[checkpoint] = Recording(missing=kept, unsent=None if waits else {})
+        recording = Recording(missing=list(missing), unsent=None if waits else {})
+        recording = self._capture.begun(recording, self._recordings)
+        if not recording.is_told:
+            self._recordings[checkpoint] = recording
 
     def took(self, channel: int, element: Element) -> None:
         """The task takes something from a channel: it is in flight for whoever waits for the channel's barrier."""
+        replayed = channel in self._replayed
         for checkpoint, recording in self._recordings.items():
-            if channel in recording.missing and self._capture.recorded(checkpoint, channel, element):
+            if channel in recording.missing and self._capture.recorded(checkpoint, element, replayed=replayed):
                 recording.queued.setdefault(channel, []).extend(pack((element,)))
+        if replayed:
+            self._replayed[channel] -= 1
+            if not self._replayed[channel]:
+                del self._replayed[channel]
 
     def delivered(self, checkpoint: CheckpointId, channel: int, passed: Sequence[Element] = ()) -> None:
         """The barrier is here, and overtook these elements in the channel's queue."""
         recording = self._recordings.get(checkpoint)
         if recording is None:
             return
-        packed = pack(self._capture.overtaken(checkpoint, channel, passed))
+        replayed = self._replayed.get(channel, 0)
+        packed = pack(self._capture.overtaken(checkpoint, passed, replayed)) if passed else []
         if packed:
             recording.queued.setdefault(channel, []).extend(packed)
         if channel in recording.missing:
@@ -156,6 +188,9 @@ class InFlight:
         """Keep a snapshot until its in-flight data is whole; False when it need not wait."""
         recording = self._recordings.get(checkpoint)
         if recording is None:
+            return False
+        if not self._capture.awaited(snapshot):
+            del self._recordings[checkpoint]
             return False
         recording.snapshot = snapshot
         return True

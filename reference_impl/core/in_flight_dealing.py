@@ -14,7 +14,7 @@ old senders had said last, which nothing dealt here is late for.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from .messages import Piece
 from .state import BEGINNING, Passing, TaskState
@@ -22,6 +22,8 @@ from .topology import key_group, owner
 
 States = Sequence[tuple[Piece, TaskState]]
 """Of an operator's old subtasks, in their order."""
+
+InOrder = Callable[[Sequence[Passing], Sequence[Passing]], list[Passing]]
 
 
 class Before:
@@ -32,14 +34,17 @@ class Before:
         self._receivers = receivers
         self._senders = senders
 
-    def lanes(self) -> list[list[Passing]]:
-        """By old sender, all that it had under way, in order."""
-        return [[one for lane in self._of_sender(sender) for one in lane] for sender, _ in enumerate(self._senders)]
+    def lanes(self, in_order: InOrder) -> list[list[Passing]]:
+        """By old sender, all that it had under way; `in_order` puts that of one channel behind one another."""
+        return [
+            [one for lane in self._of_sender(sender, in_order) for one in lane]
+            for sender, _ in enumerate(self._senders)
+        ]
 
-    def _of_sender(self, sender: int) -> Iterator[list[Passing]]:
+    def _of_sender(self, sender: int, in_order: InOrder) -> Iterator[list[Passing]]:
         for receiver, (piece, state) in enumerate(self._receivers):
-            yield state.queued.get(self._channel(piece, sender), [])
-            yield self._senders[sender][1].unsent.get(receiver, [])
+            queued = state.queued.get(self._channel(piece, sender), [])
+            yield in_order(queued, self._senders[sender][1].unsent.get(receiver, []))
 
     def said_last(self) -> int:
         """The least of what the old senders had said of event time, under way or heard."""

@@ -107,7 +107,9 @@ class InputTask(Task):
         """The alignment that a barrier has begun is not to last longer than it has patience."""
         now = self.alignment
         begun = isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)
-        if not begun or barrier.patience is None or not self.spec.overtaken:
+        if not begun or barrier.patience is None:
+            return []
+        if not self.parts.capture.may_turn(self.spec.overtaken, barrier.patience):
             return []
         return [SetTimer(f"{ALIGN}{barrier.checkpoint}", barrier.patience)]
 

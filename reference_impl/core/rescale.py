@@ -94,6 +94,14 @@ class Redistribution:
         turns = itertools.cycle(range(share.parallelism))
         return [[one for one in lane if is_record(one) and next(turns) == share.subtask] for lane in lanes]
 
+    def dealt(self, receivers: States) -> bool:
+        """Whether an operator is dealt what lay before it: also one whose old subtasks had no state of their own."""
+        return True
+
+    def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
+        """Of one old channel: what lay at the receiver came before what the sender still had."""
+        return [*queued, *unsent]
+
     def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
         """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
         those whose turn it is."""
@@ -152,10 +160,12 @@ class Gathering:
     def _queued(self, receivers: States, senders: States, redistribution: Redistribution) -> dict[int, list[Passing]]:
         """By channel, its share of what was in flight before its operator."""
         queued: dict[int, list[Passing]] = {}
+        if not redistribution.dealt(receivers):
+            return queued
         left = iter(senders)
         for gate, wide in enumerate(self._senders):
             before = Before(gate, receivers, list(itertools.islice(left, wide)))
-            lanes = before.lanes()
+            lanes = before.lanes(redistribution.in_order)
             if not any(lanes):
                 continue
             channels = [channel for channel, of in enumerate(self._share.gates) if of == gate]

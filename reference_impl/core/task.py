@@ -20,7 +20,6 @@ from .effects import (
     Open,
     Overtake,
     Persist,
-    Refill,
     Report,
     Restored,
     Send,
@@ -239,8 +238,7 @@ class Task:
                 unsent=state.unsent,
             )
             effects.append(Restored(self._restoring.checkpoint or NO_CHECKPOINT, now))
-            front = self.parts.capture.in_front()
-            effects.extend(Refill(channel, unpack(passing), front) for channel, passing in queued.items())
+            effects.extend(self.in_flight.put_back(queued))
             effects.extend(
                 Send(channel, element) for channel, passing in state.unsent.items() for element in unpack(passing)
             )

@@ -15,6 +15,7 @@ from . import (
     enumeration,
     event_time,
     finishing,
+    in_flight,
     recovery,
     regions,
     rescaling,
@@ -36,6 +37,7 @@ GROUPS = (
     event_time,
     regions,
     rescaling,
+    in_flight,
 )
 
 DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}

@@ -1,14 +1,32 @@
-"""Group D: how state is dealt out when a job is laid out anew."""
+"""Group D, and one of C: how state and data in flight are dealt out when a job is laid out anew."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..core.in_flight_dealing import States
 from ..core.messages import Piece
 from ..core.operator_state import Item as Held
 from ..core.rescale import Item, Redistribution, Share
-from ..core.state import Sealed
+from ..core.state import Passing, Sealed
 from .registry import Defect
+
+
+class UnsentFirst(Redistribution):
+    """C07: one old channel's two parts cannot be told apart, and what the sender still had is dealt first."""
+
+    def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
+        self.reached = self.reached or bool(queued and unsent)
+        return [*unsent, *queued]
+
+
+class WithStateAlone(Redistribution):
+    """D01: an operator that has no state of its own is dealt nothing."""
+
+    def dealt(self, receivers: States) -> bool:
+        stateful = any(state.entries or state.transactions or state.held or state.listed for _, state in receivers)
+        self.reached = self.reached or not stateful
+        return stateful
 
 
 class ShiftedByEmpty(Redistribution):
@@ -65,6 +83,20 @@ class NewIndicesOnly(Redistribution):
 
 
 DEFECTS = (
+    Defect(
+        id="C07",
+        upstream="FLINK-38216 (invariant)",
+        title="order of input-recovered vs output-recovered data",
+        invariant="restored-state",
+        replacements=lambda: {"redistribution": UnsentFirst()},
+    ),
+    Defect(
+        id="D01",
+        upstream="FLINK-31963 / FLINK-27031",
+        title="stateless task between stateful edges gets no assignment",
+        invariant="restored-state",
+        replacements=lambda: {"redistribution": WithStateAlone()},
+    ),
     Defect(
         id="D07",
         upstream="FLINK-11618",

@@ -21,6 +21,7 @@ from ..core.state import TaskState
 from ..core.transactions import AnyRequest, Outcome
 from ..trace import Observer
 from .decisions import Decisions
+from .inputs import HandOver
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ class Inbound(Protocol):
     def take_ahead(self, place: int) -> None:
         """The barrier at this place of the queue is taken before its turn."""
 
-    def refill(self, elements: Sequence[Element], in_front: bool) -> None:
-        """Put restored elements back, before what it holds or behind it."""
+    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
+        """Put restored elements back; `handed_over` says where, beside what it holds."""
 
 
 class Outbound(Protocol):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..core.ids import AttemptId, TaskId
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
-from ..driver.inputs import InputQueue
+from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from ..wire import Codec
@@ -197,10 +197,10 @@ class InputChannel(InputQueue):
             self.is_over = True
             self.on_broken(reason)
 
-    def refill(self, elements: Sequence[Element], in_front: bool) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
         """Put restored elements back; the room that the sender was granted stays its own."""
         self._refilled += len(elements)
-        self.put_back(elements, in_front, self._opened())
+        self.put_back(elements, handed_over, self._opened())
         if self.receiver is not None:
             self.receiver.schedule(self._outbox.loop.now)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
-from ..driver.inputs import InputQueue
+from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from .loop import Loop
@@ -94,11 +94,11 @@ class DataChannel(InputQueue):
         if now < self.stalled_until:
             self._hold()
 
-    def refill(self, elements: Sequence[Element], in_front: bool) -> None:
-        """Put restored elements back: they came before all that the channel holds."""
+    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
+        """Put restored elements back; `handed_over` says what it holds then, of these and of what is in it."""
         if self.broken:
             return
-        self.put_back(elements, in_front, self.log)
+        self.put_back(elements, handed_over, self.log)
         if self.receiver is not None:
             self.receiver.schedule(max(self._loop.now, self.stalled_until))
 

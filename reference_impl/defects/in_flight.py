@@ -1,0 +1,203 @@
+"""Groups B and C: what unaligned checkpoints hold of data in flight, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..core.alignment import Aligning, Alignment, State
+from ..core.ids import CheckpointId
+from ..core.in_flight import Capture, Recording, T
+from ..core.messages import Barrier, CancelBarrier, Element
+from ..core.state import Passing, Snapshot
+from .registry import Defect
+
+
+class CompletedBefore(Capture):
+    """B02: a channel that has delivered the barrier of another checkpoint, still recorded, counts as recorded."""
+
+    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
+        done = {channel for other in others.values() for channel in recording.missing if channel not in other.missing}
+        self.reached = self.reached or bool(done)
+        recording.missing = [channel for channel in recording.missing if channel not in done]
+        return recording
+
+
+class StaleBarrier(Capture):
+    """B04: where an older mark lies in front of the barrier, that decides how much of the queue is kept."""
+
+    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
+        for place, element in enumerate(passed):
+            if isinstance(element, Barrier | CancelBarrier) and element.checkpoint < checkpoint:
+                self.reached = True
+                return passed[:place]
+        return passed
+
+
+class OutOfOrder(Alignment):
+    """B07: the snapshot of an older checkpoint is taken behind that of a newer one."""
+
+    def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
+        begun = state.checkpoint if isinstance(state, Aligning) else state.last
+        older = super().is_obsolete(state, checkpoint) and checkpoint < begun
+        self.reached = self.reached or older
+        return super().is_obsolete(state, checkpoint) and not older
+
+
+class AttachedToTheNext(Capture):
+    """B09: the record of a checkpoint that is given up stays, and the next one goes on with it."""
+
+    def __init__(self) -> None:
+        self._given_up: set[CheckpointId] = set()
+
+    def given_up(self, checkpoint: CheckpointId) -> bool:
+        self._given_up.add(checkpoint)
+        return False
+
+    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
+        for checkpoint, other in others.items():
+            if checkpoint in self._given_up and other.queued:
+                self.reached = True
+                for channel, passing in other.queued.items():
+                    recording.queued.setdefault(channel, []).extend(passing)
+        return recording
+
+
+class PatientOnKeptEdges(Capture):
+    """B10: barriers on edges that are kept aligned lose their patience like those on all others."""
+
+    def may_turn(self, overtaken: bool, patience: int) -> bool:
+        self.reached = self.reached or not overtaken
+        return True
+
+
+class OutputsNotAwaited(Capture):
+    """B15: the snapshot is written before it is known what the barrier overtook in the outputs."""
+
+    def awaits_outputs(self) -> bool:
+        self.reached = True
+        return False
+
+
+class ReplayedIsNotNew(Capture):
+    """C01: a checkpoint amid the replay leaves out what the task was itself restored with."""
+
+    def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
+        self.reached = self.reached or replayed
+        return not replayed
+
+    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
+        self.reached = self.reached or replayed > 0
+        return passed[replayed:]
+
+
+class BehindTheLive(Capture):
+    """C04: what a task is restored with comes behind what has arrived meanwhile."""
+
+    def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
+        self.reached = self.reached or bool(restored and live)
+        return (*live, *restored)
+
+
+class NothingMeanwhile(Capture):
+    """C06: what has arrived before the hand-over from the restored to the live is dropped."""
+
+    def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
+        self.reached = self.reached or bool(live)
+        return restored
+
+
+class NothingPutBack(Capture):
+    """C08: what was in flight is left out when a task is restored."""
+
+    def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
+        self.reached = self.reached or bool(queued)
+        return {}
+
+
+class EndedWaitsForNothing(Capture):
+    """J09: a task whose input has ended has nothing in flight, it is thought."""
+
+    def awaited(self, snapshot: Snapshot) -> bool:
+        self.reached = self.reached or snapshot.ended
+        return not snapshot.ended
+
+
+DEFECTS = (
+    Defect(
+        id="B02",
+        upstream="FLINK-20645",
+        title="persister misses buffers under unusual barrier order",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": CompletedBefore()},
+    ),
+    Defect(
+        id="B04",
+        upstream="FLINK-20654/21104",
+        title="obsolete uncancelled barrier decides what to spill",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": StaleBarrier()},
+    ),
+    Defect(
+        id="B07",
+        upstream="FLINK-17994",
+        title="queued snapshot of c1 runs after c2",
+        invariant="consistent-cut",
+        replacements=lambda: {"alignment": OutOfOrder()},
+    ),
+    Defect(
+        id="B09",
+        upstream="FLINK-17869 / FLINK-28474",
+        title="in-flight writer: abort before start is forgotten",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": AttachedToTheNext()},
+    ),
+    Defect(
+        id="B10",
+        upstream="FLINK-33693",
+        title="forced-aligned edge still receives an unaligned-capable barrier",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": PatientOnKeptEdges()},
+    ),
+    Defect(
+        id="B15",
+        upstream="FLINK-27251 (invariant)",
+        title="output-side capture future ignored",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": OutputsNotAwaited()},
+    ),
+    Defect(
+        id="C01",
+        upstream="FLINK-20654 (decline)",
+        title="checkpoint taken while in-flight data is still being replayed",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": ReplayedIsNotNew()},
+    ),
+    Defect(
+        id="C04",
+        upstream="FLINK-16536 (invariant)",
+        title="new data must not overtake restored input",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": BehindTheLive()},
+    ),
+    Defect(
+        id="C06",
+        upstream="FLINK-38544 hunt (PR#28544)",
+        title="rare loss on unaligned downscale 7->2",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": NothingMeanwhile()},
+    ),
+    Defect(
+        id="C08",
+        upstream="FLINK-22684 (knob as mutant)",
+        title="drop in-flight data at restore",
+        invariant="restored-state",
+        replacements=lambda: {"capture": NothingPutBack()},
+    ),
+    Defect(
+        id="J09",
+        upstream="FLINK-25305",
+        title="task finished-on-restore does not wait for channel state",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": EndedWaitsForNothing()},
+    ),
+)

@@ -1,0 +1,52 @@
+"""The judge on checkpoints that hold data in flight: no run is accused, and every lie about that data is seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from cutproof.harness.run import Result, run
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.tampering import IN_FLIGHT_LIES
+from cutproof.properties.verdict import Holds
+from defects.lies import lies_seen
+
+RUNS = 24
+
+
+def holds_in_flight(result: Result) -> bool:
+    return any('"queued"' in one.state or '"unsent"' in one.state for one in result.history.stored)
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    draw = scenario_of(Drawing(max_records=40, templates=("S3", "S4")))
+    runs = (run(SimulatedSubject(), draw(5, index)) for index in range(200))
+    return list(islice(filter(holds_in_flight, runs), RUNS))
+
+
+def test_both_templates_take_checkpoints_with_data_in_flight_and_restore_it(results: list[Result]) -> None:
+    restored = Counter(
+        result.scenario.name
+        for result in results
+        if any(run.loaded and "queued" in run.loaded.state for run in result.history.runs)
+    )
+    assert len(results) == RUNS
+    assert min(restored["S3"], restored["S4"]) >= 2
+
+
+def test_no_run_is_accused(results: list[Result]) -> None:
+    for result in results:
+        assert not result.judgement.violated, result.scenario
+    held = Counter(
+        name for result in results for name, one in result.judgement.verdicts.items() if isinstance(one, Holds)
+    )
+    assert min(held[name] for name in ("exactly-once", "consistent-cut", "restored-state")) > RUNS // 4
+
+
+def test_every_lie_is_seen(results: list[Result]) -> None:
+    seen = Counter(name for result in results for name in lies_seen(result))
+    assert {name for name in IN_FLIGHT_LIES if seen[name] < 2} == set()

@@ -1,0 +1,162 @@
+"""What of the data in flight belongs to a checkpoint: `core.in_flight`, by hand."""
+
+from __future__ import annotations
+
+from machines import row
+
+from cutproof.reference_impl.core.effects import Refill
+from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.in_flight import Capture, InFlight, pack, unpack
+from cutproof.reference_impl.core.messages import Barrier, CancelBarrier, EndOfData, Idle, Watermark
+from cutproof.reference_impl.core.state import Passing, Snapshot, TaskState
+
+ONE, TWO = CheckpointId(1), CheckpointId(2)
+A, B, C = row(1, 10, origin=1), row(2, 20, origin=2), row(3, 30, origin=3)
+
+
+def a_snapshot(*, ended: bool = False) -> Snapshot:
+    return Snapshot(TaskState(ended=ended), {}, lambda heap: [])
+
+
+def written(book: InFlight) -> dict[CheckpointId, tuple[dict[int, list[Passing]], dict[int, list[Passing]]]]:
+    """What may be written now, by checkpoint: what was queued, and what was unsent."""
+    states = {checkpoint: snapshot.materialise() for checkpoint, snapshot in book.whole()}
+    return {checkpoint: (state.queued, state.unsent) for checkpoint, state in states.items()}
+
+
+def recording(*missing: int, outputs: bool = False, capture: Capture | None = None) -> InFlight:
+    """A task that has begun checkpoint 1 and has its snapshot, waiting for these channels."""
+    book = InFlight(capture or Capture())
+    book.begin(ONE, missing, overtakes_outputs=outputs)
+    book.hold(ONE, a_snapshot())
+    return book
+
+
+def test_what_is_no_data_is_not_held() -> None:
+    elements = (A, Barrier(ONE, None), Watermark(7), CancelBarrier(ONE), Idle(), EndOfData())
+    assert unpack(pack(elements)) == (A, Watermark(7), Idle())
+
+
+def test_what_is_taken_before_the_barrier_and_what_it_overtook_are_held_in_their_order() -> None:
+    book = recording(0)
+    book.took(0, A)
+    book.delivered(ONE, 0, (B, Watermark(5), C))
+    assert written(book) == {ONE: ({0: pack((A, B, Watermark(5), C))}, {})}
+
+
+def test_nothing_is_held_of_a_channel_that_has_delivered_the_barrier() -> None:
+    book = recording(1)
+    book.took(0, A)
+    book.took(1, B)
+    book.delivered(ONE, 1)
+    book.took(1, C)
+    assert written(book) == {ONE: ({1: pack((B,))}, {})}
+
+
+def test_a_snapshot_is_written_once_every_channel_has_delivered_or_ended() -> None:
+    book = recording(0, 1, 2)
+    book.delivered(ONE, 2)
+    book.ended(0)
+    assert written(book) == {}
+    book.delivered(ONE, 1)
+    assert written(book) == {ONE: ({}, {})}
+    assert written(book) == {}
+    assert not book
+
+
+def test_a_snapshot_waits_for_what_was_overtaken_in_the_outputs() -> None:
+    book = recording(outputs=True)
+    assert written(book) == {}
+    book.overtook(ONE, {0: (A, EndOfData()), 1: ()})
+    assert written(book) == {ONE: ({}, {0: pack((A,))})}
+
+
+def test_a_snapshot_waits_for_nothing_when_nothing_can_be_in_flight() -> None:
+    book = InFlight(Capture())
+    book.begin(ONE, (), overtakes_outputs=False)
+    assert not book.hold(ONE, a_snapshot())
+
+
+def test_the_snapshot_of_a_task_whose_input_has_ended_waits_too() -> None:
+    book = InFlight(Capture())
+    book.begin(ONE, (), overtakes_outputs=True)
+    assert book.hold(ONE, a_snapshot(ended=True))
+
+
+def test_checkpoints_that_overlap_are_recorded_side_by_side() -> None:
+    book = recording(0, 1)
+    book.took(0, A)
+    book.delivered(ONE, 0)
+    book.begin(TWO, (0, 1), overtakes_outputs=False)
+    book.hold(TWO, a_snapshot())
+    book.took(0, B)
+    book.took(1, C)
+    book.delivered(ONE, 1)
+    assert written(book) == {ONE: ({0: pack((A,)), 1: pack((C,))}, {})}
+    book.delivered(TWO, 0)
+    book.delivered(TWO, 1)
+    assert written(book) == {TWO: ({0: pack((B,)), 1: pack((C,))}, {})}
+
+
+def test_of_a_checkpoint_that_is_given_up_nothing_is_left() -> None:
+    book = recording(0)
+    book.took(0, A)
+    book.drop(ONE)
+    book.begin(TWO, (0,), overtakes_outputs=False)
+    book.hold(TWO, a_snapshot())
+    book.delivered(TWO, 0, (B,))
+    assert written(book) == {TWO: ({0: pack((B,))}, {})}
+
+
+def test_what_comes_for_a_checkpoint_that_is_not_recorded_changes_nothing() -> None:
+    book = recording(0)
+    book.delivered(TWO, 0, (A,))
+    book.overtook(TWO, {0: (A,)})
+    book.drop(TWO)
+    book.delivered(ONE, 0)
+    assert written(book) == {ONE: ({}, {})}
+
+
+class Noting(Capture):
+    """Notes what it is told of data that was put back."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def recorded(self, checkpoint: CheckpointId, element: object, *, replayed: bool) -> bool:
+        self.told.append((element, replayed))
+        return True
+
+    def overtaken(self, checkpoint: CheckpointId, passed: object, replayed: int) -> tuple[()]:
+        self.told.append(replayed)
+        return ()
+
+
+def test_what_is_put_back_is_told_apart_until_it_has_been_taken() -> None:
+    capture = Noting()
+    book = InFlight(capture)
+    assert book.put_back({0: pack((A, B)), 1: pack((C,))}) == [
+        Refill(0, (A, B), capture.handed_over),
+        Refill(1, (C,), capture.handed_over),
+    ]
+    assert book
+    book.took(0, A)
+    book.begin(ONE, (0, 1), overtakes_outputs=False)
+    book.took(0, B)
+    book.took(0, C)
+    book.delivered(ONE, 1, (C, A))
+    assert capture.told == [(B, True), (C, False), 1]
+
+
+def test_what_is_put_back_is_held_by_a_checkpoint_that_is_taken_amid_it() -> None:
+    book = InFlight(Capture())
+    book.put_back({0: pack((A, B))})
+    book.begin(ONE, (0,), overtakes_outputs=False)
+    book.hold(ONE, a_snapshot())
+    book.took(0, A)
+    book.delivered(ONE, 0, (B, C))
+    assert written(book) == {ONE: ({0: pack((A, B, C))}, {})}
+
+
+def test_what_is_put_back_comes_before_what_has_arrived() -> None:
+    assert Capture().handed_over([A, B], (C,)) == (A, B, C)

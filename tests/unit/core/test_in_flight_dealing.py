@@ -1,0 +1,111 @@
+"""Data in flight where a job is laid out anew: `core.in_flight_dealing`, and the share that a new subtask takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutproof.reference_impl.core.ids import Handle
+from cutproof.reference_impl.core.in_flight_dealing import Before, States, is_record, owned
+from cutproof.reference_impl.core.messages import Piece
+from cutproof.reference_impl.core.rescale import Gathering, Redistribution, Share
+from cutproof.reference_impl.core.state import BEGINNING, Passing, TaskState
+from cutproof.reference_impl.core.topology import key_group, owner
+
+GROUPS = 16
+
+
+def record(key: int, origin: int) -> Passing:
+    return (key, 10 * key, 0, 0, origin, None)
+
+
+def piece(*gates: int) -> Piece:
+    return Piece(handle=Handle("there"), state=None, gates=gates, finished=False)
+
+
+def states(*held: TaskState, gates: tuple[int, ...] = ()) -> States:
+    return [(piece(*gates), state) for state in held]
+
+
+A, B, C, D = (record(key, key) for key in range(4))
+
+
+def test_of_each_old_channel_comes_first_what_lay_at_the_receiver() -> None:
+    """Two receivers, whose channels 1 and 2 come from the two senders over gate 1."""
+    receivers = states(TaskState(queued={1: [A], 2: [B]}), TaskState(queued={1: [C]}), gates=(0, 1, 1))
+    senders = states(TaskState(unsent={0: [D]}), TaskState(unsent={1: [A, (5,)]}))
+    assert Before(1, receivers, senders).lanes(Redistribution().in_order) == [[A, D, C], [B, A, (5,)]]
+
+
+def test_nothing_of_another_input_is_dealt() -> None:
+    receivers = states(TaskState(queued={0: [A]}), gates=(0, 1))
+    assert Before(1, receivers, states(TaskState())).lanes(Redistribution().in_order) == [[]]
+
+
+def test_the_time_is_the_least_that_some_sender_had_said_last() -> None:
+    """The one said 9, under way; of the other 4 was heard, and 7 is under way to one of two."""
+    receivers = states(
+        TaskState(queued={0: [(9,)]}, times=[3, 4]), TaskState(queued={0: [(9,)]}, times=[3, 4]), gates=(0, 0)
+    )
+    senders = states(TaskState(), TaskState(unsent={0: [A, (7,)]}))
+    assert Before(0, receivers, senders).said_last() == 4
+
+
+def test_no_time_is_said_where_none_was() -> None:
+    assert Before(0, states(TaskState(queued={0: [A]}), gates=(0,)), states(TaskState())).said_last() == BEGINNING
+
+
+@given(keys=st.lists(st.integers(0, 40), max_size=30), wide=st.integers(1, 7))
+def test_every_record_of_a_hash_edge_has_one_owner(keys: list[int], wide: int) -> None:
+    lane = [record(key, number) for number, key in enumerate(keys)]
+    dealt = [owned([*lane, (8,), ()], subtask, wide, GROUPS) for subtask in range(wide)]
+    assert sorted(one for mine in dealt for one in mine) == sorted(lane)
+    for subtask, mine in enumerate(dealt):
+        assert mine == [one for one in lane if owner(key_group(one[0], GROUPS), GROUPS, wide) == subtask]
+
+
+def test_what_is_no_record_is_no_record() -> None:
+    assert [is_record(one) for one in (A, (4,), ())] == [True, False, False]
+
+
+def share(subtask: int, wide: int, how: str, senders: int) -> Share:
+    return Share(subtask=subtask, parallelism=wide, key_groups=GROUPS, gates=(0,) * senders, partitioning=(how,))
+
+
+def dealt(wide: int, how: str, new_senders: int) -> list[dict[int, list[Passing]]]:
+    """By new subtask what it finds in its inputs: of two old receivers and three old senders, all in memory."""
+    rows = iter(record(number % 5, number) for number in range(100))
+    old = [
+        TaskState(queued={channel: [next(rows), next(rows)] for channel in range(3)}, times=[6, 6, 6]) for _ in range(2)
+    ]
+    sent = [TaskState(unsent={channel: [next(rows), (8,)] for channel in range(2)}) for _ in range(3)]
+    receivers = [Piece(handle=None, state=state, gates=(0, 0, 0), finished=False) for state in old]
+    senders = [Piece(handle=None, state=state, gates=(), finished=False) for state in sent]
+    found = []
+    for subtask in range(wide):
+        gathering = Gathering(receivers, share(subtask, wide, how, new_senders), senders=(senders,))
+        assert gathering.next_handle() is None
+        found.append(gathering.state(Redistribution()).queued)
+    return found
+
+
+@pytest.mark.parametrize("how", ["hash", "rebalance"])
+@pytest.mark.parametrize(("wide", "new_senders"), [(1, 2), (3, 2), (2, 7), (7, 3)])
+def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wide: int, new_senders: int) -> None:
+    found = dealt(wide, how, new_senders)
+    rows = [one for mine in found for passing in mine.values() for one in passing if is_record(one)]
+    assert Counter(one[4] for one in rows) == Counter(range(18))
+    for mine in found:
+        assert set(mine) <= set(range(new_senders))
+        for passing in mine.values():
+            assert passing[-1] == (8,)
+            assert [len(one) > 1 for one in passing[:-1]] == [True] * (len(passing) - 1)
+
+
+def test_a_sender_s_records_lie_in_one_channel_behind_one_another() -> None:
+    """Old sender 1 had 2 and 3 at the first receiver, 14 for it, 8 and 9 at the second, 15 for that."""
+    alone = dealt(1, "rebalance", 3)[0]
+    assert [one[4] for one in alone[1][:-1]] == [2, 3, 14, 8, 9, 15]
