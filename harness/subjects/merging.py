@@ -116,6 +116,10 @@ class Replay:
         self._sizes = sizes
         self._runs: dict[tuple[int, int], RunLog] = {}
         self._channels: dict[tuple[int, int], Any] = {}
+        self._newest: dict[tuple[str, int], Any] = {}
+        """channels by name and attempt; both ends write of one that is refilled"""
+        self._unsent: set[tuple[str, int]] = set()
+        """those that were refilled before their senders had opened them"""
         self._looks: dict[tuple[int, int], int] = {}
         self._do: dict[type, Callable[[Any], object]] = {
             e.TaskStarted: self._start,
@@ -131,6 +135,9 @@ class Replay:
             e.InputEnded: lambda one: self._run(one).input_ended(),
             e.RunEnded: lambda one: self._run(one).ended(one.how),
             e.ChannelOpened: self._open,
+            e.ChannelRefilled: self._refill,
+            e.RecordRecovered: lambda one: self._channel(one).recovered.append(one.origin),
+            e.WatermarkRecovered: lambda one: self._channel(one).recovered_watermarks.append((one.time, one.before)),
             e.RecordSent: lambda one: self._channel(one).sent.append(one.origin),
             e.BarrierSent: lambda one: self._channel(one).barriers.append((one.checkpoint, one.before)),
             e.WatermarkSent: lambda one: self._channel(one).watermarks.append((one.time, one.before)),
@@ -186,7 +193,19 @@ class Replay:
         return self._runs[self._source, one.run]
 
     def _open(self, one: e.ChannelOpened) -> None:
-        self._channels[self._source, one.channel] = self.recorder.channel_opened(one.name, one.attempt)
+        name = (one.name, one.attempt)
+        if name in self._unsent:
+            self._unsent.remove(name)
+        else:
+            self._newest[name] = self.recorder.channel_opened(*name)
+        self._channels[self._source, one.channel] = self._newest[name]
+
+    def _refill(self, one: e.ChannelRefilled) -> None:
+        name = (one.name, one.attempt)
+        if name not in self._newest:
+            self._unsent.add(name)
+            self._newest[name] = self.recorder.channel_opened(*name)
+        self._channels[self._source, one.channel] = self._newest[name]
 
     def _channel(self, one: Any) -> Any:
         return self._channels[self._source, one.channel]

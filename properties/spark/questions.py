@@ -40,7 +40,8 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     is.  There is no question of a user's functions in
     what was applied: their counterparts speak of positions alone; nor where one goes
     by processing time, of which positions say nothing; nor, in what was
-    applied, of batches: a row may have been sent in one attempt and taken in another.
+    applied, of batches, or where data in flight was restored: a row may have been sent
+    in one attempt and taken in another.
     What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)

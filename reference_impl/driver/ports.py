@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.config import Config
-from ..core.effects import EndJob, Return
+from ..core.effects import EndJob, HandedOver, Return
 from ..core.events import CompletedSnapshot, JobRecord
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ..core.messages import AnyControl, Element, ToCoordinator, ToTask
@@ -72,9 +72,7 @@ class Inbound(Protocol):
     def take_ahead(self, place: int) -> None:
         """The barrier at this place of the queue is taken before its turn."""
 
-    def refill(
-        self, elements: Sequence[Element], handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-    ) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandedOver) -> None:
         """Put restored elements back; `handed_over` says where, beside what it holds."""
 
 

@@ -1,7 +1,9 @@
 """Data channels over TCP: FIFO, with credits (ABS-12).
 
 A sender may put in as many elements as the receiver has granted; it is granted
-one more for each that the receiver's task takes.  A sender connects again and
+one more for each of them that the receiver's task takes; what this was restored
+with and put back takes up no credit.  A barrier that overtakes asks for none: it
+goes at once, and the credits may fall below 0.  A sender connects again and
 again until the receiver's process has the attempt; from then on an end without a
 `Bye` is a failure, and it is the receiver that fails of it.
 """
@@ -10,12 +12,14 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..core.effects import HandedOver
 from ..core.ids import AttemptId, TaskId
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
+from ..driver.inputs import InputQueue
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from ..wire import Codec
@@ -51,6 +55,8 @@ class OutputChannel:
         self._held: deque[Element] = deque()
         """what a deviation keeps back, and what came behind it"""
         self._held_until = 0
+        self._early: list[Element] = []
+        """barriers that overtook everything before anybody had accepted the connection"""
         self._credits = 0
         self._accepted = False
         self._closed = False
@@ -64,10 +70,10 @@ class OutputChannel:
     @property
     def is_idle(self) -> bool:
         """Nothing waits here to be sent."""
-        return not self._held
+        return not self._held and not self._early
 
     def push(self, element: Element) -> None:
-        """Let an element enter; the caller saw that there is room."""
+        """Let an element enter; the caller saw that there is room, or it is a barrier that overtakes."""
         self.sent += 1
         if type(element) is Record:
             self._log.sent.append(element.origin)
@@ -98,7 +104,9 @@ class OutputChannel:
 
     def _put(self, element: Element) -> None:
         self._credits -= 1
-        if self._connection is not None:
+        if not self._accepted:
+            self._early.append(element)
+        elif self._connection is not None:
             self._connection.send(Data(self._outbox.clock.tick(), element))
 
     def _connect(self, *_: object) -> None:
@@ -110,12 +118,20 @@ class OutputChannel:
     def _take(self, frame: DataFrame) -> None:
         if isinstance(frame, Accepted):
             self._accepted = True
+            self._send_early()
             self._grant(frame.credits)
         elif isinstance(frame, Credit):
             self._grant(frame.count)
         elif isinstance(frame, Refused | Bye) and self._connection is not None:
             self._connection.close()
             self._ended(getattr(frame, "reason", "the receiver has gone"))
+
+    def _send_early(self) -> None:
+        """Their credits have been taken already."""
+        early, self._early = self._early, []
+        for element in early:
+            if self._connection is not None:
+                self._connection.send(Data(self._outbox.clock.tick(), element))
 
     def _grant(self, more: int) -> None:
         self._credits += more
@@ -131,14 +147,16 @@ class OutputChannel:
             self._credits = 0
 
 
-class InputChannel:
+class InputChannel(InputQueue):
     """The receiving end of one channel of one attempt; `driver.ports.Inbound`."""
 
-    def __init__(self, name: str, capacity: int, outbox: Outbox) -> None:
+    def __init__(self, name: str, capacity: int, outbox: Outbox, opened: Callable[[], ChannelLog]) -> None:
+        """`opened` gives the log into which goes what is put back, of a channel into which something is."""
+        super().__init__()
         self.name = name
-        self.queue: deque[tuple[int, Element]] = deque()
         self.stalled_until = 0
-        self.taken = 0
+        self.consumed = 0
+        """elements that its sender has sent and that were taken, barriers included"""
         self.received = 0
         """elements that have arrived, barriers included"""
         self.sender = _Peer(TaskId(name.partition(">")[0]), self)
@@ -150,6 +168,9 @@ class InputChannel:
         self.on_felt: Callable[[int, int], None] | None = None
         self._capacity = capacity
         self._outbox = outbox
+        self._opened = opened
+        self._refilled = 0
+        """elements that were put back and have not been taken again"""
         self._pieces = 0
 
     def accept(self, connection: Connection) -> None:
@@ -164,6 +185,8 @@ class InputChannel:
             now = self._outbox.loop.now
             self.received += 1
             self.queue.append((now, frame.element))
+            if type(frame.element) is Barrier:
+                self.impatient += frame.element.patience is not None
             if self.on_felt is not None and self.connection is not None:
                 self._feel(frame.stamp, self.connection)
             if self.receiver is not None:
@@ -175,7 +198,29 @@ class InputChannel:
             self.is_over = True
             self.on_broken(reason)
 
-    def grant(self) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandedOver) -> None:
+        """Put restored elements back; the room that the sender was granted stays its own."""
+        self._refilled += len(elements)
+        self.put_back(elements, handed_over, self._opened())
+        if self.receiver is not None:
+            self.receiver.schedule(self._outbox.loop.now)
+
+    def take_ahead(self, place: int) -> None:
+        super().take_ahead(place)
+        self._grant()
+
+    def was_taken(self) -> None:
+        """An element was taken in its turn: its sender has room for another, if it was the sender's.
+
+        What was put back is counted first, wherever it stands: at the end the sender has been granted the same.
+        """
+        if self._refilled:
+            self._refilled -= 1
+        else:
+            self._grant()
+
+    def _grant(self) -> None:
+        self.consumed += 1
         if self.connection is not None:
             self.connection.send(Credit(self._outbox.clock.tick(), 1))
 
@@ -201,7 +246,7 @@ class _Peer:
         self._channel = channel
 
     def drain(self) -> None:
-        self._channel.grant()
+        self._channel.was_taken()
 
 
 class Reception:

@@ -110,6 +110,30 @@ class ChannelOpened(Entry):
     attempt: AttemptId
 
 
+class ChannelRefilled(Entry):
+    """The receiver puts back what was in flight in it, whether its sender has opened it by then or not."""
+
+    channel: int
+    name: str
+    attempt: AttemptId
+
+
+class RecordRecovered(Entry):
+    """A record that was in flight is put back."""
+
+    channel: int
+    origin: int
+
+
+class WatermarkRecovered(Entry):
+    """The same of a watermark, or a mark of being idle."""
+
+    channel: int
+    time: int | None
+    before: int
+    """records put back that stand before it"""
+
+
 class RecordSent(Entry):
     channel: int
     origin: int
@@ -334,6 +358,9 @@ AnyEntry = (
     | InputEnded
     | RunEnded
     | ChannelOpened
+    | ChannelRefilled
+    | RecordRecovered
+    | WatermarkRecovered
     | RecordSent
     | BarrierSent
     | WatermarkSent

@@ -110,10 +110,14 @@ class RunJournal:
 
 
 class ChannelJournal:
-    """Fulfils `trace.ChannelLog`."""
+    """Fulfils `trace.ChannelLog`; the receiver's has only what is put back, the sender's only the rest."""
 
     def __init__(self, journal: Journal, channel: int) -> None:
         add, tick = journal.add, journal.clock.tick
+        self.recovered: Column[int] = Column(lambda origin: add(e.RecordRecovered(tick(), channel, origin)), _never)
+        self.recovered_watermarks: Column[tuple[int | None, int]] = Column(
+            lambda watermark: add(e.WatermarkRecovered(tick(), channel, *watermark)), _never
+        )
         self.sent: Column[int] = Column(lambda origin: add(e.RecordSent(tick(), channel, origin)), _never)
         self.barriers: Column[tuple[int, int]] = Column(
             lambda barrier: add(e.BarrierSent(tick(), channel, *barrier)), _never
@@ -182,6 +186,12 @@ class Journal:
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelJournal:
         channel, self._channels = self._channels, self._channels + 1
         self.add(e.ChannelOpened(self.order(), channel, name, attempt))
+        return ChannelJournal(self, channel)
+
+    def channel_refilled(self, name: str, attempt: AttemptId) -> ChannelJournal:
+        """What was in flight in a channel, whose sender may live in another process, is about to be put back."""
+        channel, self._channels = self._channels, self._channels + 1
+        self.add(e.ChannelRefilled(self.order(), channel, name, attempt))
         return ChannelJournal(self, channel)
 
     # -- the coordinator and the stores --------------------------------------------------

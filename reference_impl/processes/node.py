@@ -7,6 +7,7 @@ launcher forks it (see `launcher`).
 from __future__ import annotations
 
 import socket
+from functools import partial
 
 import msgspec
 
@@ -170,7 +171,11 @@ class NodeWorld(ProcessWorld):
         operator, subtask = self._machines.place(task)
         names = self._machines.inputs(task), self._machines.outputs(task)
         log = self.observer.task_started(task, operator, subtask, attempt, self.job_number, *names)
-        inputs = [InputChannel(name, self.settings.channel_capacity, self.outbox) for name in names[0]]
+        refilled = self.journal.channel_refilled
+        inputs = [
+            InputChannel(name, self.settings.channel_capacity, self.outbox, partial(refilled, name, attempt))
+            for name in names[0]
+        ]
         outputs = [
             OutputChannel(
                 name,
@@ -273,7 +278,7 @@ class NodeWorld(ProcessWorld):
                         runner.done,
                         idle,
                         {channel.name: channel.sent for channel in seat.outputs},
-                        {channel.name: channel.taken for channel in seat.inputs},
+                        {channel.name: channel.consumed for channel in seat.inputs},
                     )
                 )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from ..core.effects import HandedOver
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
+from ..driver.inputs import InputQueue
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from .loop import Loop
@@ -17,42 +17,34 @@ if TYPE_CHECKING:
     from ..driver.runner import TaskRunner
 
 
-class DataChannel:
-    """One channel of one attempt; `queue` holds (arrival time, element)."""
+class DataChannel(InputQueue):
+    """One channel of one attempt."""
 
     __slots__ = (
-        "_ahead",
         "_delay",
         "_delay_until",
         "_late",
         "_latency",
         "_loop",
-        "_restored",
         "broken",
         "capacity",
         "held_by",
-        "impatient",
         "log",
         "name",
         "number",
-        "queue",
         "receiver",
         "sender",
         "stalled_until",
-        "taken",
         "touched_by",
     )
 
     def __init__(
         self, name: str, loop: Loop, log: ChannelLog, *, capacity: int, latency: int, late: Lateness | None
     ) -> None:
+        super().__init__()
         self.name = name
-        self.queue: deque[tuple[int, Element]] = deque()
         self.capacity = capacity
         self.log = log
-        self.taken = 0
-        self.impatient = 0
-        """how many barriers lie in it that may overtake"""
         self.stalled_until = 0
         self.broken = False
         self.sender: TaskRunner | None = None
@@ -64,10 +56,6 @@ class DataChannel:
         self.held_by: int | None = None
         """the fault that stalls it, until it has held something back"""
         self._loop = loop
-        self._ahead: list[int] = []
-        """the numbers of the barriers that were taken before their turn"""
-        self._restored = 0
-        """how many elements were put back into it"""
         self._latency = latency
         self._late = late
         self._delay = 0
@@ -107,35 +95,11 @@ class DataChannel:
         if now < self.stalled_until:
             self._hold()
 
-    def position(self, place: int) -> int:
-        """The number of the element at this place of the queue among all that entered."""
-        number = self.taken - self._restored + place
-        for ahead in self._ahead:
-            number += ahead <= number
-        return number
-
-    def take_ahead(self, place: int) -> None:
-        """The barrier at this place of the queue is taken before its turn."""
-        insort(self._ahead, self.position(place))
-        del self.queue[place]
-        self.impatient -= 1
-
-    def refill(
-        self, elements: Sequence[Element], handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-    ) -> None:
-        """Put restored elements back; `handed_over` says what it holds then, of these and of what is in it."""
+    def refill(self, elements: Sequence[Element], handed_over: HandedOver) -> None:
+        """Put restored elements back; `handed_over` says where, beside what it holds."""
         if self.broken:
             return
-        self._restored += len(elements)
-        for element in elements:
-            if type(element) is Record:
-                self.log.recovered.append(element.origin)
-            else:
-                self.log.recovered_watermarks.append((getattr(element, "time", None), len(self.log.recovered)))
-        live = tuple(self.queue)
-        self.queue.clear()
-        self.queue.extend(handed_over([(0, element) for element in elements], live))
-        self.taken += len(elements) + len(live) - len(self.queue)
+        self.put_back(elements, handed_over, self.log)
         if self.receiver is not None:
             self.receiver.schedule(max(self._loop.now, self.stalled_until))
 

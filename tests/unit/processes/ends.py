@@ -22,6 +22,8 @@ class Log:
     def __init__(self) -> None:
         self.sent: list[int] = []
         self.barriers: list[tuple[int, int]] = []
+        self.recovered: list[int] = []
+        self.recovered_watermarks: list[tuple[int | None, int]] = []
 
 
 def record(origin: int) -> Record:
@@ -49,7 +51,7 @@ class Ends:
         return OutputChannel(NAME, attempt, self.port, self.outbox, self.log, late)
 
     def receiver(self, attempt: int = 1, capacity: int = 2) -> InputChannel:
-        channel = InputChannel(NAME, capacity, self.outbox)
+        channel = InputChannel(NAME, capacity, self.outbox, lambda: self.log)
         channel.on_broken = self.broken.append
         self.reception.expect(channel, attempt)
         return channel

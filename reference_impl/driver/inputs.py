@@ -1,0 +1,55 @@
+"""The receiving end of a data channel, as far as it is the same in every world."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Sequence
+
+from ..core.effects import HandedOver
+from ..core.messages import Element, Record
+from ..trace import ChannelLog
+
+
+class InputQueue:
+    """What has arrived and was not taken yet; `queue` holds (arrival time, element)."""
+
+    __slots__ = ("_ahead", "_restored", "impatient", "queue", "taken")
+
+    def __init__(self) -> None:
+        self.queue: deque[tuple[int, Element]] = deque()
+        self.taken = 0
+        """elements that were taken in their turn, restored ones included"""
+        self.impatient = 0
+        """how many barriers lie in it that may overtake"""
+        self._ahead: list[int] = []
+        """the numbers of the barriers that were taken before their turn"""
+        self._restored = 0
+        """how many elements were put back into it"""
+
+    def position(self, place: int) -> int:
+        """The number of the element at this place of the queue among all that entered."""
+        number = self.taken - self._restored + place
+        for ahead in self._ahead:
+            number += ahead <= number
+        return number
+
+    def take_ahead(self, place: int) -> None:
+        """The barrier at this place of the queue is taken before its turn."""
+        insort(self._ahead, self.position(place))
+        del self.queue[place]
+        self.impatient -= 1
+
+    def put_back(self, elements: Sequence[Element], handed_over: HandedOver, log: ChannelLog) -> None:
+        """Restored elements, and what is held by now, as `handed_over` has them."""
+        self._restored += len(elements)
+        for element in elements:
+            if type(element) is Record:
+                log.recovered.append(element.origin)
+            else:
+                log.recovered_watermarks.append((getattr(element, "time", None), len(log.recovered)))
+        entries = [(0, element) for element in elements]
+        live = tuple(self.queue)
+        self.queue.clear()
+        self.queue.extend(handed_over(entries, live))
+        self.taken += len(entries) + len(live) - len(self.queue)

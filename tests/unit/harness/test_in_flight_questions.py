@@ -1,0 +1,37 @@
+"""What PySpark is asked where checkpoints hold data in flight: nothing that it is not told enough for."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutproof.faults.plan import AtPoint, KillTask
+from cutproof.harness.run import run
+from cutproof.harness.scenario import Engine, Scenario
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.topologies import lay_out
+from cutproof.harness.workloads import GENERAL
+from cutproof.properties.spark.questions import questions_of
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_rows_in_flight_are_asked_about_unless_one_attempt_sent_them_and_another_took_them(crashes: bool) -> None:
+    orders = GENERAL["orders"][1]()
+    killed = KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0")
+    asked = Scenario(
+        workload=orders,
+        topology=lay_out(orders, {"orders": 2}),
+        engine=Engine(
+            alignment="unaligned",
+            channel_capacity=4,
+            apply_cost_us=300,
+            checkpoint_interval_us=3_000,
+            checkpoint_timeout_us=200_000,
+        ),
+        faults=(killed,) if crashes else (),
+    )
+
+    case = run(SimulatedSubject(), asked).case
+
+    assert case.by_applies, "data was in flight at some checkpoint"
+    assert any(channel.recovered for channel in case.history.channels) is crashes
+    assert any(question.job.applies for question in questions_of(case, "it")) is not crashes
