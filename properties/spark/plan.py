@@ -136,8 +136,8 @@ class Plan:
     def applied(self, more: tuple[str, ...], others: str) -> str:
         """Rows as their readers' applications have them: their order, epoch and repeats.
 
-        The n-th row of an origin that an attempt sent is the n-th that it took;
-        one taken more often than sent is the last one again.
+        The n-th row of an origin that an attempt made is the n-th of those that were
+        taken; one taken more often than made is the last one again.
         """
         columns = {
             "epoch": "if(to_node is null, epoch, to_epoch)",
@@ -152,7 +152,7 @@ class Plan:
         }
         return (
             f"select {self.kept((*more, *_LINE), columns)} from {ROWS} left join {APPLIES}\n"
-            "  on node = to_node and origin = to_origin and (attempt is null or attempt = to_attempt)\n"
+            "  on node = to_node and origin = to_origin and (attempt is null or attempt = to_maker)\n"
             "    and (nth = to_nth or (nth = total and to_nth > total))\n"
             f"  where to_node is not null {others}"
         )

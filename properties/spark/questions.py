@@ -20,6 +20,7 @@ from ..replay import is_determined
 from ..user_functions import user_nodes
 from ..workload import SINK, STATEFUL, User, is_clocked, window_of
 from .heard import advances_of, in_turn, watermarks
+from .senders import Senders
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
 
@@ -35,13 +36,16 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
 
     Where rows follow the applied records, they are a question of their own,
     beside the state of the nodes that the positions alone determine; so are windows
-    whose records may be late.  Of windows in a job that went on where its input had
-    been drained nothing is asked: all that came was late; what was owed up to there
-    is.  There is no question of a user's functions in
-    what was applied: their counterparts speak of positions alone; nor where one goes
-    by processing time, of which positions say nothing; nor, in what was
-    applied, of batches, or where data in flight was restored: a row may have been sent
-    in one attempt and taken in another.
+    whose records may be late.  Where data lay in flight at some checkpoint, all
+    rows and all states on the line do, and each row is told with the attempt that
+    made it; of checkpoints off the line nothing is asked then.
+
+    Of windows in a job that went on where its input had been drained nothing is
+    asked: all that came was late; what was owed up to there is.  There is no question
+    of a user's functions in what was applied: their counterparts speak of positions
+    alone; nor where one goes by processing time, of which positions say nothing; nor,
+    in what was applied, of batches: which attempt made what they had held back is not
+    followed.
     What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)
@@ -51,7 +55,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     questions = [_by_positions(case, name, rows=not by_applies)]
     told = not user_nodes(case.workload) and not batches(case.workload) and not _moved(case)
     if by_applies and told and is_determined(case.workload, case.topology):
-        questions.append(_by_applies(case, f"{name}, as applied"))
+        questions.append(_by_applies(case, f"{name}, as applied", rows=_at_sink(case)))
     questions.extend(_off_line(case, name, number) for number in _off_the_line(case))
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
 
@@ -69,6 +73,13 @@ def _off_the_line(case: Case) -> tuple[int, ...]:
     found = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
     last = case.last_with_windows if window_of(case.workload) is not None else None
     return tuple(number for number in found if last is None or case.lines.completed[number].job <= last)
+
+
+def _at_sink(case: Case) -> bool:
+    """Whether it is known which of several rows of one origin each sink took: where one was sent to another sink, and
+    lay in flight at a cut, the epoch of each matters."""
+    strict = case.by_applies and case.history.guarantee == "exactly-once"
+    return is_determined(case.workload, case.topology, every_attempt=strict)
 
 
 def _moved(case: Case) -> bool:
@@ -92,20 +103,21 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
     )
 
 
-def _by_applies(case: Case, name: str) -> Question:
+def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     cuts = _cuts(case)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
     readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
-    applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
+    senders = Senders(case)
+    applies = {reader: tuple(_applies(case, reader, numbers, senders)) for reader in readers}
     window = window_of(case.workload)
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
     job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip, advances=advances)
-    rows = {number: case.expected.rows().get(number, []) for number in _asked(case)}
+    found = {number: case.expected.rows().get(number, []) for number in _asked(case)} if rows else {}
     states = {number: _states(case, number, applied=True) for number in _asked(case) if number != INFINITE}
-    return Question(job=job, quick=Reckoned(rows=rows, states=states))
+    return Question(job=job, quick=Reckoned(rows=found, states=states))
 
 
-def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply]:
+def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
     """What a node or the sink took on the run's line, and on that of each attempt it goes through."""
     window = window_of(case.workload)
     for attempt in case.line.attempts:
@@ -114,8 +126,8 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
         by_subtask = bool(heard) or reader in with_rules(case.workload)
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
         for segment in in_turn(line, reader):
-            taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
-            for count, ((_, origin), epoch) in enumerate(taken):
+            taken = zip(segment.run.applies, segment.apply_epochs(), senders.of(segment.run), strict=False)
+            for count, ((_, origin), epoch, made_by) in enumerate(taken):
                 yield Apply(
                     origin=origin,
                     epoch=numbers[epoch] if line.tip == case.line.tip else 0,
@@ -124,6 +136,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
                     lane=segment.run.subtask if by_subtask else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
                     moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
+                    made_by=made_by if made_by != segment.run.attempt else None,
                 )
 
 

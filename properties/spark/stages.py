@@ -256,6 +256,7 @@ APPLY = {
     "to_node": pa.int32(),
     "to_line": pa.int64(),
     "to_attempt": pa.int64(),
+    "to_maker": pa.int64(),
     "to_origin": pa.int64(),
     "to_nth": pa.int64(),
     "to_place": pa.int64(),
@@ -265,7 +266,8 @@ APPLY = {
     "to_wm": pa.int64(),
     "to_moment": pa.int64(),
 }
-"""An application: `to_nth` counts those of one origin that an attempt took, `to_place` all of a node."""
+"""An application by the attempt `to_attempt` of a row that the attempt `to_maker` made: `to_nth` counts those of one
+origin that one attempt made, `to_place` all of a node."""
 
 ADVANCE = {
     "at_node": pa.int32(),
@@ -285,9 +287,10 @@ def applies_table(batch: Batch) -> pa.Table:
     columns: tuple[list[int | bool | None], ...] = tuple([] for _ in APPLY)
     for number, name, job in batch.traced_readers():
         seen: dict[tuple[int, int, int, int], int] = {}
-        for place, (origin, epoch, attempt, line, lane, watermark, moment) in enumerate(job.applies[name]):
-            nth = seen[line, attempt, lane, origin] = seen.get((line, attempt, lane, origin), 0) + 1
-            row = (number, line, attempt, origin, nth, place, epoch, line == job.tip, lane, watermark, moment)
+        for place, (origin, epoch, attempt, line, lane, watermark, moment, made_by) in enumerate(job.applies[name]):
+            maker = attempt if made_by is None else made_by
+            nth = seen[line, maker, lane, origin] = seen.get((line, maker, lane, origin), 0) + 1
+            row = (number, line, attempt, maker, origin, nth, place, epoch, line == job.tip, lane, watermark, moment)
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, APPLY.values(), strict=True)]

@@ -20,7 +20,8 @@ class Apply(NamedTuple):
     What an attempt sent behind its last snapshot is off the line of the run's
     end, and yet may have been taken by a receiver before that one's snapshot
     (without alignment rightly so).  Hence the applications are told line by
-    line, for each attempt on the run's line that of its own end.
+    line, for each attempt on the run's line that of its own end.  A row that lay in
+    flight at a checkpoint was made by an earlier attempt than the one that took it.
     """
 
     origin: int
@@ -35,6 +36,9 @@ class Apply(NamedTuple):
     """of a window: that subtask's just before"""
     moment: int | None = None
     """of what goes by processing time: when it was taken, in the place of an event time"""
+    made_by: int | None = None
+    """the attempt that made the row, where that is not the one which took it: the row lay in flight at a checkpoint,
+    or at several"""
 
 
 class Advance(NamedTuple):

@@ -17,9 +17,6 @@ from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
 from .state import Snapshot, TaskState
 from .transactions import AnyRequest
 
-HandedOver = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""What a channel holds once restored elements are put back, of these and of what it holds by then."""
-
 
 class Deferred(Protocol):
     """Something that a task put off: what is to be done when its turn comes."""
@@ -53,7 +50,7 @@ class Refill(Effect):
 
     channel: int
     elements: tuple[Element, ...]
-    handed_over: HandedOver
+    handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
 class Block(Effect):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from ..core.effects import HandedOver
 from ..core.messages import Element, Record
 from ..trace import ChannelLog
+
+HandOver = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+"""From restored elements and those that a channel holds by then, to what it holds from then on."""
 
 
 class InputQueue:
@@ -40,16 +43,15 @@ class InputQueue:
         del self.queue[place]
         self.impatient -= 1
 
-    def put_back(self, elements: Sequence[Element], handed_over: HandedOver, log: ChannelLog) -> None:
-        """Restored elements, and what is held by now, as `handed_over` has them."""
+    def put_back(self, elements: Sequence[Element], handed_over: HandOver, log: ChannelLog) -> None:
+        """Restored elements come beside what the channel holds, as `handed_over` says; what it leaves out is gone."""
         self._restored += len(elements)
         for element in elements:
             if type(element) is Record:
                 log.recovered.append(element.origin)
             else:
                 log.recovered_watermarks.append((getattr(element, "time", None), len(log.recovered)))
-        entries = [(0, element) for element in elements]
         live = tuple(self.queue)
         self.queue.clear()
-        self.queue.extend(handed_over(entries, live))
-        self.taken += len(entries) + len(live) - len(self.queue)
+        self.queue.extend(handed_over([(0, element) for element in elements], live))
+        self.taken += len(elements) + len(live) - len(self.queue)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.config import Config
-from ..core.effects import EndJob, HandedOver, Return
+from ..core.effects import EndJob, Return
 from ..core.events import CompletedSnapshot, JobRecord
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ..core.messages import AnyControl, Element, ToCoordinator, ToTask
@@ -21,6 +21,7 @@ from ..core.state import TaskState
 from ..core.transactions import AnyRequest, Outcome
 from ..trace import Observer
 from .decisions import Decisions
+from .inputs import HandOver
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Inbound(Protocol):
     def take_ahead(self, place: int) -> None:
         """The barrier at this place of the queue is taken before its turn."""
 
-    def refill(self, elements: Sequence[Element], handed_over: HandedOver) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
         """Put restored elements back; `handed_over` says where, beside what it holds."""
 
 

@@ -15,11 +15,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.effects import HandedOver
 from ..core.ids import AttemptId, TaskId
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
-from ..driver.inputs import InputQueue
+from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from ..wire import Codec
@@ -198,7 +197,7 @@ class InputChannel(InputQueue):
             self.is_over = True
             self.on_broken(reason)
 
-    def refill(self, elements: Sequence[Element], handed_over: HandedOver) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
         """Put restored elements back; the room that the sender was granted stays its own."""
         self._refilled += len(elements)
         self.put_back(elements, handed_over, self._opened())

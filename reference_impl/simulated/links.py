@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..core.effects import HandedOver
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
-from ..driver.inputs import InputQueue
+from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from .loop import Loop
@@ -95,8 +94,8 @@ class DataChannel(InputQueue):
         if now < self.stalled_until:
             self._hold()
 
-    def refill(self, elements: Sequence[Element], handed_over: HandedOver) -> None:
-        """Put restored elements back; `handed_over` says where, beside what it holds."""
+    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
+        """Put restored elements back; `handed_over` says what it holds then, of these and of what is in it."""
         if self.broken:
             return
         self.put_back(elements, handed_over, self.log)

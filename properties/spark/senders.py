@@ -1,0 +1,176 @@
+"""Which attempt made the records that were taken, where some lay in flight at a checkpoint: for `questions`.
+
+To PySpark a row is made by an input or a keyed node, in some attempt, and goes
+through the stateless nodes behind it in no time.  In a run each of them takes
+and sends it, and it may lie in a channel at a checkpoint each time: then a later
+attempt goes on with it, out of what it was restored with (`queued` in its own
+input, or `unsent` by whoever comes before it).  So from an application the row
+is followed back: the n-th of an origin that came by a channel is the n-th that
+its receiver was restored with or that its sender sent; what a checkpoint holds
+of a channel are those behind the last that the receiver had taken at its mark,
+in that one's attempt; and what a stateless node sent is as old as what it took.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from ..case import Case
+from ..history import TaskRun
+from ..in_flight import origins
+from ..line import decode_state
+from ..stored_state import StoredState
+from ..workload import KEYED
+
+Attempts = dict[int, list[int]]
+"""By origin, the attempt that made each of the records with it, in their order."""
+
+
+class Coming(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that come one after the other: first those of `restored`, then those of `sent`."""
+
+    restored: Mapping[int, list[int]]
+    sent: Mapping[int, list[int]]
+    attempt: int
+    """which made all that are in neither"""
+
+    def made_by(self, origin: int, nth: int) -> int:
+        """The attempt that made the `nth` (from 0) record of an origin; one that comes too often is the last again."""
+        known: list[int] = [*self.restored.get(origin, ()), *self.sent.get(origin, ())]
+        if nth < len(known):
+            return known[nth]
+        return known[-1] if origin in self.sent else self.attempt
+
+
+class Senders:
+    """The attempts of one case's records."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._lines = case.lines
+        self._replay = case.expected.replay
+        self._makers = {source.name for source in case.workload.inputs}
+        self._makers |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
+        self._taken: dict[tuple[str, int], list[int]] = {}
+        self._sent: dict[tuple[str, int], Coming] = {}
+        self._lying: dict[tuple[int, str], Attempts] = {}
+
+    def of(self, run: TaskRun) -> list[int]:
+        """Of each record that a run took, the attempt that made it."""
+        if not self._any:
+            return [run.attempt] * len(run.applies)
+        known = self._taken.get((run.task, run.attempt))
+        if known is None:
+            known = self._taken[run.task, run.attempt] = self._follow(run)
+        return known
+
+    @cached_property
+    def _any(self) -> bool:
+        """Whether anything lay in flight at all."""
+        return any(self._lines.in_flight(number) for number in self._lines.completed)
+
+    def _follow(self, run: TaskRun) -> list[int]:
+        coming = [self._coming(run, channel) for channel in run.inputs]
+        counts: Counter[tuple[int, int]] = Counter()
+        found = []
+        for channel, origin in run.applies:
+            found.append(coming[channel].made_by(origin, counts[channel, origin]))
+            counts[channel, origin] += 1
+        return found
+
+    def _coming(self, run: TaskRun, channel: str) -> Coming:
+        """What one of a run's inputs brought it: what it was restored with in it, then what was sent."""
+        sent = self._from(channel.partition(">")[0], run.attempt)
+        restored = self._restored(run, channel)
+        for origin, known in sent.restored.items():
+            restored[origin] = restored.get(origin, []) + known
+        return Coming(restored=restored, sent=sent.sent, attempt=sent.attempt)
+
+    def _from(self, task: str, attempt: int) -> Coming:
+        """What an attempt of a task sent: first what was still to be sent when its snapshot was taken."""
+        known = self._sent.get((task, attempt))
+        if known is None:
+            run = self._lines.runs.get((task, attempt))
+            restored = self._unsent(run) if run is not None else {}
+            made = self._passed_on(run) if run is not None and run.operator not in self._makers else {}
+            known = self._sent[task, attempt] = Coming(restored=restored, sent=made, attempt=attempt)
+        return known
+
+    def _passed_on(self, run: TaskRun) -> Attempts:
+        """What a run of a stateless node made of the records that it took."""
+        taken = self.of(run)
+        found: Attempts = {}
+        for count, origin, _ in self._replay.run(run.task, run.attempt).emitted:
+            found.setdefault(origin, []).append(taken[count - 1])
+        return found
+
+    def _restored(self, run: TaskRun, channel: str) -> Attempts:
+        """What a run was restored with in one of its inputs."""
+        checkpoint, state = self._loaded(run)
+        queued = Counter(origins(state.queued.get(run.inputs.index(channel), ())))
+        if not queued:
+            return {}
+        anew = self._case.rescaled(run.attempt, checkpoint)
+        lying = self._lay_between(checkpoint, channel) if anew else self._lay_in(checkpoint, channel)
+        return {origin: lying.get(origin, [])[:count] for origin, count in queued.items()}
+
+    def _unsent(self, run: TaskRun) -> Attempts:
+        """What a run was restored with that was still to be sent: of a channel that is what lay behind the rest."""
+        checkpoint, state = self._loaded(run)
+        found: Attempts = {}
+        for number, passing in state.unsent.items():
+            if number < len(run.outputs):
+                lying = self._lay_in(checkpoint, run.outputs[number])
+                for origin, count in Counter(origins(passing)).items():
+                    found.setdefault(origin, []).extend(lying.get(origin, [])[-count:])
+        return found
+
+    def _loaded(self, run: TaskRun) -> tuple[int, StoredState]:
+        """(checkpoint, state) that a run loaded; an empty state where it is none that was ever completed."""
+        if run.loaded is None or run.loaded.checkpoint not in self._lines.completed:
+            return 0, StoredState()
+        return run.loaded.checkpoint, decode_state(run.loaded.state) or StoredState()
+
+    def _lay_in(self, checkpoint: int, channel: str) -> Attempts:
+        """What a completed checkpoint holds of a channel."""
+        known = self._lying.get((checkpoint, channel))
+        if known is None:
+            known = self._lying[checkpoint, channel] = {}
+            held = self._lines.in_flight(checkpoint).get(channel)
+            receiver = channel.partition(">")[2]
+            stored = self._lines.stored(checkpoint).get(receiver)
+            attempt = stored.attempt if stored else self._lines.completed[checkpoint].attempt
+            run = self._lines.runs.get((receiver, attempt))
+            if held is not None and run is not None and channel in run.inputs:
+                counts = self._taken_before(run, channel, checkpoint)
+                coming = self._coming(run, channel)
+                for origin in held.origins:
+                    known.setdefault(origin, []).append(coming.made_by(origin, counts[origin]))
+                    counts[origin] += 1
+        return known
+
+    def _lay_between(self, checkpoint: int, channel: str) -> Attempts:
+        """What a completed checkpoint holds of all channels between the operators that a channel connects: a job that
+        is laid out anew has others.  Rows of one origin, having one key, come out of one channel into one."""
+        known: Attempts = {}
+        for before in self._lines.in_flight(checkpoint):
+            if _operators(before) == _operators(channel):
+                for origin, attempts in self._lay_in(checkpoint, before).items():
+                    known.setdefault(origin, []).extend(attempts)
+        return known
+
+    def _taken_before(self, run: TaskRun, channel: str, checkpoint: int) -> Counter[int]:
+        """By origin, how many records a run had taken from a channel at its mark."""
+        mark = self._lines.mark(run.task, run.attempt, checkpoint)
+        number = run.inputs.index(channel)
+        taken = run.applies[: mark.applies] if mark is not None else []
+        return Counter(origin for at, origin in taken if at == number)
+
+
+def _operators(channel: str) -> tuple[str, ...]:
+    """Those that a channel connects."""
+    return tuple(task.rpartition("-")[0] for task in channel.split(">"))
