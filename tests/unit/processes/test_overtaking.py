@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from cutproof.reference_impl.core.in_flight import Capture
 from cutproof.reference_impl.core.messages import Barrier, Idle, Watermark
 from unit.processes.ends import Ends, record
+
+IN_FRONT = Capture().handed_over
 
 
 @pytest.fixture
