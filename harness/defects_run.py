@@ -44,7 +44,7 @@ replace = msgspec.structs.replace
 HINTS: dict[str, tuple[str, ...]] = {
     "A05": ("slow-restore",),
     "A14": ("late-acknowledgement",),
-    **dict.fromkeys(("D07", "D09", "D11", "D14"), ("laid-out-anew",)),
+    **dict.fromkeys(("D07", "D08", "D09", "D11", "D14"), ("laid-out-anew",)),
     "E05": ("slow-record",),
     "E07": ("S9",),
     "E09": ("slow-record",),

@@ -21,7 +21,9 @@ from ..properties.workload import (
     InputRecord,
     Join,
     Map,
+    Model,
     Node,
+    Rules,
     Sum,
     Tally,
     Union,
@@ -165,6 +167,18 @@ def _parcels() -> Workload:
     return _pipeline("parcels", source, ("tally", Tally()), ("van", Batch(size=5)))
 
 
+def _tariffs() -> Workload:
+    weighed = Input(name="weighed", splits=_split(_records("tariffs/weighed", RECORDS // 2, 8, range(1, 30)), 2))
+    tariffs = Input(name="tariffs", splits=_split(_records("tariffs/tariffs", RECORDS // 4, 8, range(100, 200)), 2))
+    priced = Node(name="priced", operator=Rules(), inputs=("weighed", "tariffs"))
+    return Workload(name="tariffs", inputs=(weighed, tariffs), nodes=(priced,))
+
+
+def _levels() -> Workload:
+    source = Input(name="readings", splits=_split_by_key(_records("levels", RECORDS, 6, range(-20, 40)), 3))
+    return _pipeline("levels", source, ("level", Model()))
+
+
 def _sensors() -> Workload:
     source = Input(name="readings", splits=_split_by_key(_records("sensors", RECORDS, 6, range(-20, 40)), 3))
     return _pipeline("sensors", source, ("celsius", Map(multiply=5, add=-160)), ("rising", Greater()))
@@ -176,6 +190,8 @@ GENERAL: dict[str, tuple[str, Callable[[], Workload]]] = {
     "order-payments": ("orders joined with their payments, two inputs", _order_payments),
     "clicks": ("clicks from web and app in one stream, each visitor once", _clicks),
     "parcels": ("parcels counted by town, the counts held as a union, and sent on in fives", _parcels),
+    "tariffs": ("parcels priced by their town's tariff; tariffs come as they change, to every subtask", _tariffs),
+    "levels": ("the level of each sensor, a model learnt from its readings", _levels),
     "sensors": ("readings converted, emitted while they rise", _sensors),
 }
 """About and maker of each general workload, by name."""

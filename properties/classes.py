@@ -30,6 +30,7 @@ from .workload import (
     FlatMap,
     Join,
     Map,
+    Rules,
     Sum,
     Tally,
     Topology,
@@ -71,6 +72,8 @@ def classes(workload: Workload, topology: Topology) -> dict[str, str]:
         own = "M"
         if is_clocked(node.operator) or (isinstance(node.operator, Window) and not is_late_free(workload, node.name)):
             own = "W"
+        elif isinstance(node.operator, Rules):
+            own = "H"
         elif is_ordered(node.operator):
             own = "S" if streams[node.name].in_order else "H"
         found[node.name] = max([own, *(found[name] for name in node.inputs)], key="MSHW".index)
@@ -87,8 +90,11 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
 
     That is what an idempotent sink's table can be held against: either each
     key's rows come along one lane, or they are the updates of a final count,
-    sum or deduplication and stay in order on their way to the sink.
+    sum or deduplication and stay in order on their way to the sink.  Behind rules
+    they are neither: which rule a row found is nowhere in the data.
     """
+    if any(isinstance(node.operator, Rules) for node in workload.nodes):
+        return False
     if _streams(workload, topology)[SINK].in_order:
         return True
     receiver = SINK
@@ -120,7 +126,7 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
             stream = _rekeyed(stream, node.operator.rekey)
         if isinstance(node.operator, Window):  # what comes of a key comes of one subtask, window after window
             stream = _Stream(lanes={key: {(key,)} for key in stream.lanes})
-        if isinstance(node.operator, Join):
+        if isinstance(node.operator, (Join, Rules)):  # what a row becomes depends on what came before it
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         if isinstance(node.operator, Batch):  # rows that wait are dealt to whoever is there
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)

@@ -13,7 +13,8 @@ For every completed checkpoint c, restored or not:
   receiver's mark are the same number: three witnesses; and what c holds in flight
   are, row by row and in order, the messages sent before the one and taken after
   the other;
-- the state decoded from the store's bytes equals State(c), timers and watermarks included;
+- the state decoded from the store's bytes equals State(c), timers and watermarks included, and broadcast
+  state is the same at every subtask;
 - the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
   other; the rows written in each epoch are those that the epoch owes.
 
@@ -34,7 +35,7 @@ import msgspec
 
 from .assignments import in_one_place, two_owners
 from .case import Case
-from .cut_contents import held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
+from .cut_contents import copies, held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
 from .cut_times import stored_times
 from .held_back import behind_batches
 from .history import Mark, TaskRun
@@ -62,6 +63,7 @@ def check(case: Case) -> Verdict:
             or in_one_place(case, checkpoint)
             or _positions(case, reads[line.tip], checkpoint)
             or _channels(case, checkpoint)
+            or copies(case, checkpoint)
             or stored_state(case, checkpoint)
             or stored_times(case, checkpoint)
             or transactions(case, line, checkpoint)

@@ -6,17 +6,18 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
+from .broadcast import odd_one_out, rules_in, with_rules
 from .case import Case
 from .compare import transaction_in_words, violated_rows
 from .held_back import batches, counts_in, is_tally, still_to_come
-from .history import TaskRun, Transaction
+from .history import StoredState, TaskRun, Transaction
 from .line import INFINITE, Line
 from .replay import is_determined
 from .semantics import Entry
 from .stages import COMMITTERS
 from .verdict import Violated
 from .words import LIMIT, row_in_words
-from .workload import KEYED, SINK, Batch, Row, User
+from .workload import SINK, STATEFUL, Batch, Row, User
 
 
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
@@ -24,7 +25,7 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     completed = case.lines.completed[checkpoint]
     stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
     keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
-    keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, (Batch, *KEYED))}
+    keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, (Batch, *STATEFUL))}
     job = [run for run in case.history.runs if run.job == completed.job]
     going_on = {run.operator for run in job if run.task not in completed.finished}
     for run in case.history.runs:
@@ -53,7 +54,7 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
 def stored_state(case: Case, checkpoint: int) -> Violated | None:
     """Keyed state decoded from the store against State(c)."""
     nodes = [node for node in case.workload.nodes if not isinstance(node.operator, User)]  # its state is its user's
-    keyed = [node.name for node in nodes if isinstance(node.operator, KEYED)]
+    keyed = [node.name for node in nodes if isinstance(node.operator, STATEFUL)]
     if not keyed or (case.follows_order and not is_determined(case.workload, case.topology, at_sink=False)):
         return None
     owed = case.expected.states(checkpoint)
@@ -61,10 +62,36 @@ def stored_state(case: Case, checkpoint: int) -> Violated | None:
     for task, state in case.states(checkpoint).items():
         operator = task.rpartition("-")[0]
         if operator in held:
-            held[operator].update(counts_in(state) if is_tally(case.workload, operator) else state.entries)
+            held[operator].update(_entries_in(case, operator, state))
     for name in keyed:
         if held[name] != owed[name]:
             return _wrong_state(case, checkpoint, name, owed[name], held[name])
+    return None
+
+
+def _entries_in(case: Case, operator: str, state: StoredState) -> list[Entry]:
+    if is_tally(case.workload, operator):
+        return counts_in(state)
+    return rules_in(state) if operator in with_rules(case.workload) else state.entries
+
+
+def copies(case: Case, checkpoint: int) -> Violated | None:
+    """Broadcast state that is not the same at all subtasks."""
+    for name in with_rules(case.workload):
+        held = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == name}
+        odd = odd_one_out(held)
+        if odd is None:
+            continue
+        one, other = (Counter(rules_in(held[task])) for task in odd)
+        return Violated(
+            difference="copies differ",
+            message=f"in checkpoint {checkpoint} {odd[0]} and {odd[1]} hold other rules:"
+            f" {_entries(one - other)} and {_entries(other - one)}",
+            records=tuple(f"key {entry[1]}" for entry in list((one - other) + (other - one))[:LIMIT]),
+            checkpoint=checkpoint,
+            tasks=odd,
+            events=(f"the checkpoint's positions: {case.positions(checkpoint)}",),
+        )
     return None
 
 

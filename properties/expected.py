@@ -24,7 +24,7 @@ from .semantics import Entry, machine
 from .timed import TimedMachine, timed_machine
 from .user_functions import UserMachine
 from .windows import Timer
-from .workload import END_OF_TIME, KEYED, Row, Topology, User, Window, Workload, window_of
+from .workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window, Workload, window_of
 
 Push = Callable[[Row, int], None]
 """takes a row and its event time"""
@@ -117,7 +117,7 @@ class Expected:
     def states(self, checkpoint: int) -> dict[str, Counter[Entry]]:
         """State(c) of every keyed node at a completed checkpoint, on the line or off it."""
         if checkpoint not in self._states:
-            nodes = [node.name for node in self._workload.nodes if isinstance(node.operator, KEYED)]
+            nodes = [node.name for node in self._workload.nodes if isinstance(node.operator, STATEFUL)]
             replayed = [name for name in nodes if self._by_applies or self._grades[name] in FOLLOWING]
             reckoned = self._states_by_positions(checkpoint) if len(replayed) < len(nodes) else {}
             found = {name: Counter(reckoned[name]) for name in nodes if name not in replayed}
@@ -179,7 +179,7 @@ def reckon(
     untimed = [node for node in workload.nodes if node.name != window.name]
     users = {node.name: UserMachine(node.operator, strict=True) for node in untimed if isinstance(node.operator, User)}
     machines = {node.name: users.get(node.name) or machine(node.operator) for node in untimed}
-    keyed = [node.name for node in workload.nodes if isinstance(node.operator, KEYED)]
+    keyed = [node.name for node in workload.nodes if isinstance(node.operator, STATEFUL)]
     arrived: list[Row] = []
     takes = {name: _timeless(each.take) for name, each in machines.items()}
     takes |= {name: _taking(each) for name, each in users.items()} | window.takes()

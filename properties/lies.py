@@ -73,6 +73,14 @@ def _has_entry(text: str) -> bool:
     return bool(msgspec.json.decode(text).get("entries")) if text else False
 
 
+def _has_rule(text: str) -> bool:
+    return bool(msgspec.json.decode(text).get("broadcast")) if text else False
+
+
+def _drop_rule(state: dict[str, Any]) -> None:
+    del state["broadcast"][0]
+
+
 def _in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, Any]], None]) -> Lie | None:
     chosen = middle(_snapshots(case, lambda one: has(one.state)))
     if chosen is None:
@@ -91,6 +99,15 @@ def move_cut(case: Case) -> Lie | None:
 
 def edit_stored(case: Case) -> Lie | None:
     return _in_store(case, _has_entry, _edit_entry)
+
+
+def drop_stored_rule(case: Case) -> Lie | None:
+    """One subtask's copy of broadcast state lacks something.
+
+    Without alignment copies may differ, and a new subtask may have loaded another: so restored-state need not see it.
+    """
+    lie = _in_store(case, _has_rule, _drop_rule)
+    return (("consistent-cut",), lie[1]) if lie is not None else None
 
 
 def shift_epoch(case: Case) -> Lie | None:
@@ -133,6 +150,19 @@ def edit_loaded(case: Case) -> Lie | None:
         loaded = history.runs[at].loaded
         if loaded is not None:
             loaded.state = _edited(loaded.state, edit)
+
+    return ("restored-state",), alter
+
+
+def drop_loaded_rule(case: Case) -> Lie | None:
+    at = middle(_loaded(case, _has_rule))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        loaded = history.runs[at].loaded
+        if loaded is not None:
+            loaded.state = _edited(loaded.state, _drop_rule)
 
     return ("restored-state",), alter
 

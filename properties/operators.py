@@ -100,6 +100,26 @@ class Join(Operator, kw_only=True, tag="join"):
     signed: bool = False
 
 
+class Rules(Operator, kw_only=True, tag="rules"):
+    """The rows of the first input, changed by the rules that the second one's rows are (broadcast state).
+
+    Every subtask takes all rules and keeps them in a map; of several for one key the
+    one of the greatest tag holds, of those the one of the greatest value, NULL being
+    the least, whichever came first.  A row that finds a rule of its key there becomes
+    (key, value + the rule's value, tag, the rule's tag), NULL where either value is;
+    one that finds none stays as it is.  NULL is a key like any other.
+    """
+
+
+class Model(Operator, kw_only=True, tag="model"):
+    """A model learnt from a key's rows, a level in whole numbers (state as parameters): (key, level, tag, tag2)
+    for every row, the level as that row has moved it.
+
+    It begins at 0; each value that is not NULL moves it by floor((value - level) / 4),
+    a NULL leaves it.  Held are the level and the number of values learnt.
+    """
+
+
 class Batch(Operator, kw_only=True, tag="batch"):
     """All rows as they come, `size` at a time: each subtask lets its rows out when it has so many.
 
@@ -192,6 +212,8 @@ AnyOperator = (
     | Dedup
     | Union
     | Join
+    | Rules
+    | Model
     | Batch
     | Tally
     | Tumbling
@@ -201,10 +223,13 @@ AnyOperator = (
     | User
 )
 
-KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Tally, Window, User)
+KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Model, Tally, Window, User)
 """Operators that hold state by key, so that each of their inputs is hashed."""
 
-ORDERED: tuple[type[Operator], ...] = (Sum, Greater)
+STATEFUL: tuple[type[Operator], ...] = (*KEYED, Rules)
+"""Operators with state that follows from what they took."""
+
+ORDERED: tuple[type[Operator], ...] = (Sum, Greater, Model)
 """Operators whose rows depend on the order of one key's input (judging: S); so do
 `Count` tagged or signed and `Dedup(keys_only=False)`, see `is_ordered`."""
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import msgspec
 
+from .broadcast import broadcasters
 from .case import Case
 from .history import Channel
 from .in_flight import NOTHING, origins
@@ -182,15 +183,20 @@ def _after_edge(case: Case, sender: str, receiver: str, way: _Way) -> _Way:
     return _Way(fifo=way.fifo and not gathers and not (spread and several), single=way.single and not multiplies)
 
 
+_Lane = tuple[int, int | None, int]
+"""split, key, and of a broadcast edge the subtask that takes a copy (else -1)"""
+
+
 def _offsets_increase(case: Case) -> Violated | None:
     keys = {split: [record[0] for record in records] for split, _, records in case.workload.splits()}
+    copied = broadcasters(case.workload)
     for operator, way in _ways(case).items():
         if not way.fifo:
             continue
-        last: dict[tuple[int, int | None], int] = {}
+        last: dict[_Lane, int] = {}
         segments = sorted(case.line.of_operator(operator), key=lambda segment: segment.run.attempt)
         for segment in segments:
-            found = _increasing(case, segment, keys, 1 if way.single else 0, last)
+            found = _increasing(case, segment, keys, 1 if way.single else 0, last, copied.get(operator))
             if found is not None:
                 return found
     return None
@@ -201,13 +207,16 @@ def _increasing(
     segment: Segment,
     keys: dict[int, list[int | None]],
     step: int,
-    last: dict[tuple[int, int | None], int],
+    last: dict[_Lane, int],
+    broadcaster: str | None,
 ) -> Violated | None:
-    """Whether the offsets of each split and key grow by at least `step`, beyond what all subtasks took before."""
-    for _, origin in segment.run.applies[: segment.applies]:
+    """Whether the offsets of each split and key grow by at least `step`, beyond what all subtasks took before; of
+    what is broadcast, beyond what this one did."""
+    own = [channel.partition(">")[0].rpartition("-")[0] == broadcaster for channel in segment.run.inputs]
+    for channel, origin in segment.run.applies[: segment.applies]:
         split, offset = split_of(origin), offset_of(origin)
         of = keys.get(split, [])
-        lane = (split, of[offset] if offset < len(of) else None)
+        lane = (split, of[offset] if offset < len(of) else None, segment.run.subtask if own[channel] else -1)
         if offset < last.get(lane, -1) + step:
             return Violated(
                 difference="offsets do not increase",

@@ -3,7 +3,8 @@
 Of the states of all old subtasks of its operator a new one takes the keys that
 it owns, the splits that it reads and the sealed transactions whose writer's
 number falls on it, and items of lists in turn.  Of a union it keeps what its
-operator's rule says, in the old layout too.  Watermarks of channels cannot be mapped one to one: of an
+operator's rule says, in the old layout too; of broadcast state it has all, as any
+of the old ones had it.  Watermarks of channels cannot be mapped one to one: of an
 input each begins with the least that its old channels had, the task itself with
 the least of its operator.
 """
@@ -11,7 +12,7 @@ the least of its operator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -66,7 +67,16 @@ def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
         held=[one for state in states for one in state.held if is_mine(one[0])],
         timers=[timer for state in states for timer in state.timers if is_mine(timer[1])],
         alarms=[timer for state in states for timer in state.alarms if is_mine(timer[1])],
+        broadcast=_copy(run, states),
     )
+
+
+def _copy(run: TaskRun, states: Sequence[StoredState]) -> list[tuple[str, str]]:
+    """Of the copies of broadcast state the one that a run loaded, if it loaded one of them; else the first."""
+    held = decode_state(run.loaded.state) if run.loaded is not None else None
+    loaded = Counter(held.broadcast) if held is not None else None
+    copies = [state.broadcast for state in states]
+    return next((copy for copy in copies if Counter(copy) == loaded), next(iter(copies), []))
 
 
 def kept_of_union(case: Case, run: TaskRun, checkpoint: int) -> list[tuple[str, str]] | None:

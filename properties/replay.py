@@ -21,9 +21,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
+from .broadcast import rules_in, with_rules
 from .classes import deals_out
 from .held_back import batches, waiting
 from .history import StoredState, TaskRun
@@ -53,6 +55,7 @@ from .workload import (
 )
 
 _COPIES = (1 << COPY_BITS) - 1
+_Held = TypeVar("_Held")
 
 
 class Strange(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +116,7 @@ class Replay:
         self._nodes = {node.name: node for node in workload.nodes}
         self._feeds = {node.name: node.inputs for node in workload.nodes} | {SINK: (workload.output,)}
         self._runs: dict[tuple[str, int], RunReplay] = {}
+        self._broadcast = with_rules(workload)
 
     def run(self, task: str, attempt: int) -> RunReplay:
         """A run of the history, replayed; an empty one when the history has no such run."""
@@ -170,21 +174,27 @@ class Replay:
         for task, stored in self._lines.stored(checkpoint).items():
             run = self._lines.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
-                kept = self.run(task, stored.attempt).kept
-                at = next(reversed(kept), checkpoint) if self._lines.finished(task, checkpoint) else checkpoint
-                if at in kept:
-                    yield kept[at]
+                kept = self._at(self.run(task, stored.attempt).kept, task, checkpoint)
+                if kept is not None:
+                    yield kept
 
     def entries(self, node: str, checkpoint: int) -> Iterator[Entry]:
         """The state of all subtasks of a node at a completed checkpoint."""
+        for _, entries in self._states(node, checkpoint):
+            yield from entries
+
+    def _states(self, node: str, checkpoint: int) -> Iterator[tuple[str, list[Entry]]]:
+        """The state of each subtask of a node at a completed checkpoint."""
         for task, stored in self._lines.stored(checkpoint).items():
             run = self._lines.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
-                states = self.run(task, stored.attempt).states
-                if self._lines.finished(task, checkpoint):
-                    yield from next(reversed(states.values()), ())
-                else:
-                    yield from states.get(checkpoint, ())
+                yield task, self._at(self.run(task, stored.attempt).states, task, checkpoint) or []
+
+    def _at(self, held: Mapping[int, _Held], task: str, checkpoint: int) -> _Held | None:
+        """What a run held at a completed checkpoint; of a task that had finished by then, what it held last."""
+        if self._lines.finished(task, checkpoint):
+            return next(reversed(list(held.values())), None)
+        return held.get(checkpoint)
 
     def _read(self, run: TaskRun, replayed: RunReplay) -> None:
         for index, (split, offset) in enumerate(run.reads):
@@ -260,7 +270,7 @@ class Replay:
         before = self._lines.parent(run.task, run.attempt)
         if before and self._is_laid_out_anew(run, before[1]):
             return dealt_anew(operator, list(self._kept(run.operator, before[1])), lambda key: self._is_of(run, key))
-        kept = self.run(run.task, before[0]).kept.get(before[1]) if before else None
+        kept = self._at(self.run(run.task, before[0]).kept, run.task, before[1]) if before else None
         return kept.keep() if kept is not None else timed_machine(operator)
 
     def _is_laid_out_anew(self, run: TaskRun, checkpoint: int) -> bool:
@@ -274,9 +284,19 @@ class Replay:
     def _restored_entries(self, run: TaskRun) -> list[Entry]:
         before = self._lines.parent(run.task, run.attempt)
         if before and self._is_laid_out_anew(run, before[1]):
+            if run.operator in self._broadcast:
+                return self._copy_taken(run, before[1])
             every = self.entries(run.operator, before[1])
             return [entry for entry in every if self._is_of(run, entry[1])]
-        return self.run(run.task, before[0]).states.get(before[1], []) if before else []
+        return (self._at(self.run(run.task, before[0]).states, run.task, before[1]) or []) if before else []
+
+    def _copy_taken(self, run: TaskRun, checkpoint: int) -> list[Entry]:
+        """Of the copies of broadcast state that the old subtasks had the one that a new one loaded: without
+        alignment they may differ, and any is as good."""
+        copies = [states for _, states in self._states(run.operator, checkpoint)]
+        text = run.loaded.state if run.loaded is not None else ""
+        loaded = Counter(rules_in(decode_state(text) or StoredState())) if text else None
+        return next((copy for copy in copies if Counter(copy) == loaded), next(iter(copies), []))
 
     def sender(self, run: TaskRun, channel: str) -> tuple[RunReplay, int, bool]:
         """(replay, side, whether it deals its rows out) of the sender of one of a run's inputs."""

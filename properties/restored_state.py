@@ -9,7 +9,8 @@ record names: positions, keyed entries as a multiset, sealed transactions.  Wher
 the job was laid out anew it is the task's share: its operator's keys at their
 owners only, each split's position at its reader, each sealed transaction at one
 sink (see `redealt`); items of lists are dealt as one multiset, and a union was
-offered to all, who keep what is their own by the operator's rule.  A source then
+offered to all, who keep what is their own by the operator's rule; of broadcast
+state each has one old subtask's copy, whole.  A source then
 reads on from the restored positions, and an enumerator gives splits from there.
 And what is retained could be restored: all its files are in the store.
 
@@ -206,6 +207,7 @@ def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tu
     mine = kept_of_union(case, run, checkpoint)
     told = [f"{name} {text} loaded, and in no union" for name, text in held.shared if (name, text) not in union]
     told += _differing("item", held.shared if mine is None else mine, held.shared)
+    told += _differing("broadcast item", kept.broadcast, held.broadcast)
     if case.rescaled(run.attempt, checkpoint):
         return (*told, *dealt_wrongly(case, run.operator, run.attempt, checkpoint))
     return (*told, *_differing("item", kept.listed, held.listed))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from .broadcast import broadcasters, taken_by_all
 from .case import Case
 from .held_back import batches, waiting
+from .history import TaskRun
 from .in_flight import NOTHING
 from .line import INFINITE, Segment
 from .verdict import Violated
@@ -94,7 +96,8 @@ def _never_applied(case: Case, task: str, channel: str, attempt: int, missing: C
 
 
 def misapplied(case: Case) -> Violated | None:
-    """A record within the closing cut that an operator did not apply exactly once on the line.
+    """A record within the closing cut that an operator did not apply exactly once on the line, by a broadcast edge
+    each of its subtasks.
 
     What is owed to the first operators follows from the workload, to the others
     from what their senders' applied records yield.
@@ -104,9 +107,10 @@ def misapplied(case: Case) -> Violated | None:
         owed: Counter[int] = Counter()
         for sender in senders:
             owed.update(_emitted(case, sender))
-        applied = _applied(case, operator) + _in_flight(case, operator)
-        if owed != applied:
-            return _told(case, operator, owed - applied, applied - owed)
+        least, most = _applied(case, operator)
+        waiting_there = _in_flight(case, operator)
+        if owed - (least + waiting_there) or (most + waiting_there) - owed:
+            return _told(case, operator, owed - (least + waiting_there), (most + waiting_there) - owed)
     return None
 
 
@@ -149,13 +153,30 @@ def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
     return list(left.elements())
 
 
-def _applied(case: Case, operator: str) -> Counter[int]:
+def _applied(case: Case, operator: str) -> tuple[Counter[int], Counter[int]]:
+    """How often each was applied, at least and at most: they differ where not all subtasks have it that should."""
     epoch = case.closing.epoch
-    return Counter(
-        origin
-        for segment in case.line.of_operator(operator)
-        for _, origin in segment.run.applies[: segment.applies_up_to(epoch)]
-    )
+    segments = case.line.of_operator(operator)
+    sender = broadcasters(case.workload).get(operator)
+    if sender is None:
+        once = Counter(
+            origin for segment in segments for _, origin in segment.run.applies[: segment.applies_up_to(epoch)]
+        )
+        return once, once
+    others: Counter[int] = Counter()
+    broadcast: list[tuple[TaskRun, list[int]]] = []
+    for segment in segments:
+        taken = segment.run.applies[: segment.applies_up_to(epoch)]
+        copied = [_sender(channel) == sender for channel in segment.run.inputs]
+        broadcast.append((segment.run, [origin for channel, origin in taken if copied[channel]]))
+        others.update(origin for channel, origin in taken if not copied[channel])
+    least, most = taken_by_all(broadcast, {job: layout.parallelism[operator] for job, layout in case.layouts.items()})
+    return others + least, others + most
+
+
+def _sender(channel: str) -> str:
+    """The operator that sends into a channel."""
+    return channel.partition(">")[0].rpartition("-")[0]
 
 
 def _told(case: Case, operator: str, lost: Counter[int], extra: Counter[int]) -> Violated:

@@ -10,7 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .workload import AnyOperator, Batch, Count, Dedup, Filter, FlatMap, Greater, Join, Map, Row, Sum, Tally, Union
+from .workload import (
+    AnyOperator,
+    Batch,
+    Count,
+    Dedup,
+    Filter,
+    FlatMap,
+    Greater,
+    Join,
+    Map,
+    Model,
+    Row,
+    Rules,
+    Sum,
+    Tally,
+    Union,
+)
 
 Entry = tuple[int, int | None, int | None, int]
 """(side, key, a, b)"""
@@ -166,6 +182,58 @@ class _Join(Machine):
                 self.sides[side].setdefault(key, []).append((value, tag))
 
 
+class _Rules(Machine):
+    """The rules that one subtask has: value and tag of the one that holds, by key."""
+
+    def __init__(self) -> None:
+        self.rules: dict[int | None, tuple[int | None, int]] = {}
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value, tag, _ = row
+        there = self.rules.get(key)
+        if side == 1:
+            if there is None or _outranks((value, tag), there):
+                self.rules[key] = (value, tag)
+            return ()
+        if there is None:
+            return (row,)
+        added = None if value is None or there[0] is None else value + there[0]
+        return ((key, added, tag, there[1]),)
+
+    def entries(self) -> list[Entry]:
+        return [(0, key, value, tag) for key, (value, tag) in self.rules.items()]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.rules = {key: (value, tag) for _, key, value, tag in entries}
+
+
+def _outranks(one: tuple[int | None, int], other: tuple[int | None, int]) -> bool:
+    """Whether the rule `one` (value, tag) holds where both are there."""
+    if one[1] != other[1]:
+        return one[1] > other[1]
+    return one[0] is not None and (other[0] is None or one[0] > other[0])
+
+
+class _Model(Machine):
+    def __init__(self) -> None:
+        self.learnt: dict[int | None, tuple[int, int]] = {}
+
+    def take(self, row: Row, side: int) -> Iterable[Row]:
+        key, value, tag, tag2 = row
+        level, count = self.learnt.get(key, (0, 0))
+        if value is not None:
+            level += (value - level) // 4
+            count += 1
+        self.learnt[key] = (level, count)
+        return ((key, level, tag, tag2),)
+
+    def entries(self) -> list[Entry]:
+        return [(0, key, level, count) for key, (level, count) in self.learnt.items()]
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        self.learnt = {key: (level or 0, count) for _, key, level, count in entries}
+
+
 class _Changelog(Machine):
     """A signed count or sum: each key's (number or sum of values, sum of tags), where not both are 0."""
 
@@ -225,6 +293,10 @@ def machine(operator: AnyOperator) -> Machine:
             return _Dedup(operator)
         case Join():
             return _Join()
+        case Rules():
+            return _Rules()
+        case Model():
+            return _Model()
         case Tally():
             return _Count(Count())
         case Batch() | Union():  # what of a batch waits is taken out behind it (`held_back`)

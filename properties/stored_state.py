@@ -21,8 +21,9 @@ class StoredState(msgspec.Struct, kw_only=True):
     sum, sum of tags).  `transactions` are (name,
     checkpoint) of a sink's sealed, uncommitted transactions.  Of a
     batch `listed` has each row that waits as ("rows", [key, value, tag, tag2,
-    origin, event time]), of a tally `shared` has ("counts", [key, n]).  Fields that
-    are not named here belong to the engine and are not judged.
+    origin, event time]), of a tally `shared` has ("counts", [key, n]), of rules
+    `broadcast` has ("rules", [key, value, tag]); a model has (0, key, level, number
+    of values learnt) among the entries.  Fields that are not named here belong to the engine and are not judged.
     """
 
     positions: dict[int, int] = {}
@@ -45,6 +46,8 @@ class StoredState(msgspec.Struct, kw_only=True):
     listed: list[tuple[str, str]] = []
     shared: list[tuple[str, str]] = []
     """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
+    broadcast: list[tuple[str, str]] = []
+    """(name, JSON) of the items of broadcast state, of which each subtask has all"""
 
     queued: dict[int, list[Passing]] = {}
     unsent: dict[int, list[Passing]] = {}
@@ -53,10 +56,8 @@ class StoredState(msgspec.Struct, kw_only=True):
 
     @property
     def holds_something(self) -> bool:
-        kept = (
-            self.entries or self.held or self.transactions or self.listed or self.shared or self.queued or self.unsent
-        )
-        return bool(kept) or any(self.positions.values())
+        kept = self.entries or self.held or self.transactions or self.listed or self.shared or self.broadcast
+        return bool(kept or self.queued or self.unsent) or any(self.positions.values())
 
 
 class Enumerated(msgspec.Struct, kw_only=True, omit_defaults=True):

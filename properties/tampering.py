@@ -36,6 +36,8 @@ from .lies import (
     Alteration,
     Lie,
     beside,
+    drop_loaded_rule,
+    drop_stored_rule,
     edit_loaded,
     edit_stored,
     input_first,
@@ -283,6 +285,12 @@ TIME_LIES: dict[str, Callable[[Case], Lie | None]] = {
 }
 """Those that only a history with windows has a place for."""
 
+RULE_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "drop a rule from a stored copy": drop_stored_rule,
+    "drop a rule from a loaded copy": drop_loaded_rule,
+}
+"""Those that only one has where state is broadcast."""
+
 CLOCK_LIES: dict[str, Callable[[Case], Lie | None]] = {
     "end the clock of a task early": end_clock_early,
     "keep a timer that was never set": keep_timer,
@@ -321,5 +329,6 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "take no checkpoint": take_no_checkpoint,
     **TIME_LIES,
     **CLOCK_LIES,
+    **RULE_LIES,
 }
 """Every lie by its name."""

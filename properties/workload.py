@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from .operators import KEYED as KEYED
 from .operators import ORDERED as ORDERED
+from .operators import STATEFUL as STATEFUL
 from .operators import AnyOperator as AnyOperator
 from .operators import Batch as Batch
 from .operators import Burst as Burst
@@ -27,7 +28,9 @@ from .operators import FlatMap as FlatMap
 from .operators import Greater as Greater
 from .operators import Join as Join
 from .operators import Map as Map
+from .operators import Model as Model
 from .operators import Operator as Operator
+from .operators import Rules as Rules
 from .operators import Session as Session
 from .operators import Sliding as Sliding
 from .operators import Sum as Sum
@@ -97,6 +100,11 @@ class Node(Value, kw_only=True):
     operator: AnyOperator
     inputs: tuple[str, ...]
 
+    @property
+    def broadcast_input(self) -> str | None:
+        """The input of which every subtask takes all rows."""
+        return self.inputs[1] if isinstance(self.operator, Rules) and len(self.inputs) > 1 else None
+
 
 class Workload(Value, kw_only=True):
     """Inputs and operators, in topological order; the last node (or, without
@@ -145,13 +153,14 @@ class Edge(Value, kw_only=True):
     """How rows go from one operator to the next.
 
     `forward` joins equal subtasks of equal parallelism, `hash` sends a key to
-    the owner of its key group, `rebalance` goes round the receivers.
+    the owner of its key group, `rebalance` goes round the receivers, `broadcast`
+    sends a copy to each of them.
     """
 
     sender: str
     receiver: str
     partitioning: str
-    """forward, hash or rebalance"""
+    """forward, hash, rebalance or broadcast"""
 
 
 class Topology(Value, kw_only=True):
@@ -185,7 +194,7 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
     readers: dict[str, list[str]] = {name: [] for name in names}
     seen = {source.name for source in workload.inputs}
     for node in workload.nodes:
-        wanted = 2 if isinstance(node.operator, (Union, Join)) else 1
+        wanted = 2 if isinstance(node.operator, (Union, Join, Rules)) else 1
         if len(node.inputs) < wanted or (len(node.inputs) > wanted and not isinstance(node.operator, Union)):
             found.append(f"{node.name} has {len(node.inputs)} inputs, its kind takes {wanted}")
         for name in node.inputs:
@@ -202,6 +211,7 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
         found.append("more than one join")
     found.extend(_time_problems(workload))
     found.extend(_batch_problems(workload))
+    found.extend(_rules_problems(workload))
     if not found:
         found.extend(_layout_problems(workload, topology, readers))
     return found
@@ -272,10 +282,19 @@ def _batch_problems(workload: Workload) -> Iterator[str]:
             yield f"{node.name} has a size below 1"
         if behind.intersection(node.inputs):
             behind.add(node.name)
-            if isinstance(node.operator, KEYED):
-                yield f"the keyed operator {node.name} stands behind a batch"
+            if isinstance(node.operator, STATEFUL):
+                kind = "keyed operator" if isinstance(node.operator, KEYED) else "operator with rules"
+                yield f"the {kind} {node.name} stands behind a batch"
         if isinstance(node.operator, Batch):
             behind.add(node.name)
+
+
+def _rules_problems(workload: Workload) -> Iterator[str]:
+    """A rule has no time at which it comes into force, so what goes by time has none."""
+    window = window_of(workload)
+    for node in workload.nodes:
+        if isinstance(node.operator, Rules) and window is not None:
+            yield f"{node.name} has rules and {window.name} goes by time: a job can have one or the other"
 
 
 def _window_problems(node: Node) -> Iterator[str]:
@@ -302,11 +321,17 @@ def _layout_problems(workload: Workload, topology: Topology, readers: dict[str, 
             yield f"{len(edges)} edges from {sender} to {receiver}; one is wanted"
             continue
         how = edges[0].partitioning
-        if how not in ("forward", "hash", "rebalance"):
+        if how not in ("forward", "hash", "rebalance", "broadcast"):
             yield f"unknown partitioning {how!r} from {sender} to {receiver}"
+        node = workload.node(receiver) if receiver != SINK else None
+        rules = node is not None and node.broadcast_input == sender
+        if rules and how != "broadcast":
+            yield f"the edge from {sender} to {receiver} is {how}, and every subtask has to have the rules: broadcast"
+        if how == "broadcast" and not rules:
+            yield f"the edge from {sender} to {receiver} is broadcast: only rules are, others would take a row twice"
         if how == "forward" and topology.parallelism[sender] != topology.parallelism[receiver]:
             yield f"a forward edge from {sender} to {receiver} of another parallelism"
-        if receiver != SINK and isinstance(workload.node(receiver).operator, KEYED) and how != "hash":
+        if node is not None and isinstance(node.operator, KEYED) and how not in ("hash", "broadcast"):
             yield f"the edge into the keyed operator {receiver} is not hashed"
     if len(topology.edges) != len(readers):
         yield "an edge that joins nothing of the workload"

@@ -33,6 +33,7 @@ def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
         unbounded_percent=15,
         batches_percent=25,
         tallies_percent=50,
+        rules_percent=50,
     )
     tuning = Tuning(guarantees=("exactly-once", "exactly-once", "at-least-once"), checkpoints=(2, 8), memory_percent=6)
     stage = stage_of(choices, frame, recipe, tuning)

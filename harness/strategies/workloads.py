@@ -26,7 +26,9 @@ from ...properties.workload import (
     InputRecord,
     Join,
     Map,
+    Model,
     Node,
+    Rules,
     Sum,
     Tally,
     Topology,
@@ -53,7 +55,7 @@ STATELESS: tuple[AnyOperator, ...] = (
 )
 COMMUTATIVE: tuple[AnyOperator, ...] = (Count(), Dedup())
 """keyed, of class M"""
-IN_ORDER: tuple[AnyOperator, ...] = (Sum(), Greater(), Count(tagged=True), Dedup(keys_only=False))
+IN_ORDER: tuple[AnyOperator, ...] = (Sum(), Greater(), Count(tagged=True), Dedup(keys_only=False), Model())
 """keyed, of class S"""
 FINAL: tuple[AnyOperator, ...] = (Count(), Dedup())
 """what may stand before an idempotent sink: one last row a key"""
@@ -79,6 +81,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """how often a window stands among the operators, of those workloads that can have one"""
     clocked_percent: int = 4
     """how often, of those, an operator stands there that goes by processing time"""
+    rules_percent: int = 25
+    """how often, where two inputs would be joined, the second has rules instead, which are broadcast"""
     batches_percent: int = 10
     """how often rows wait for company behind all that is keyed, their state being a list"""
     tallies_percent: int = 20
@@ -163,6 +167,8 @@ class _Chain:
 def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     shape = choices.pick([shape for shape in recipe.shapes if _possible(shape, recipe)] or ["chain"])
     ordered = shape != "join" and not recipe.idempotent and choices.percent(70)
+    if _may_have_rules(recipe, shape) and choices.percent(recipe.rules_percent):
+        return draw_ruled(choices, recipe)
     if _may_be_clocked(recipe, shape) and choices.percent(recipe.clocked_percent):
         return draw_clocked(choices, recipe, shape)
     if _may_have_window(recipe, shape) and choices.percent(recipe.windows_percent):
@@ -232,6 +238,28 @@ def _may_be_clocked(recipe: Recipe, shape: str) -> bool:
     return shape != "join" and not recipe.idempotent and (not recipe.operators or BURST in recipe.operators)
 
 
+def _may_have_rules(recipe: Recipe, shape: str) -> bool:
+    known = not recipe.operators or "rules" in recipe.operators
+    return shape == "join" and recipe.most_operators > 0 and known
+
+
+def draw_ruled(choices: Choices, recipe: Recipe) -> Workload:
+    """Data that broadcast rules change (class H: which rule a row finds depends on what came before it), stateless
+    operators on either way to them, and now and then an operator behind."""
+    inputs = _draw_inputs(choices, recipe, "rules", draw_keys(choices, separate=False))
+    chain = _Chain(choices, recipe, ordered=False)
+    data, changes = (source.name for source in inputs)
+    spare = recipe.most_operators - 1
+    if spare > 0:
+        data = chain.extend(data, choices.between(0, 1), stateful=False)
+    if spare > 1:
+        changes = chain.extend(changes, choices.between(0, 1), stateful=False)
+    end = chain.append(Rules(), (data, changes))
+    if spare > 0 and choices.percent(40):
+        chain.extend(end, 1)
+    return Workload(name="ruled", inputs=inputs, nodes=tuple(chain.nodes))
+
+
 def _may_retract(recipe: Recipe, shape: str) -> bool:
     if recipe.idempotent or recipe.most_operators < 1:
         return False
@@ -271,6 +299,8 @@ def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topol
         receiver = node.name if node else SINK
         if node is not None and isinstance(node.operator, KEYED):
             how = "hash"
+        elif node is not None and node.broadcast_input == sender:
+            how = "broadcast"
         else:
             options = ["forward", "forward"] if parallelism[sender] == parallelism[receiver] else []
             options += ["hash"] if fixed_after[sender] else ["hash", "rebalance"]
@@ -295,7 +325,9 @@ def _order_matters_after(workload: Workload, recipe: Recipe) -> dict[str, bool]:
 
 
 def _draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tuple[Input, ...]:
-    names = {"chain": ("source",), "union": ("east", "west"), "join": ("left", "right")}[shape]
+    names = {"chain": ("source",), "union": ("east", "west"), "join": ("left", "right"), "rules": ("data", "changes")}[
+        shape
+    ]
     split_counts = [choices.pick(recipe.splits) for _ in names]
     most = min(recipe.most_records, 60) if shape == "join" else recipe.most_records
     least = min(recipe.least_records, most)

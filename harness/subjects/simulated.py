@@ -31,6 +31,8 @@ OPERATORS = (
     "dedup",
     "union",
     "join",
+    "rules",
+    "model",
     "batch",
     "tally",
     "tumbling",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ...properties import workload as described
 from ...properties.stages import COMMITTERS
 from ...properties.workload import SINK, Topology, Workload
-from ...reference_impl.core import bursts, holding, retractions, windows
+from ...reference_impl.core import broadcast, bursts, folding, holding, retractions, windows
 from ...reference_impl.core import operators as engine
 from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
@@ -140,6 +140,8 @@ def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
         described.Union: engine.Union,
         described.Join: engine.Join,
         described.Tally: holding.Tally,
+        described.Rules: broadcast.Rules,
+        described.Model: folding.Model,
     }
     return plain[type(operator)]
 

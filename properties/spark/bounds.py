@@ -11,7 +11,7 @@ from collections import Counter
 
 import msgspec
 
-from ..workload import Count, FlatMap, Join, Map, Sliding, Sum, Window
+from ..workload import Count, FlatMap, Join, Map, Rules, Sliding, Sum, Window
 from .tables import OracleJob
 
 LIMIT = (1 << 63) - 1
@@ -80,6 +80,8 @@ def _after(operator: object, inputs: list[Bound], taken: int | None) -> Bound:
             return msgspec.structs.replace(bound, rows=2 * bound.rows, value=value, tag=bound.tag * bound.rows)
         case Sum():
             return msgspec.structs.replace(bound, value=bound.value * bound.rows, tag=bound.tag * bound.rows)
+        case Rules():
+            return msgspec.structs.replace(bound, value=inputs[0].value + inputs[-1].value)
         case Join():
             return msgspec.structs.replace(bound, rows=pairs)
         case Window():

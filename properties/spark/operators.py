@@ -7,6 +7,8 @@ number within its key, from 1), `sum_value` and `sum_tag` (up to and with this
 row), `before` (the value one row earlier), and, for a join, `pair` (one row of
 the other side).  Where rows have signs there are `sign`, and up to and with this
 row `net` (the sum of signs) and `net_value` (of values times sign, NULL being 0).
+Up to and with this row there are too, of rules, the one that holds (`rule.value`
+and `rule.tag`), and of a model its `level` and how many values it has `learnt`.
 
 A *window* says it by event time; the queries around its texts are in `windows`.
 
@@ -31,6 +33,8 @@ from ..workload import (
     Greater,
     Join,
     Map,
+    Model,
+    Rules,
     Session,
     Sliding,
     Sum,
@@ -131,6 +135,15 @@ MEANINGS: Mapping[str, Meaning] = {
         old_value="net_value - sign * coalesce(value, 0L)",
         old_tag="tag - sum_tag",
     ),
+    "model": Keyed(value="level", a="level", b="learnt"),
+    "rules": Keyed(
+        emits="side = 0",
+        value="if(rule is null, value, value + rule.value)",
+        tag2="coalesce(rule.tag, tag2)",
+        a="rule.value",
+        b="rule.tag",
+        holds="rule is not null",
+    ),
     "join-signed": Keyed(
         tag="if((tag < 0) <> (pair.tag < 0), -abs(tag), abs(tag))", tag2="abs(pair.tag)", a="value", b="tag"
     ),
@@ -170,5 +183,5 @@ def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | 
             return size, slide, None
         case Session(gap=gap) | Burst(gap_us=gap):
             return gap, None, None
-        case Count() | Sum() | Greater() | Dedup() | Union() | Join() | Batch() | Tally() | User():
+        case Count() | Sum() | Greater() | Dedup() | Union() | Join() | Batch() | Tally() | User() | Rules() | Model():
             return None, None, None

@@ -41,6 +41,7 @@ class Plan:
         self.keyed = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Keyed)}
         self.windows = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Windowed)}
         self.session = kinds["session"]
+        self.rules, self.model = kinds["rules"], kinds["model"]
         self.joins = {kind: meaning for kind, meaning in self.keyed.items() if kind in [kinds[one] for one in JOINS]}
         self.is_join = f"kind in ({', '.join(map(str, self.joins))})"
         self.flat_map = kinds["flat-map"]
@@ -51,7 +52,7 @@ class Plan:
 
     def round(self) -> str:
         """What the keyed nodes of one depth make of their rows, and the state they hold."""
-        rows = f"({self.applied(_TURN, 'or not traced')})" if self.traced else ROWS
+        rows = f"({self.applied((*_TURN, 'lane'), 'or not traced')})" if self.traced else ROWS
         return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
 
     def windowed(self) -> str:
@@ -167,9 +168,10 @@ class Plan:
 
     def window(self, rows: str) -> str:
         """The columns that a keyed meaning may read; every frame is of ROWS, never of equal values."""
-        key = f"partition by node, {'line, ' if self.traced else ''}key order by epoch, place, seq"
+        key = f"partition by node, {'line, lane, ' if self.traced else ''}key order by epoch, place, seq"
         so_far = f"over ({key} rows between unbounded preceding and current row)"
         whole = f"over ({key} rows between unbounded preceding and unbounded following)"
+        learnt = f"collect_list(if(kind = {self.model}, value, null)) {so_far}"
         other = ", ".join(name for name in ("value", "tag", "epoch", "place", "origin", "attempt") if name in self.row)
         columns = [
             f"row_number() over ({key}) as n",
@@ -180,6 +182,9 @@ class Plan:
             "if(tag < 0, -1L, 1L) as sign",
             f"sum(if(tag < 0, -1L, 1L)) {so_far} as net",
             f"sum(if(tag < 0, -1L, 1L) * coalesce(value, 0L)) {so_far} as net_value",
+            f"max(if(kind = {self.rules} and side = 1, struct(tag, value), null)) {so_far} as rule",
+            f"count(value) {so_far} as learnt",
+            f"aggregate({learnt}, 0L, (level, value) -> level + shiftright(value - level, 2)) as level",
             f"collect_list(if({self.is_join} and side = 1, struct({other}), null)) {whole} as others",
         ]
         return (
@@ -226,7 +231,7 @@ class Plan:
             "at": "node",
             "value": _choose("kind", {kind: meaning.a for kind, meaning in self.keyed.items()}),
             "tag": _choose("kind", {kind: meaning.b for kind, meaning in self.keyed.items()}),
-            "tag2": "cast(side as bigint)",
+            "tag2": f"if({self.is_join}, cast(side as bigint), 0L)",
             "until": f"if({self.is_join}, null, next_epoch)",
             "origin": "cast(null as bigint)",
         }

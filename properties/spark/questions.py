@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ..broadcast import with_rules
 from ..case import Case
 from ..classes import FOLLOWING
 from ..held_back import batches
 from ..line import INFINITE, decode_state
 from ..replay import is_determined
 from ..user_functions import user_nodes
-from ..workload import KEYED, SINK, User, is_clocked, window_of
+from ..workload import SINK, STATEFUL, User, is_clocked, window_of
 from .heard import advances_of, in_turn, watermarks
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 
@@ -48,7 +49,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    told = not user_nodes(case.workload) and not batches(case.workload) and not _windows_moved(case)
+    told = not user_nodes(case.workload) and not batches(case.workload) and not _moved(case)
     told = told and not _was_put_back(case)
     if by_applies and told and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied"))
@@ -71,11 +72,16 @@ def _off_the_line(case: Case) -> tuple[int, ...]:
     return tuple(number for number in found if last is None or case.lines.completed[number].job <= last)
 
 
-def _windows_moved(case: Case) -> bool:
-    """Whether windows that follow the applied records went on in a job laid out otherwise: a subtask's
-    watermark there is that of several before it, which the oracle is not told."""
+def _moved(case: Case) -> bool:
+    """Whether what goes by subtask went on in a job laid out otherwise.
+
+    Of windows that follow the applied records a subtask's watermark there is that
+    of several before it, of broadcast state a subtask's copy that of another; of
+    neither is the oracle told.
+    """
     layouts = list(case.layouts.values())
-    return window_of(case.workload) is not None and any(layout != layouts[0] for layout in layouts)
+    by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
+    return by_subtask and any(layout != layouts[0] for layout in layouts)
 
 
 def _was_put_back(case: Case) -> bool:
@@ -96,7 +102,7 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
 def _by_applies(case: Case, name: str) -> Question:
     cuts = _cuts(case)
     numbers = {cut.name: index for index, cut in enumerate(cuts)}
-    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)] + [SINK]
+    readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
     applies = {reader: tuple(_applies(case, reader, numbers)) for reader in readers}
     window = window_of(case.workload)
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
@@ -112,6 +118,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
     for attempt in case.line.attempts:
         line = case.lines.of_attempt(attempt)
         heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
+        by_subtask = bool(heard) or reader in with_rules(case.workload)
         clocked = bool(heard) and window is not None and is_clocked(window.operator)
         for segment in in_turn(line, reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), strict=False)
@@ -121,7 +128,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int]) -> Iterator[Apply
                     epoch=numbers[epoch] if line.tip == case.line.tip else 0,
                     attempt=segment.run.attempt,
                     line=attempt,
-                    lane=segment.run.subtask if heard else 0,
+                    lane=segment.run.subtask if by_subtask else 0,
                     watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
                     moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
                 )

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..workload import KEYED, SINK, Node, User, Window, Workload, inputs_of, window_of
+from ..workload import SINK, STATEFUL, Node, User, Window, Workload, inputs_of, window_of
 from .operators import kind_of, parameters_of
 from .tables import OracleJob
 
@@ -62,7 +62,7 @@ def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stre
     streams: list[Stream] = []
     for number, job in enumerate(jobs):
         depths = _depths(job.workload)
-        keyed = [node.name for node in job.workload.nodes if isinstance(node.operator, KEYED)]
+        keyed = [node.name for node in job.workload.nodes if isinstance(node.operator, STATEFUL)]
         names = [source.name for source in job.workload.inputs] + keyed
         numbers = {name: len(streams) + index for index, name in enumerate(names)}
         readers = {name: (node, side) for node in job.workload.nodes for side, name in enumerate(node.inputs)}
@@ -88,7 +88,7 @@ def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stre
 def _depths(workload: Workload) -> dict[str, int]:
     depths = {source.name: 0 for source in workload.inputs}
     for node in workload.nodes:
-        depths[node.name] = max(depths[name] for name in node.inputs) + isinstance(node.operator, KEYED)
+        depths[node.name] = max(depths[name] for name in node.inputs) + isinstance(node.operator, STATEFUL)
     return depths
 
 
@@ -99,7 +99,7 @@ def _follow(
     steps: list[Step] = []
     while name in readers:
         node, side = readers[name]
-        if isinstance(node.operator, KEYED):
+        if isinstance(node.operator, STATEFUL):
             return tuple(steps), node, side
         steps.append((kinds[kind_of(node.operator)], *parameters_of(node.operator)))
         name = node.name
@@ -284,9 +284,9 @@ def applies_table(batch: Batch) -> pa.Table:
     """One row for each application that a job tells of."""
     columns: tuple[list[int | bool | None], ...] = tuple([] for _ in APPLY)
     for number, name, job in batch.traced_readers():
-        seen: dict[tuple[int, int, int], int] = {}
+        seen: dict[tuple[int, int, int, int], int] = {}
         for place, (origin, epoch, attempt, line, lane, watermark, moment) in enumerate(job.applies[name]):
-            nth = seen[line, attempt, origin] = seen.get((line, attempt, origin), 0) + 1
+            nth = seen[line, attempt, lane, origin] = seen.get((line, attempt, lane, origin), 0) + 1
             row = (number, line, attempt, origin, nth, place, epoch, line == job.tip, lane, watermark, moment)
             for column, value in zip(columns, row, strict=True):
                 column.append(value)

@@ -30,7 +30,7 @@ class Apply(NamedTuple):
     """which took it"""
     line: int = 0
     lane: int = 0
-    """of a window: the subtask that took it"""
+    """of a window, and of what keeps broadcast state: the subtask that took it"""
     watermark: int = 0
     """of a window: that subtask's just before"""
     moment: int | None = None

@@ -159,8 +159,9 @@ class Batch:
                 yield Record(key, value, tag, 0, origin, times[offset] if times else 0)
 
     def _input_of(self, task: TaskId) -> list[Fed]:
-        """All that was sent to a task: input by input, sender by sender."""
-        return [(gate, record) for sender, gate in self._into[task] for record in self._kept.get((sender, task), ())]
+        """All that was sent to a task: what is broadcast first, then input by input, sender by sender."""
+        senders = sorted(self._into[task], key=lambda one: self._partitioning[one[0]] != "broadcast")
+        return [(gate, record) for sender, gate in senders for record in self._kept.get((sender, task), ())]
 
     def _pass(self, run: Run, fed: list[Fed]) -> None:
         for _, record in fed:
@@ -213,8 +214,13 @@ class Batch:
         if not receivers:
             return
         for turn, record in enumerate(out):
-            receiver = receivers[self._choice(self._partitioning[task], record.key, turn, len(receivers))]
-            self._kept.setdefault((task, receiver), []).append(record)
+            for receiver in self._choices(self._partitioning[task], record.key, turn, receivers):
+                self._kept.setdefault((task, receiver), []).append(record)
+
+    def _choices(self, partitioning: str, key: int | None, turn: int, receivers: list[TaskId]) -> list[TaskId]:
+        if partitioning == "broadcast":
+            return receivers
+        return [receivers[self._choice(partitioning, key, turn, len(receivers))]]
 
     def _choice(self, partitioning: str, key: int | None, turn: int, receivers: int) -> int:
         if receivers == 1 or partitioning == "forward":

@@ -332,6 +332,7 @@ class OperatorTask(InputTask):
         state.panes = self.operator.lineage()
         state.held, state.declared = self.operator.held(), self.operator.declared()
         state.listed, state.shared = self.operator.listed(), self.operator.shared()
+        state.broadcast = self.operator.broadcast()
         return state
 
     def snapshot_now(self) -> Snapshot:

@@ -67,6 +67,10 @@ class Operator:
         """The items that it adds to unions."""
         return []
 
+    def broadcast(self) -> list[Item]:
+        """The items of its broadcast state: at a consistent cut the same ones at every subtask."""
+        return []
+
     def keeps(self, item: Item) -> bool:
         """Whether an item of a union is its own, here."""
         return True

@@ -5,7 +5,8 @@ own, each subtask reads the states of all old subtasks of its operator, the
 finished ones included (FIN-1), and takes its share: keyed state, windows and
 timers by key group, positions by split, sealed transactions by the writer that
 began them, items of lists in turn.  So each piece of it has exactly one new
-owner.  A union alone is offered to everybody, and in the old layout too.
+owner.  A union alone is offered to everybody, and in the old layout too; of
+broadcast state, which all old subtasks had alike, each takes one copy.
 
 Channels cannot be mapped one to one.  Of the watermarks that an input's
 channels had, each channel of it begins with the least, so does a task of those
@@ -104,6 +105,10 @@ class Redistribution:
         """Of the items of unions, given by old subtask: all; the operator keeps what is its own."""
         return [item for held in unions for item in held]
 
+    def broadcast(self, copies: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        """Of broadcast state, given by old subtask: one copy, whole; at a consistent cut they are all equal."""
+        return list(copies[share.subtask % len(copies)]) if copies else []
+
 
 class Gathering:
     """The states of an operator's old subtasks, as one of its new ones reads them, in their order."""
@@ -190,6 +195,7 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
         transactions=redistribution.transactions([state.transactions for state in old], share),
         listed=redistribution.listed([state.listed for state in old], share),
         shared=redistribution.shared([state.shared for state in old], share),
+        broadcast=redistribution.broadcast([state.broadcast for state in old], share),
         watermark=min((state.watermark for state in old), default=BEGINNING),
         times=_least_times(states, share.gates),
         idle=[split for state in old for split in state.idle if split in share.splits],

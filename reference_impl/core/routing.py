@@ -1,4 +1,4 @@
-"""Where rows go: over each outgoing edge of a task one channel a row, by how the edge is partitioned."""
+"""Where rows go: over each outgoing edge of a task, by how it is partitioned."""
 
 from __future__ import annotations
 
@@ -19,8 +19,19 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     """barriers may overtake what is in them"""
 
 
-def router(output: Output, key_groups: int, rotations: list[int], number: int) -> Callable[[Record], int]:
-    """The channel of a row; a rebalance counts its turns in `rotations`, under the edge's number."""
+def routers(output: Output, key_groups: int, rotations: list[int], number: int) -> list[Callable[[Record], int]]:
+    """For each copy of a row that goes out, what says its channel; a rebalance counts its turns in `rotations`, under
+    the edge's number."""
+    if output.partitioning == "broadcast":
+        return [_into(channel) for channel in output.channels]
+    return [_router(output, key_groups, rotations, number)]
+
+
+def _into(channel: int) -> Callable[[Record], int]:
+    return lambda row: channel
+
+
+def _router(output: Output, key_groups: int, rotations: list[int], number: int) -> Callable[[Record], int]:
     channels = output.channels
     if len(channels) == 1 or output.partitioning == "forward":
         return lambda row: channels[0]

@@ -66,6 +66,8 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     listed: list[tuple[str, str]] = []
     shared: list[tuple[str, str]] = []
     """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
+    broadcast: list[tuple[str, str]] = []
+    """(name, JSON) of the items of broadcast state: each subtask has them all"""
     queued: dict[int, list[Passing]] = {}
     unsent: dict[int, list[Passing]] = {}
     """in flight (FLIP-76): by input channel what its barrier overtook there, by output channel what it overtook here"""

@@ -65,7 +65,7 @@ from .messages import (
 from .parts import Parts
 from .rescale import Gathering, Share
 from .routing import Output as Output
-from .routing import router
+from .routing import routers
 from .state import Snapshot, TaskState
 
 NO_CHECKPOINT = CheckpointId(0)
@@ -116,7 +116,9 @@ class Task:
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
         self._routes = [
-            router(output, spec.key_groups, self.rotations, number) for number, output in enumerate(spec.outputs)
+            route
+            for number, output in enumerate(spec.outputs)
+            for route in routers(output, spec.key_groups, self.rotations, number)
         ]
         self._handlers = Handlers(
             {

@@ -19,6 +19,7 @@ class EdgeSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     sender: str
     partitioning: str
+    """forward, hash, rebalance, or broadcast: a copy of each row to every subtask"""
 
 
 class EventTime(msgspec.Struct, frozen=True, kw_only=True):

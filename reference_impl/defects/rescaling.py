@@ -37,6 +37,15 @@ class RoundRobin(Redistribution):
         return every[share.subtask :: share.parallelism]
 
 
+class OnlyWhereItWas(Redistribution):
+    """D08: broadcast state is restored one to one; a subtask that had no forerunner begins with none."""
+
+    def broadcast(self, copies: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        there = share.subtask < len(copies)
+        self.reached = self.reached or (not there and any(copies))
+        return list(copies[share.subtask]) if there else []
+
+
 class NeighboursGroup(Redistribution):
     """D11: of a key group that was never written, whatever stands where it would be is read: the next one."""
 
@@ -62,6 +71,13 @@ DEFECTS = (
         title="even-split state shifts subtasks although parallelism is unchanged",
         invariant="restored-state",
         replacements=lambda: {"redistribution": ShiftedByEmpty()},
+    ),
+    Defect(
+        id="D08",
+        upstream="FLINK-23475 / FLINK-38131",
+        title="broadcast state only restored where it was reported",
+        invariant="restored-state",
+        replacements=lambda: {"redistribution": OnlyWhereItWas()},
     ),
     Defect(
         id="D09",

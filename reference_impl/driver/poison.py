@@ -86,6 +86,9 @@ class Raising(Operator):
     def shared(self) -> list[Item]:
         return self._inner.shared()
 
+    def broadcast(self) -> list[Item]:
+        return self._inner.broadcast()
+
     def keeps(self, item: Item) -> bool:
         return self._inner.keeps(item)
 

@@ -65,6 +65,14 @@ def _sensors(workload: Workload) -> Iterator[Row]:
             before[key] = converted
 
 
+def _levels(workload: Workload) -> Iterator[Row]:
+    """The level of each sensor as each reading has moved it."""
+    levels: Counter[int | None] = Counter()
+    for key, value, tag in _records(workload, "readings"):
+        levels[key] += ((value or 0) - levels[key]) // 4
+        yield key, levels[key], tag, 0
+
+
 ANSWERS: dict[str, Answer] = {
     "orders": _orders,
     "payments": _payments,
@@ -72,6 +80,7 @@ ANSWERS: dict[str, Answer] = {
     "clicks": _clicks,
     "parcels": _parcels,
     "sensors": _sensors,
+    "levels": _levels,
 }
 
 

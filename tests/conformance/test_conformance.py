@@ -85,8 +85,26 @@ def test_every_workload_without_a_fault(subject: Subject, workload: str) -> None
     assert committed(conforms(subject, asked, "consistent-cut", "visibility")) == owed(asked.workload)
 
 
-def test_all_general_workloads_have_an_answer() -> None:
-    assert set(ANSWERS) == set(GENERAL)
+def test_all_general_workloads_but_the_one_with_rules_have_one_answer() -> None:
+    assert set(ANSWERS) == set(GENERAL) - {"tariffs"}
+
+
+@pytest.mark.parametrize("width", [None, 1, 3])
+def test_every_parcel_is_priced_once_by_a_tariff_of_its_town_or_by_none(subject: Subject, width: int | None) -> None:
+    """Which tariff had come by then is the run's own affair; with a width the job goes on there after a stop."""
+    amid = AtPoint(point="record-read", occurrence=15)
+    wide = dict.fromkeys(("weighed", "priced", "sink"), width or 2)
+    commands = (StopWithSavepoint(trigger=amid), Resume(trigger=AtTime(at_us=1_000), parallelism=wide))
+    asked = scenario("tariffs", commands=commands if width else (), kill=not width)
+    priced = committed(conforms(subject, asked, "exactly-once", "consistent-cut", "restored-state"))
+    weighed, tariffs = ([row for split in source.splits for row in split] for source in asked.workload.inputs)
+    prices = {tag: (key, value) for key, value, tag in tariffs} | {0: (None, 0)}
+    assert sorted(tag for _, _, tag, _ in priced.elements()) == sorted(tag for _, _, tag in weighed)
+    for key, value, tag in weighed:
+        (row,) = [one for one in priced if one[2] == tag]
+        town, price = prices[row[3]]
+        assert row[:2] == (key, (value or 0) + (price or 0))
+        assert town in (key, None)
 
 
 # -- stores and modes --------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ SIMULATED = {
     "A15": "snapshot missing",
     "A16": "no rest",
     "D07": "loaded state differs",
+    "D08": "loaded state differs",
     "D09": "loaded state differs",
     "D11": "loaded state differs",
     "D14": "loaded state differs",

@@ -72,9 +72,10 @@ def test_the_workload_file_loads(tmp_path: Path) -> None:
 
 def test_every_operator_of_the_table_is_one(tmp_path: Path) -> None:
     operators = re.findall(r"^\| `(\{ kind = .+? \})` \|", (DOCS / "workloads.md").read_text(), re.MULTILINE)
-    assert len(operators) == 16
+    assert len(operators) == 18
     for operator in operators:
-        two = 'inputs = ["a", "b"]' if '"join"' in operator or '"union"' in operator else 'inputs = ["a"]'
+        both = any(f'"{kind}"' in operator for kind in ("join", "union", "rules"))
+        two = 'inputs = ["a", "b"]' if both else 'inputs = ["a"]'
         described = "\n".join(f'[[inputs]]\nname = "{name}"\nkey = "k"\nvalue = "v"' for name in "ab")
         text = f'format = "cutproof-workload/1"\nname = "x"\n{described}\n[[steps]]\nname = "s"\n{two}\n'
         (tmp_path / "x.toml").write_text(f"{text}operator = {operator}\n")

@@ -10,7 +10,8 @@ from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillTask
 from cutproof.harness import reductions
 from cutproof.harness.checks import problems_of
 from cutproof.harness.scenario import Deviation, Scenario
-from cutproof.properties.workload import Edge, Node, Topology, Union, problems
+from cutproof.harness.topologies import lay_out
+from cutproof.properties.workload import Count, Edge, Map, Node, Rules, Topology, Union, problems
 
 replace = msgspec.structs.replace
 
@@ -157,3 +158,24 @@ def test_event_times_go_with_their_records() -> None:
     (source,) = merged.workload.inputs
     assert [len(times) for times in source.times] == [len(split) for split in source.splits]
     assert source.delay == 1
+
+
+def test_what_has_rules_gets_smaller_and_its_rules_stay_broadcast() -> None:
+    nodes = (
+        Node(name="map", operator=Map(add=1), inputs=("right",)),
+        Node(name="rules", operator=Rules(), inputs=("left", "map")),
+        Node(name="count", operator=Count(), inputs=("rules",)),
+    )
+    workload = replace(join().workload, nodes=nodes)
+    topology = lay_out(workload, {"left": 2, "right": 1, "map": 1, "rules": 2, "count": 3, "sink": 3})
+    whole = valid(replace(join(), workload=workload, topology=topology, faults=(), commands=(), deviations=()))
+    shorter = valid(reductions.without_node(whole, "map"))
+    assert shorter.topology.edge("right", "rules").partitioning == "broadcast"
+    assert valid(reductions.without_node(shorter, "count")).topology.edge("right", "rules").partitioning == "broadcast"
+    for kept in ("left", "map"):
+        alone = valid(reductions.without_branch(whole, "rules", kept))
+        assert {edge.partitioning for edge in alone.topology.edges} <= {"forward", "hash"}
+    merged = valid(reductions.with_inputs_merged(shorter, "rules"))
+    assert merged.topology.edge("left", "count").partitioning == "hash"
+    one = valid(reductions.with_parallelism(whole, dict.fromkeys(topology.parallelism, 1)))
+    assert one.topology.edge("map", "rules").partitioning == "broadcast"

@@ -27,6 +27,7 @@ from cutproof.harness.strategies.records import tag
 from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.broadcast import with_rules
 from cutproof.properties.classes import class_of, last_row_is_fixed
 from cutproof.properties.history import FaultFired
 from cutproof.properties.workload import Batch, Dedup, Greater, Map, Tally, is_clocked, is_signed, problems
@@ -47,7 +48,10 @@ def test_each_is_valid(drawn: list[Scenario]) -> None:
 def test_each_has_one_right_answer(drawn: list[Scenario]) -> None:
     by_clock = [one for one in drawn if any(is_clocked(node.operator) for node in one.workload.nodes)]
     assert {class_of(one.workload, one.topology) for one in by_clock} == {"W"}
-    plain = [one for one in drawn if one.name != "S11" and one not in by_clock]
+    by_rules = [one for one in drawn if with_rules(one.workload)]
+    assert {class_of(one.workload, one.topology) for one in by_rules} == {"H"}
+    assert len(by_rules) > SCENARIOS // 100
+    plain = [one for one in drawn if one.name != "S11" and one not in by_clock and one not in by_rules]
     assert {class_of(one.workload, one.topology) for one in plain} == {"M", "S"}
     assert {class_of(one.workload, one.topology) for one in drawn if one.name == "S11"} <= {"M", "S", "W"}
     idempotent = [one for one in drawn if one.engine.sink == "idempotent"]
@@ -89,7 +93,8 @@ def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:
     assert {engine.sink for engine in engines_} == {"transactional", "idempotent", "plain"}
     assert {engine.snapshot_store for engine in engines_} == {"files", "memory"}
     assert {engine.concurrent_checkpoints for engine in engines_} == {1, 2, 3, 8}
-    assert {edge.partitioning for one in drawn for edge in one.topology.edges} == {"forward", "hash", "rebalance"}
+    hows = {edge.partitioning for one in drawn for edge in one.topology.edges}
+    assert hows == {"forward", "hash", "rebalance", "broadcast"}
 
 
 def test_retractions_take_back_what_stands(drawn: list[Scenario]) -> None:

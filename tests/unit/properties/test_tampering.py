@@ -1,6 +1,7 @@
 """Tampering: every lie is seen by an invariant that it names, and every invariant is lied to.
 
-Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py.
+Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py, broadcast state in
+test_ruled_runs.py beside it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cutproof.properties.case import Case
 from cutproof.properties.ending_lies import leave_sealed
 from cutproof.properties.history import History
 from cutproof.properties.judge import CHECKERS
-from cutproof.properties.tampering import CLOCK_LIES, LIES, TIME_LIES, tamperings
+from cutproof.properties.tampering import CLOCK_LIES, LIES, RULE_LIES, TIME_LIES, tamperings
 from cutproof.properties.verdict import INVARIANTS, Holds, Violated
 
 
@@ -42,7 +43,7 @@ def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
     return outcomes, caught_by
 
 
-@pytest.mark.parametrize("lie", [name for name in LIES if name not in TIME_LIES | CLOCK_LIES])
+@pytest.mark.parametrize("lie", [name for name in LIES if name not in TIME_LIES | CLOCK_LIES | RULE_LIES])
 def test_every_lie_is_caught_wherever_its_invariant_held(
     lie: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]
 ) -> None:

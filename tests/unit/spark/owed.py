@@ -19,6 +19,7 @@ from cutproof.properties.workload import (
     InputRecord,
     Join,
     Map,
+    Model,
     Node,
     Row,
     Sum,
@@ -41,6 +42,7 @@ KEYED: tuple[AnyOperator, ...] = (
     Dedup(),
     Dedup(keys_only=False),
     Tally(),
+    Model(),
     Count(signed=True),
     Sum(signed=True),
 )
@@ -135,6 +137,10 @@ def _apply(operator: AnyOperator, state: dict[Any, Any], row: Row, side: int) ->
         case Tally():
             state[key] = state.get(key, 0) + 1
             return [(key, state[key], 0, 0)]
+        case Model():
+            level, learnt = state.get(key, (0, 0))
+            state[key] = (level, learnt) if value is None else (level + (value - level) // 4, learnt + 1)
+            return [(key, state[key][0], tag, tag2)]
         case Sum():
             total, tags = state.get(key, (None, 0))
             state[key] = (total if value is None else (total or 0) + value, tags + tag)
@@ -169,6 +175,8 @@ def _entries(operator: AnyOperator, state: dict[Any, Any]) -> list[tuple[int, in
             return [(0, key, *held) for key, held in state.items() if any(held)]
         case Count() | Tally():
             return [(0, key, n, 0) for key, n in state.items()]
+        case Model():
+            return [(0, key, *held) for key, held in state.items()]
         case Sum():
             return [(0, key, total, tags) for key, (total, tags) in state.items()]
         case Greater() | Dedup():
@@ -186,7 +194,7 @@ def is_order_free(job: OracleJob) -> bool:
     behind: Counter[str] = Counter()
     for node in job.workload.nodes:
         behind[node.name] = sum(behind[name] for name in node.inputs) + isinstance(node.operator, Join)
-        ordered = isinstance(node.operator, (Sum, Greater)) or (
+        ordered = isinstance(node.operator, (Sum, Greater, Model)) or (
             isinstance(node.operator, Count) and (node.operator.tagged or node.operator.signed)
         )
         ordered = ordered or (isinstance(node.operator, Dedup) and not node.operator.keys_only)

@@ -50,6 +50,7 @@ ERRORS = {
     "dedup-row": {"value": "0L"},
     "batch": {"copies": "2"},
     "tally": {"value": "n - 1"},
+    "model": {"value": "value"},
     "join": {"tag2": "tag"},
     "count-signed": {"value": "n"},
     "sum-signed": {"old_value": "net_value"},

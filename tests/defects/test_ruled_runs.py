@@ -1,0 +1,49 @@
+"""The judge on broadcast state: no drawn run is accused, and every lie about it is seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+import pytest
+
+from cutproof.harness.run import Result, run
+from cutproof.harness.scenario import Resume
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.broadcast import with_rules
+from cutproof.properties.tampering import RULE_LIES
+from cutproof.properties.verdict import Holds
+from defects.lies import lies_seen
+
+RUNS = 40
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    draw = scenario_of(Drawing(max_records=60, templates=("laid-out-anew",)))
+    ruled = (scenario for index in range(900) if with_rules((scenario := draw(6, index)).workload))
+    return [run(SimulatedSubject(), scenario) for scenario in islice(ruled, RUNS)]
+
+
+def test_they_are_drawn_and_laid_out_anew(results: list[Result]) -> None:
+    anew = [
+        one for one in results if any(isinstance(each, Resume) and each.parallelism for each in one.scenario.commands)
+    ]
+    assert len(results) == RUNS
+    assert len(anew) > RUNS // 2
+
+
+def test_no_run_is_accused(results: list[Result]) -> None:
+    for result in results:
+        assert not result.judgement.violated, result.scenario
+    held = Counter(
+        name for result in results for name, one in result.judgement.verdicts.items() if isinstance(one, Holds)
+    )
+    assert min(held[name] for name in ("exactly-once", "consistent-cut", "restored-state", "order")) > RUNS // 5
+
+
+def test_every_lie_is_seen(results: list[Result]) -> None:
+    seen = Counter(name for result in results for name in lies_seen(result))
+    assert {name for name in RULE_LIES if not seen[name]} == set()
+    assert min(seen["drop a committed row"], seen["skip a record"], seen["move a cut"]) > RUNS // 5
