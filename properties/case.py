@@ -27,7 +27,8 @@ from .history import (
 from .layouts import layouts, widest
 from .line import INFINITE, Line, Lines
 from .replay import is_determined
-from .workload import END_OF_TIME, Row, Topology, User, Workload, window_of
+from .user_functions import has_user_timers
+from .workload import END_OF_TIME, Row, Topology, Workload, window_of
 
 
 class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,14 +219,10 @@ class Case:
         found = promised(self.history.guarantee, self.history.sink)
         if window_of(self.workload) and self.went_on_drained:
             found &= {"progress", "no-leaks", "at-most-once"}
-        if self.history.guarantee != "exactly-once" and self._has_user_timers:
-            found &= {"progress", "no-leaks"}  # a repeated record is a late one, which no counterpart speaks of
+        if self.by_applies and has_user_timers(self.workload):
+            # A repeated record is a late one, and so may one be that was in flight: no counterpart speaks of it.
+            found &= {"progress", "no-leaks"}
         return found - {"exactly-once", "visibility"} if self.rewound else found
-
-    @property
-    def _has_user_timers(self) -> bool:
-        users = [node.operator for node in self.workload.nodes if isinstance(node.operator, User)]
-        return any(user.timed or user.clocked for user in users)
 
     @cached_property
     def ended(self) -> JobEnded | None:

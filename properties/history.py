@@ -21,6 +21,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from .channel import Channel as Channel
 from .stored_state import Enumerated as Enumerated
 from .stored_state import StoredState as StoredState
 from .workload import Row
@@ -104,35 +105,6 @@ class TaskRun(Entry, kw_only=True):
     """order; None when it was alive at the end"""
     how: str = "alive"
     """alive, finished, cancelled, failed, killed"""
-
-
-class Channel(Entry, kw_only=True):
-    """The network's log of one channel of one attempt: the origins of the records
-    put into it, in order, and for each barrier how many records stood before it."""
-
-    name: str
-    attempt: int
-    sent: list[int] = []
-    barriers: list[tuple[int, int]] = []
-    recovered: list[int] = []
-    """of the records that the receiver's attempt was restored with, and took before all that was sent"""
-    recovered_watermarks: list[tuple[int | None, int]] = []
-    """the same of watermarks, each with the number of restored records before it"""
-    watermarks: list[tuple[int | None, int]] = []
-    """(event time, number of records before it); the mark of being idle has no time"""
-    # when (µs) each mark of being idle was, of a source whose splits can be
-    idle_at: list[int] = []
-
-    @property
-    def content(self) -> list[int]:
-        """The origins of all that its receiver could take, in order."""
-        return self.recovered + self.sent
-
-    @property
-    def times(self) -> list[tuple[int | None, int]]:
-        """The watermarks among them, each with the number of records before it."""
-        restored = len(self.recovered)
-        return self.recovered_watermarks + [(time, restored + before) for time, before in self.watermarks]
 
 
 class Stored(Entry, kw_only=True):

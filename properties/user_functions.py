@@ -72,6 +72,15 @@ def user_nodes(workload: Workload) -> dict[str, str]:
     return {node.name: node.operator.function for node in workload.nodes if isinstance(node.operator, User)}
 
 
+def has_user_timers(workload: Workload) -> bool:
+    """Whether a user's function of it goes by event time or processing time."""
+    return any(user.timed or user.clocked for user in _users(workload))
+
+
+def _users(workload: Workload) -> list[User]:
+    return [node.operator for node in workload.nodes if isinstance(node.operator, User)]
+
+
 def user_problems(workload: Workload) -> Iterator[str]:
     """What is wrong with the user functions: what one should do with late records only its user knows."""
     for node in workload.nodes:

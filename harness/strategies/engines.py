@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ...properties.user_functions import has_user_timers
 from ...properties.workload import Topology, Workload
 from ..checks import ALIGNMENTS
 from ..layout import reads_by_source
@@ -67,7 +68,7 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
     return Engine(
         guarantee=guarantee,
         sink=sink,
-        alignment=choices.pick(ALIGNMENTS) if guarantee == "exactly-once" else "aligned",
+        alignment=choices.pick(_alignments(guarantee, workload)),
         alignment_timeout_us=choices.pick((read_us // 2, 2 * read_us, 10 * read_us)),
         snapshot_mode=choices.pick(("asynchronous", "asynchronous", "synchronous")),
         snapshot_store="memory" if choices.percent(tuning.memory_percent) else "files",
@@ -88,6 +89,12 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
         snapshot_write_us=write * read_us // 2,
         transaction_us=transaction * read_us // 2,
     )
+
+
+def _alignments(guarantee: str, workload: Workload) -> tuple[str, ...]:
+    """What is worth drawing: a function with timers has no counterpart for what was in flight, and is judged in full
+    where nothing is."""
+    return ALIGNMENTS if guarantee == "exactly-once" and not has_user_timers(workload) else ("aligned",)
 
 
 def paced(engine: Engine) -> Engine:

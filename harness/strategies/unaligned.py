@@ -146,7 +146,7 @@ def _busy_us(engine: Engine, topology: Topology) -> int:
     wide: Counter[str] = Counter()
     for edge in topology.edges:
         wide[edge.receiver] += topology.parallelism[edge.sender]
-    barriers_us = 0 if engine.alignment == "unaligned" else max(wide.values()) * engine.apply_cost_us
+    barriers_us = (2 if engine.alignment == "unaligned" else max(wide.values())) * engine.apply_cost_us
     under_way_us = 2 * engine.channel_latency_us // engine.channel_capacity
     written_us = engine.snapshot_write_us if engine.snapshot_mode == "synchronous" else 0
     return 2 * (barriers_us + under_way_us + written_us)

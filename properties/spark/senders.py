@@ -1,6 +1,6 @@
 """Which attempt made the records that were taken, where some lay in flight at a checkpoint: for `questions`.
 
-To PySpark a row is made by an input or a keyed node, in some attempt, and goes
+To PySpark a row is made by an input or a node with state, in some attempt, and goes
 through the stateless nodes behind it in no time.  In a run each of them takes
 and sends it, and it may lie in a channel at a checkpoint each time: then a later
 attempt goes on with it, out of what it was restored with (`queued` in its own
@@ -24,7 +24,7 @@ from ..history import TaskRun
 from ..in_flight import origins
 from ..line import decode_state
 from ..stored_state import StoredState
-from ..workload import KEYED
+from ..workload import STATEFUL
 
 Attempts = dict[int, list[int]]
 """By origin, the attempt that made each of the records with it, in their order."""
@@ -54,7 +54,7 @@ class Senders:
         self._lines = case.lines
         self._replay = case.expected.replay
         self._makers = {source.name for source in case.workload.inputs}
-        self._makers |= {node.name for node in case.workload.nodes if isinstance(node.operator, KEYED)}
+        self._makers |= {node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)}
         self._taken: dict[tuple[str, int], list[int]] = {}
         self._sent: dict[tuple[str, int], Coming] = {}
         self._lying: dict[tuple[int, str], Attempts] = {}

@@ -39,14 +39,15 @@ from ..core.effects import (
     Unblock,
     WakeAt,
 )
-from ..core.events import Arrived, BarrierAhead, Event, Mailed, OutputsOvertaken, Poll
-from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, Record
+from ..core.events import Arrived, Event, Mailed, Poll
+from ..core.messages import Barrier, Element, EndOfData, Record
 from ..core.source import SourceTask
 from ..core.task import NO_CHECKPOINT, Task
 from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
+from .ahead import Ahead
 from .bell import Bell
-from .queues import NEVER, first_to_arrive, most_urgent
+from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
 from .timers import Timers
 from .words import Words
@@ -60,10 +61,10 @@ class TaskRunner:
 
     # More than 30 attributes CPython does not lay out alike for all objects of a class: each step would cost 6 % more.
     __slots__ = (
-        "_apply_cost", "_bell", "_busy_until", "_carry_out", "_inbox", "_late", "_mail", "_next_poll", "_outbox",
-        "_overtaken", "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt", "blame", "blocked",
-        "frozen", "how", "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused", "polling", "received",
-        "sent", "task", "world",
+        "_ahead", "_apply_cost", "_bell", "_busy_until", "_carry_out", "_inbox", "_late", "_mail", "_next_poll",
+        "_outbox", "_overtaken", "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt", "blame",
+        "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused", "polling",
+        "received", "sent", "task", "words", "world",
     )  # fmt: skip
 
     def __init__(
@@ -105,13 +106,14 @@ class TaskRunner:
         self._read_interval = world.settings.read_interval_us
         self._apply_cost = world.settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
+        self._ahead = Ahead(self, self._outbox)
         self._overtaken = task.spec.overtaken
         self._watched = world.watches("record-applied") or world.watches("record-read")
-        words = Words(self)
+        self.words = words = Words(self)
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Block: self._block,
             Unblock: self._unblock,
-            Overtake: self._overtake,
+            Overtake: self._ahead.put,
             Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.handed_over),
             Open: self._open,
             Rest: self._rest,
@@ -174,7 +176,7 @@ class TaskRunner:
                 self._busy_until = now + late
                 self.schedule(self._busy_until)
                 return
-        if self._overtaken and self.opened and self._take_ahead(now):
+        if self._overtaken and self.opened and self._ahead.take(now):
             return
         if self._mail:
             self._busy_until = now + self._apply_cost
@@ -250,30 +252,6 @@ class TaskRunner:
                 self.schedule(self._busy_until)
                 return
 
-    def _take_ahead(self, now: int) -> bool:
-        """Take a barrier whose patience is over, whatever lies in front of it and waits in the outputs.
-
-        That takes no time: barriers that come faster than records are worked on would leave none for those.
-        """
-        due, chosen, place = most_urgent(self.inputs)
-        if due > now:
-            if due < NEVER:
-                self.schedule(due)
-            return False
-        channel = self.inputs[chosen]
-        barrier = channel.queue[place][1]
-        assert isinstance(barrier, Barrier)
-        if not self.world.point("barrier-received", self.name, "before", self) or not channel.queue:
-            return True
-        passed = tuple(channel.queue[number][1] for number in range(place))
-        if self.world.detailed:
-            show_taken(self, "barrier-received", channel, barrier, place)
-        channel.take_ahead(place)
-        self.feed(BarrierAhead(chosen, barrier, passed))
-        self.world.point("barrier-received", self.name, "after", self)
-        self.schedule(now)
-        return True
-
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
         if self.task.clocked and not self._bell.tell():
             return
@@ -322,7 +300,7 @@ class TaskRunner:
         channel = self.outputs[number]
         if type(element) is Record:
             self.sent[number] += 1
-        elif not self._announce(element):
+        elif not self.words.announce(element):
             return
         if self._outbox or channel.is_full:
             self._outbox.append((channel, element))
@@ -330,32 +308,6 @@ class TaskRunner:
             channel.push(element)
         if type(element) is Barrier:
             self.world.point("barrier-sent", self.name, "after", self)
-
-    def _overtake(self, effect: Overtake) -> None:
-        """Barriers go into the outputs at once, ahead of what waits there; the machine hears what that is."""
-        passed: dict[int, tuple[Element, ...]] = {}
-        for number in effect.channels:
-            if not self._announce(effect.barrier):
-                return
-            channel = self.outputs[number]
-            passed[number] = tuple(element for into, element in self._outbox if into is channel)
-            channel.push(effect.barrier)
-            if not self.world.point("barrier-sent", self.name, "after", self):
-                return
-        self.feed(OutputsOvertaken(effect.barrier.checkpoint, passed))
-
-    def _announce(self, element: Element) -> bool:
-        if isinstance(element, Barrier):
-            return self.world.point("barrier-sent", self.name, "before", self)
-        if isinstance(element, EndOfData):
-            if not self.world.point("end-of-data-sent", self.name, "before", self):
-                return False
-            self.log.input_ended()
-            return self.world.point("end-of-data-sent", self.name, "after", self)
-        if isinstance(element, EndOfPartition):
-            before = self.world.point("end-of-partition-sent", self.name, "before", self)
-            return before and self.world.point("end-of-partition-sent", self.name, "after", self)
-        return True
 
     def drain(self) -> None:
         """Some output has room again: send on what waits, in order."""

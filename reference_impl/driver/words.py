@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.effects import Report, Restored
-from ..core.messages import kind_of
+from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, kind_of
 from ..core.state import text
 
 if TYPE_CHECKING:
@@ -36,3 +36,18 @@ class Words:
         runner.world.control.to_coordinator(runner.name, effect.message)
         if point is not None:
             runner.world.point(point, runner.name, "after", runner)
+
+    def announce(self, element: Element) -> bool:
+        """What is about to be sent sets off the points of its kind; whether the task outlives them."""
+        runner = self._runner
+        if isinstance(element, Barrier):
+            return runner.world.point("barrier-sent", runner.name, "before", runner)
+        if isinstance(element, EndOfData):
+            if not runner.world.point("end-of-data-sent", runner.name, "before", runner):
+                return False
+            runner.log.input_ended()
+            return runner.world.point("end-of-data-sent", runner.name, "after", runner)
+        if isinstance(element, EndOfPartition):
+            before = runner.world.point("end-of-partition-sent", runner.name, "before", runner)
+            return before and runner.world.point("end-of-partition-sent", runner.name, "after", runner)
+        return True

@@ -94,6 +94,12 @@ class DataChannel(InputQueue):
         if now < self.stalled_until:
             self._hold()
 
+    def take_ahead(self, place: int) -> None:
+        """A barrier that overtakes has a place in the channel as well: who waits for one goes on."""
+        super().take_ahead(place)
+        if self.sender is not None:
+            self.sender.drain()
+
     def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
         """Put restored elements back; `handed_over` says what it holds then, of these and of what is in it."""
         if self.broken:

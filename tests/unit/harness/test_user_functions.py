@@ -77,7 +77,7 @@ def test_what_belongs_to_no_key_survives_another_parallelism(name: str) -> None:
     subject, held, anew = SimulatedSubject(), Counter[str](), 0
     drawing = Drawing(capabilities=subject.capabilities, workload=workload(name), templates=("laid-out-anew",))
     draw = scenario_of(drawing)
-    for index in range(12):
+    for index in range(24):
         result = run(subject, anew_everywhere(draw(5, index)))
         assert not result.judgement.violated
         anew += len({layout.parallelism["mine"] for layout in result.case.layouts.values()}) > 1

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from cutproof.reference_impl.core.in_flight import Capture
 from cutproof.reference_impl.core.messages import Barrier, Idle, Watermark
 from unit.processes.ends import Ends, record
+
+IN_FRONT = Capture().handed_over
 
 
 @pytest.fixture
@@ -67,7 +70,7 @@ def test_what_is_put_back_comes_first_and_takes_and_gives_no_credit(ends: Ends) 
     sender.push(record(7))
     ends.until(lambda: len(receiver.queue) == 1)
 
-    receiver.refill((record(4), record(5)), True)
+    receiver.refill((record(4), record(5)), IN_FRONT)
 
     origins = []
     while receiver.queue:
@@ -83,7 +86,7 @@ def test_what_is_put_back_comes_first_and_takes_and_gives_no_credit(ends: Ends) 
 
 
 def test_the_log_has_what_is_put_back(ends: Ends) -> None:
-    ends.receiver().refill((record(4), Watermark(30), record(5), Idle()), True)
+    ends.receiver().refill((record(4), Watermark(30), record(5), Idle()), IN_FRONT)
     assert ends.log.recovered == [4, 5]
     assert ends.log.recovered_watermarks == [(30, 1), (None, 2)]
     assert ends.log.sent == []
@@ -95,7 +98,7 @@ def test_elements_keep_their_numbers_when_a_barrier_overtakes_them_and_others_ar
     for element in (record(1), record(2), Barrier(1, 0), record(3)):
         sender.push(element)
     ends.until(lambda: len(receiver.queue) == 4)
-    receiver.refill((record(8),), True)
+    receiver.refill((record(8),), IN_FRONT)
     assert [receiver.position(place) for place in range(5)] == [-1, 0, 1, 2, 3]
     receiver.take_ahead(3)
     assert [receiver.position(place) for place in range(4)] == [-1, 0, 1, 3]

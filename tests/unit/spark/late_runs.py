@@ -29,7 +29,9 @@ def _drawn(guarantee: str) -> Iterator[Result]:
         kind = kind_of(window.operator) if window is not None else ""
         if not wanted.get(kind) or is_late_free(drawn.workload, window.name if window else ""):
             continue
-        result = run(SimulatedSubject(), replace(drawn, engine=replace(drawn.engine, guarantee=guarantee)))
+        result = run(
+            SimulatedSubject(), replace(drawn, engine=replace(drawn.engine, guarantee=guarantee, alignment="aligned"))
+        )
         if late_records(_by_applies(result, kind)) >= 3:
             wanted[kind] -= 1
             yield result

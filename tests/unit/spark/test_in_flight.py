@@ -33,7 +33,7 @@ RUNS = 6
 def _drawn() -> Iterator[Result]:
     """Runs of joins with small channels and slow receivers, whose barriers may overtake what waits in front of them."""
     draw, left = scenario_of(Drawing(max_records=40)), RUNS
-    for index in range(400):
+    for index in range(2_000):
         drawn = draw(11, index)
         engine, workload = drawn.engine, drawn.workload
         joins = any(isinstance(node.operator, Join) for node in workload.nodes)

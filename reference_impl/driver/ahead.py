@@ -1,0 +1,63 @@
+"""Barriers that go ahead: out before what waits to be sent, and in before their turn (FLIP-76)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ..core.effects import Overtake
+from ..core.events import BarrierAhead, OutputsOvertaken
+from ..core.messages import Barrier, Element
+from .queues import NEVER, most_urgent
+from .timeline import show_taken
+
+if TYPE_CHECKING:
+    from .ports import Outbound
+    from .runner import TaskRunner
+
+
+class Ahead:
+    """The barriers of one task that do not wait; `outbox` is what the task owes its outputs."""
+
+    def __init__(self, runner: TaskRunner, outbox: deque[tuple[Outbound, Element]]) -> None:
+        self._runner = runner
+        self._outbox = outbox
+
+    def take(self, now: int) -> bool:
+        """Take a barrier whose patience is over, whatever lies in front of it and waits in the outputs.
+
+        That takes no time: barriers that come faster than records are worked on would leave none for those.
+        """
+        runner = self._runner
+        due, chosen, place = most_urgent(runner.inputs)
+        if due > now:
+            if due < NEVER:
+                runner.schedule(due)
+            return False
+        channel = runner.inputs[chosen]
+        barrier = channel.queue[place][1]
+        assert isinstance(barrier, Barrier)
+        if not runner.world.point("barrier-received", runner.name, "before", runner) or not channel.queue:
+            return True
+        passed = tuple(channel.queue[number][1] for number in range(place))
+        if runner.world.detailed:
+            show_taken(runner, "barrier-received", channel, barrier, place)
+        channel.take_ahead(place)
+        runner.feed(BarrierAhead(chosen, barrier, passed))
+        runner.world.point("barrier-received", runner.name, "after", runner)
+        runner.schedule(now)
+        return True
+
+    def put(self, effect: Overtake) -> None:
+        """Barriers go into the outputs at once, ahead of what waits there; the machine hears what that is."""
+        runner = self._runner
+        passed: dict[int, tuple[Element, ...]] = {}
+        for number in effect.channels:
+            if not runner.words.announce(effect.barrier):
+                return
+            channel = runner.outputs[number]
+            passed[number] = tuple(element for into, element in self._outbox if into is channel)
+            channel.push(effect.barrier)
+            if not runner.world.point("barrier-sent", runner.name, "after", runner):
+                return
+        runner.feed(OutputsOvertaken(effect.barrier.checkpoint, passed))
