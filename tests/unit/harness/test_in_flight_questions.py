@@ -1,4 +1,4 @@
-"""What PySpark is asked where checkpoints hold data in flight: nothing that it is not told enough for."""
+"""What PySpark is asked where checkpoints hold data in flight: also of rows that one attempt sent and another took."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutproof.properties.spark.questions import questions_of
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_rows_in_flight_are_asked_about_unless_one_attempt_sent_them_and_another_took_them(crashes: bool) -> None:
+def test_rows_in_flight_are_asked_about_though_one_attempt_sent_them_and_another_took_them(crashes: bool) -> None:
     orders = GENERAL["orders"][1]()
     killed = KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0")
     asked = Scenario(
@@ -34,4 +34,6 @@ def test_rows_in_flight_are_asked_about_unless_one_attempt_sent_them_and_another
 
     assert case.by_applies, "data was in flight at some checkpoint"
     assert any(channel.recovered for channel in case.history.channels) is crashes
-    assert any(question.job.applies for question in questions_of(case, "it")) is not crashes
+    applies = [one for question in questions_of(case, "it") for told in question.job.applies.values() for one in told]
+    assert applies
+    assert any(one.made_by is not None for one in applies) is crashes

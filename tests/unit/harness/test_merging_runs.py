@@ -129,12 +129,18 @@ def visible_in_order(history: History) -> list[str]:
     return [one.name for one in sorted(done, key=lambda one: one.committed or 0)]
 
 
+TIMES = ("at_us", "read_at", "advanced_at", "idle_at")
+
+
 def untimed(history: History) -> Any:
-    """The history without its times: the merge's are the machine's, of several clocks, the simulator's virtual."""
+    """The history without its times: the merge's are the machine's, of several clocks, the simulator's virtual.
+
+    When reads, advances and marks of being idle were is told in virtual time alone (docs/format.md).
+    """
 
     def strip(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: strip(one) for name, one in value.items() if name != "at_us"}
+            return {name: strip(one) for name, one in value.items() if name not in TIMES}
         return [strip(one) for one in value] if isinstance(value, list) else value
 
     return strip(msgspec.to_builtins(msgspec.structs.replace(history, one_clock=False)))
