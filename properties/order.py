@@ -68,6 +68,9 @@ def _sends(case: Case, channel: str) -> list[int] | None:
         if log is None:
             return None
         sent += _put_in(case, segment, channel, log)
+        if segment.cut is not None and _moves(case, segment):  # also what attempts before had put in
+            lying = case.lines.in_flight(segment.cut).get(channel, NOTHING)
+            del sent[max(0, len(sent) - len(lying.origins)) :]
     return sent
 
 
@@ -82,8 +85,7 @@ def _put_in(case: Case, segment: Segment, channel: str, log: Channel) -> list[in
     lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
     if len(sent) < end < INFINITE:  # the attempt failed before it could send what its snapshot says is to be sent
         sent = sent + origins(lying.unsent)[len(sent) - end :]
-    put = [*(log.recovered if anew else []), *sent[len(origins(again.unsent)) :]]
-    return put[: len(put) - len(lying.origins)] if _moves(case, segment) else put
+    return [*(log.recovered if anew else []), *sent[len(origins(again.unsent)) :]]
 
 
 def _moves(case: Case, segment: Segment) -> bool:
