@@ -55,19 +55,24 @@ def _by_channel(segment: Segment) -> dict[str, list[int]]:
 
 
 def _sends(case: Case, channel: str) -> list[int] | None:
-    """The origins put into a channel along the line; None where a log is missing.
+    """The origins put into a channel along the line; None where a log is missing, or what became of it is not told.
 
     What was in flight at a restore was put in before it, and is not counted again; but where the job was laid
     out anew it went through other channels than it was put into, and counts where it is put back.
     """
     sent: list[int] = []
     for segment in case.line.segments.get(channel.split(">")[0], ()):
+        if _moved_unseen(case, segment):
+            return None
         if channel not in segment.run.outputs:
             continue
         log = case.channels.get((channel, segment.run.attempt))
         if log is None:
             return None
         sent += _put_in(case, segment, channel, log)
+        if segment.cut is not None and _moves(case, segment):  # also what attempts before had put in
+            lying = case.lines.in_flight(segment.cut).get(channel, NOTHING)
+            del sent[max(0, len(sent) - len(lying.origins)) :]
     return sent
 
 
@@ -82,8 +87,17 @@ def _put_in(case: Case, segment: Segment, channel: str, log: Channel) -> list[in
     lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
     if len(sent) < end < INFINITE:  # the attempt failed before it could send what its snapshot says is to be sent
         sent = sent + origins(lying.unsent)[len(sent) - end :]
-    put = [*(log.recovered if anew else []), *sent[len(origins(again.unsent)) :]]
-    return put[: len(put) - len(lying.origins)] if _moves(case, segment) else put
+    return [*(log.recovered if anew else []), *sent[len(origins(again.unsent)) :]]
+
+
+def _moved_unseen(case: Case, segment: Segment) -> bool:
+    """Whether the job was laid out anew before the cut of a task that had finished by then: the line leads past the
+    attempts between, in which what it had under way was dealt out."""
+    if segment.cut is None:
+        return False
+    until = case.lines.completed[segment.cut].attempt
+    between = [case.lines.starts[one] for one in case.line.attempts if segment.run.attempt < one <= until]
+    return any(one.restores is not None and case.rescaled(one.attempt, one.restores) for one in between)
 
 
 def _moves(case: Case, segment: Segment) -> bool:

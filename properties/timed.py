@@ -30,7 +30,7 @@ def dealt_anew(
     for part in parts:
         kept = part.keep()
         if isinstance(worker, WindowMachine) and isinstance(kept, WindowMachine):
-            worker.panes.extend(pane for pane in kept.panes if is_mine(pane.key))
+            worker.adopt((pane for pane in kept.panes if is_mine(pane.key)), kept.time)
         elif isinstance(worker, BurstMachine) and isinstance(kept, BurstMachine):
             worker.open.update((key, rows) for key, rows in kept.open.items() if is_mine(key))
         elif isinstance(worker, UserMachine) and isinstance(kept, UserMachine):

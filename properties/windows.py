@@ -5,6 +5,8 @@ A pane keeps the rows that it took, and adds them up whenever it is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from .semantics import Entry, Machine
@@ -23,6 +25,8 @@ class Pane(msgspec.Struct, kw_only=True):
     start: int
     end: int
     rows: list[tuple[int | None, int, int]] = []
+    emitted: bool = False
+    """it has been since it took its last row, by who had it before it was dealt anew: see `WindowMachine.adopt`"""
 
     @property
     def last(self) -> int:
@@ -46,6 +50,7 @@ class WindowMachine(Machine):
             pane = self._pane(key, start, end)
             if pane is not None:
                 pane.rows.append((value, tag, origin))
+                pane.emitted = False
                 if pane.last <= self.time:
                     out.append(self._emitted(pane))
         return out
@@ -53,7 +58,7 @@ class WindowMachine(Machine):
     def advance(self, time: int) -> list[Emitted]:
         """The watermark goes on: what that finishes, by the end of the window."""
         done = sorted(
-            (pane for pane in self.panes if self.time < pane.last <= time),
+            (pane for pane in self.panes if self.time < pane.last <= time and not pane.emitted),
             key=lambda pane: (pane.end, pane.key is not None, pane.key or 0, pane.start),
         )
         self.time = max(self.time, time)
@@ -67,7 +72,7 @@ class WindowMachine(Machine):
         """What is still waited for: the end of each open window, and that of its lateness."""
         found: dict[Timer, None] = {}
         for pane in self.panes:
-            for time in (pane.last, pane.last + self.operator.lateness):
+            for time in (*(() if pane.emitted else (pane.last,)), pane.last + self.operator.lateness):
                 if time > self.time:
                     found[time, pane.key, pane.start] = None
         return list(found)
@@ -78,6 +83,12 @@ class WindowMachine(Machine):
         copy.time = self.time
         copy.panes = [msgspec.structs.replace(pane, rows=list(pane.rows)) for pane in self.panes]
         return copy
+
+    def adopt(self, panes: Iterable[Pane], time: int) -> None:
+        """Take over windows whose subtask had heard of a time; this one may have heard of less (an unaligned
+        snapshot does not wait for all to hear the same), and emits again none that had been by then."""
+        for pane in panes:
+            self.panes.append(msgspec.structs.replace(pane, emitted=pane.emitted or pane.last <= time))
 
     def _windows(self, time: int) -> list[tuple[int, int]]:
         match self.operator:
