@@ -211,10 +211,10 @@ def test_facts_are_told_when_they_change_and_only_then(tmp_path: Path) -> None:
             sender.send(f.Data(now(), Record(1, number, number, 0, number << 8)))
         sender.send(f.Data(now(), Barrier(CheckpointId(1))))
         facts = node.harness.expect(f.TaskFacts)
-        assert (facts.task, facts.aligning, facts.sealed) == (SINK, False, 1)
+        assert (facts.task, facts.aligning, facts.unsettled) == (SINK, False, 1)
         until(lambda: len(node.coordinator.all(f.FromTask)) == 2)
         send(node, Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1)), SINK)
-        assert node.harness.expect(f.TaskFacts).sealed == 0
+        assert node.harness.expect(f.TaskFacts).unsettled is None
         node.answers()
         assert len(node.harness.all(f.TaskFacts)) == 2
 
@@ -231,7 +231,7 @@ def test_what_the_phase_depends_on_is_told_before_a_point(tmp_path: Path) -> Non
         node.harness.send(f.Go(now()))
         node.harness.expect(f.Reached, side="after")
         told = [frame for frame in node.harness.heard if isinstance(frame, f.TaskFacts | f.Reached)]
-        assert [getattr(frame, "sealed", None) for frame in told] == [None, 1, None]
+        assert [getattr(frame, "unsettled", None) for frame in told] == [None, 1, None]
         node.harness.send(f.Go(now()))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.run import Result, run
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
@@ -30,9 +31,15 @@ RUNS = 6
 """in which rows were taken that lay in flight behind a join, or over several failures"""
 
 
+AT_EVERY_CHECKPOINT = tuple(
+    KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=number), task="sink-0") for number in range(2, 7)
+)
+"""each restart is followed by another, with what was put back in channels still in them"""
+
+
 def _drawn() -> Iterator[Result]:
     """Runs of joins with small channels and slow receivers, whose barriers may overtake what waits in front of them."""
-    draw, left = scenario_of(Drawing(max_records=40)), RUNS
+    draw, left, blows = scenario_of(Drawing(max_records=40)), RUNS, False
     for index in range(2_000):
         drawn = draw(11, index)
         engine, workload = drawn.engine, drawn.workload
@@ -47,10 +54,12 @@ def _drawn() -> Iterator[Result]:
             channel_capacity=2,
             apply_cost_us=engine.read_interval_us,
         )
-        result = run(SimulatedSubject(), msgspec.structs.replace(drawn, engine=engine))
+        faults = (*drawn.faults, *AT_EVERY_CHECKPOINT) if index % 3 == 0 else drawn.faults
+        result = run(SimulatedSubject(), msgspec.structs.replace(drawn, engine=engine, faults=faults))
         questions = _asked(result.case)
-        if any(at_sink(one) or over_several(one) for one in questions):
-            left -= 1
+        several = any(over_several(one) for one in questions)
+        if several or (any(at_sink(one) for one in questions) and (left > 1 or blows)):
+            left, blows = left - 1, blows or several
             yield result
         if not left:
             return
