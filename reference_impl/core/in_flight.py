@@ -130,14 +130,16 @@ class InFlight:
         self._recordings: dict[CheckpointId, Recording] = {}
         self._replayed: dict[int, int] = {}
         """by channel, how much lies in it that the task was restored with"""
+        self.listening = False
+        """it is to be told what is taken; looked at before each record"""
 
-    def __bool__(self) -> bool:
-        """Whether it is to be told what is taken."""
-        return bool(self._recordings or self._replayed)
+    def _changed(self) -> None:
+        self.listening = bool(self._recordings or self._replayed)
 
     def put_back(self, queued: Mapping[int, Sequence[Passing]]) -> list[Effect]:
         """Have the task's inputs filled with what it was restored with."""
         self._replayed = {channel: len(passing) for channel, passing in queued.items() if passing}
+        self._changed()
         return [Refill(channel, unpack(passing), self._capture.handed_over) for channel, passing in queued.items()]
 
     def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
@@ -147,6 +149,7 @@ class InFlight:
         recording = self._capture.begun(recording, self._recordings)
         if not recording.is_told:
             self._recordings[checkpoint] = recording
+            self._changed()
 
     def took(self, channel: int, element: Element) -> None:
         """The task takes something from a channel: it is in flight for whoever waits for the channel's barrier."""
@@ -158,6 +161,7 @@ class InFlight:
             self._replayed[channel] -= 1
             if not self._replayed[channel]:
                 del self._replayed[channel]
+                self._changed()
 
     def delivered(self, checkpoint: CheckpointId, channel: int, passed: Sequence[Element] = ()) -> None:
         """The barrier is here, and overtook these elements in the channel's queue."""
@@ -191,6 +195,7 @@ class InFlight:
             return False
         if not self._capture.awaited(snapshot):
             del self._recordings[checkpoint]
+            self._changed()
             return False
         recording.snapshot = snapshot
         return True
@@ -199,6 +204,7 @@ class InFlight:
         """The checkpoint was given up."""
         if checkpoint in self._recordings and self._capture.given_up(checkpoint):
             del self._recordings[checkpoint]
+            self._changed()
 
     def whole(self) -> list[tuple[CheckpointId, Snapshot]]:
         """The snapshots that can be written now, with what was in flight; each is told once."""
@@ -207,4 +213,5 @@ class InFlight:
             if one.is_whole and one.snapshot is not None:
                 del self._recordings[checkpoint]
                 done.append((checkpoint, one.snapshot.with_in_flight(one.queued, one.unsent or {})))
+        self._changed()
         return done

@@ -57,7 +57,7 @@ class InputTask(Task):
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
-        if self.in_flight:
+        if self.in_flight.listening:
             self.in_flight.took(event.channel, element)
         if type(element) is Record:
             if self.times.idle:

@@ -61,7 +61,7 @@ def test_a_snapshot_is_written_once_every_channel_has_delivered_or_ended() -> No
     book.delivered(ONE, 1)
     assert written(book) == {ONE: ({}, {})}
     assert written(book) == {}
-    assert not book
+    assert not book.listening
 
 
 def test_a_snapshot_waits_for_what_was_overtaken_in_the_outputs() -> None:
@@ -139,7 +139,7 @@ def test_what_is_put_back_is_told_apart_until_it_has_been_taken() -> None:
         Refill(0, (A, B), capture.handed_over),
         Refill(1, (C,), capture.handed_over),
     ]
-    assert book
+    assert book.listening
     book.took(0, A)
     book.begin(ONE, (0, 1), overtakes_outputs=False)
     book.took(0, B)
