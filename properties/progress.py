@@ -135,9 +135,11 @@ def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
 
 
 def _restarts_used_up(case: Case, ended: JobEnded) -> bool:
+    """By the attempts' numbers: one that was given up before any task of it was deployed is a restart too."""
     allowed = case.history.restart_attempts
-    started = sum(isinstance(entry, AttemptStarted) and entry.job == ended.job for entry in case.history.journal)
-    return started > allowed
+    journal = case.history.journal
+    started = [entry.attempt for entry in journal if isinstance(entry, AttemptStarted) and entry.job == ended.job]
+    return bool(started) and max(started) - min(started) + 1 > allowed
 
 
 def _state_destroyed(case: Case, ended: JobEnded) -> bool:
