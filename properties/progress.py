@@ -139,7 +139,7 @@ def _restarts_used_up(case: Case, ended: JobEnded) -> bool:
     allowed = case.history.restart_attempts
     journal = case.history.journal
     started = [entry.attempt for entry in journal if isinstance(entry, AttemptStarted) and entry.job == ended.job]
-    return bool(started) and max(started) - min(started) + 1 > allowed
+    return (max(started) - min(started) + 1 if started else 0) > allowed
 
 
 def _state_destroyed(case: Case, ended: JobEnded) -> bool:
