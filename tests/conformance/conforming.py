@@ -13,6 +13,9 @@ from cutproof.properties.workload import Row
 
 EXACTLY = ("exactly-once", "no-data-loss", "consistent-cut", "restored-state", "visibility", "progress", "no-leaks")
 
+PATIENTLY = {"checkpoint_timeout_us": 200_000}
+"""A busy machine stores late: a checkpoint that begins amid records is not given up before it is complete."""
+
 
 def conforms(subject: Subject, asked: Scenario, *shown: str) -> Result:
     """Run and judged: nothing is violated, and these were exercised and hold."""

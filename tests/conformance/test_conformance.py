@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from answers import ANSWERS, owed
-from conforming import EXACTLY, committed, conforms, statuses
+from conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from msgspec.structs import replace
 
 from cutproof.faults.plan import (
@@ -41,6 +41,8 @@ AMID = AtPoint(point="checkpoint-completed", occurrence=1)
 """a checkpoint is complete, and records still flow, in every workload below"""
 NOTHING_AT_STAKE = ("S14", "crash-while-waiting")
 """templates in which nothing breaks, or all has been committed when something does"""
+SLOWLY = {"read_interval_us": 500, "channel_capacity": 4}
+"""records are left to read, however late a busy machine starts the tasks that they go to"""
 READING = AtPoint(point="record-read", occurrence=20)
 """where no checkpoints are taken"""
 
@@ -58,10 +60,11 @@ def scenario(
     found = GENERAL[workload][1]()
     victim = found.nodes[-1].name
     killed = (KillTask(trigger=kill_at, task=f"{victim}-0"),) if kill else ()
+    lasting = {"checkpoint_interval_us": 1_500, "tolerated_failures": 20, "restart_attempts": 20}
     return Scenario(
         workload=found,
         topology=lay_out(found, dict.fromkeys([source.name for source in found.inputs], width)),
-        engine=Engine(**{"checkpoint_interval_us": 1_500, "tolerated_failures": 20, "restart_attempts": 20, **engine}),
+        engine=Engine(**{**lasting, **SLOWLY, **PATIENTLY, **engine}),
         faults=(*killed, *faults),
         commands=commands,
         seed=workload,  # by which a subject that has several kinds of sinks chooses one
@@ -250,8 +253,8 @@ def test_transactional_ids_may_be_used_again(subject: Subject, seed: str) -> Non
 @pytest.mark.parametrize(("finishing", "seed"), [("together", "d"), ("one-by-one", "d"), ("together", "a")])
 def test_operators_that_commit_what_they_pass_on(subject: Subject, finishing: str, seed: str) -> None:
     chain = THREE_2PC_CHAIN.scenario
-    slowly = 4 * chain.engine.read_interval_us  # a checkpoint of a busy machine still has records amid it
-    engine = replace(chain.engine, finishing=finishing, read_interval_us=slowly)
+    slowly = 4 * chain.engine.read_interval_us  # the chain's tasks start late on a busy machine: records are left
+    engine = replace(chain.engine, finishing=finishing, read_interval_us=slowly, channel_capacity=4, **PATIENTLY)
     asked = seeded(replace(chain, engine=engine), seed)
     result = conforms(subject, asked, *EXACTLY)
     rows = Counter((*record, 0) for _, _, records in chain.workload.splits() for record in records)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conforming import EXACTLY, committed, conforms, statuses
+from conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 
 from cutproof.faults.plan import (
     AtPoint,
@@ -58,7 +58,7 @@ def scenario(*faults: Any, commands: tuple[Any, ...] = (), regions: int = 2, **e
     return Scenario(
         workload=workload,
         topology=forward_alone(workload, regions),
-        engine=Engine(**{**settings, **engine}),
+        engine=Engine(**{**settings, **PATIENTLY, **engine}),
         faults=faults,
         commands=commands,
         seed="regions",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from answers import owed
-from conforming import EXACTLY, committed, conforms, statuses
+from conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, CutChannel, KillCoordinator, KillTask
@@ -26,7 +26,7 @@ CROWDED = {
     "read_interval_us": 200,
     "apply_cost_us": 300,
     "checkpoint_interval_us": 3_000,
-    "checkpoint_timeout_us": 200_000,
+    **PATIENTLY,
     "tolerated_failures": 20,
 }
 """Operators are slower than sources, and channels are small: all are full of records soon."""
