@@ -13,9 +13,10 @@ from .checkpoints import Checkpoints, Pending
 from .config import Config
 from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
 from .enumerator import Enumerators
-from .errors import expect
+from .errors import Refused, expect
 from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from .ids import AttemptId, CheckpointId, TaskId
+from .local_recovery import unsupported
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
 from .rescale import deployment_from, layout_of, with_unions
@@ -32,6 +33,8 @@ class Attempts(ABC):
     def __init__(self, job: int, graph: JobGraph, config: Config, parts: Parts, attempt: AttemptId) -> None:
         """`attempt` is the last one that there was."""
         config.check([spec.name for spec in graph.operators if not spec.rewindable])
+        if reason := unsupported(graph, config):
+            raise Refused(reason)
         self.job = job
         self.config = config
         self.parts = parts

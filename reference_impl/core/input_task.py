@@ -95,6 +95,10 @@ class InputTask(Task):
 
     # -- barriers ------------------------------------------------------------------
 
+    def pass_over(self, last: CheckpointId) -> list[Effect]:
+        self.alignment = self.parts.alignment.initial(self.config.blocking, last)
+        return super().pass_over(last)
+
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier whose turn has come."""
         self.patience.setdefault(barrier.checkpoint, barrier.patience)

@@ -21,6 +21,7 @@ from .enumerator import Enumerating
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .in_flight import Capture
+from .local_recovery import Persistence
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .part import Part as Part
 from .processing_time import ProcessingTime
@@ -328,6 +329,7 @@ class Parts:
         self.processing_time = ProcessingTime()
         self.copying = Copying()
         self.capture = Capture()
+        self.persistence = Persistence()
         self.naming = Naming()
         self.pre_committing = PreCommitting()
         self.committing = Committing()

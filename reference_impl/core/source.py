@@ -196,6 +196,10 @@ class SourceTask(Task):
         for log in self._logs:
             self.positions[log.split] = start.position(log.split, positions.get(log.split, 0), len(log.records))
 
+    def pass_over(self, last: CheckpointId) -> list[Effect]:
+        self._last = last
+        return super().pass_over(last)
+
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         self._suspended = self._suspended or message.suspended
         return super()._on_deploy(message)

@@ -47,6 +47,7 @@ from .messages import (
     Abort,
     Ack,
     Barrier,
+    CancelBarrier,
     Complete,
     Decline,
     Deploy,
@@ -178,6 +179,8 @@ class Task:
             return self.parts.finishing.on_deploy(self)
         self._restoring = message
         effects = self.parts.startup.on_deploy()
+        if message.given_up is not None:
+            effects = [*effects, *self.pass_over(message.given_up)]
         if message.pieces:
             unchanged = message.handle is not None or message.state is not None
             return [*effects, *self._gather(message.pieces, message.senders, unchanged=unchanged)]
@@ -246,6 +249,16 @@ class Task:
 
     def take_over(self, state: TaskState) -> None:
         """Make a restored state one's own."""
+
+    def pass_over(self, last: CheckpointId) -> list[Effect]:
+        """It comes up alone, and every checkpoint up to this that is not complete was given up: those downstream may
+        wait for what its attempt before this one owed them (ABS-4)."""
+        since = (self._restoring.checkpoint or NO_CHECKPOINT) + 1
+        return [
+            effect
+            for checkpoint in range(since, last + 1)
+            for effect in self.broadcast(CancelBarrier(CheckpointId(checkpoint)))
+        ]
 
     def opened(self) -> list[Effect]:
         """The state is restored: take input and say so."""
