@@ -112,7 +112,7 @@ class OrderOfReceipt:
     def trim(self, oldest: CheckpointId) -> Place | None:
         """Forget what lies before the oldest checkpoint that can be restored; its place, if it is known."""
         place = self._places.get(oldest)
-        if place is not None and place.receipts <= self.durable:
+        if place is not None:
             del self._receipts[: place.receipts - self._trimmed]
             self._trimmed = place.receipts
             self._places = {one: at for one, at in self._places.items() if one >= oldest}

@@ -54,9 +54,11 @@ class Regional(Attempts):
     """the newest attempt of all tasks: it has the channels"""
 
     def region_of(self, task: TaskId) -> tuple[TaskId, ...]:
-        """What restarts with a task: what data channels join it with, or where these are persistent nothing."""
+        """What restarts with a task: what data channels join it with, or where these are persistent nothing.  One that
+        may have said that nothing follows from it cannot come up among those who heard it."""
         if self.config.failover == "local":
-            return (task,)
+            goes = (*self._leaving, *self.checkpoints.gone, *self.checkpoints.left)
+            return self.tasks if task in goes else (task,)
         return next(region for region in regions(self.graph) if task in region)
 
     # -- lost ----------------------------------------------------------------------

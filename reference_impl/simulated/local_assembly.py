@@ -83,7 +83,8 @@ def _join(runner: LocalRunner, inlets: list[Inlet], outlets: list[Outlet]) -> No
         inlet.receiver, inlet.number = runner, number
         inlet.sender = channel.outlet.sender if channel.outlet is not None else None
         channel.inlet = inlet
-        inlet.fill(runner.world.loop.now, ())
+        if not runner.returns:
+            inlet.fill(runner.world.loop.now, ())
     for outlet in outlets:
         outlet.sender, outlet.channel.outlet = runner, outlet
         if outlet.channel.inlet is not None:

@@ -29,7 +29,7 @@ class LocalRunner(TaskRunner):
     """
 
     __slots__ = ("_behind", "_ended", "_flushing", "_held", "_inlets", "_needs", "_order", "_outlets", "_persistence",
-                 "_replay", "_returns", "_running")  # fmt: skip
+                 "_replay", "_running", "returns")  # fmt: skip
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class LocalRunner(TaskRunner):
         self._inlets, self._outlets = tuple(inlets), tuple(outlets)
         self._persistence = task.parts.persistence
         self._order = order
-        self._returns = returns
+        self.returns = returns
         self._behind = returns
         """it has not done again all that was done"""
         self._replay: deque[Receipt] = deque()
@@ -189,7 +189,7 @@ class LocalRunner(TaskRunner):
     def _restored(self, effect: Restored) -> None:
         unsent = effect.state.unsent
         still = [len(unsent.get(number, ())) for number in range(len(self._outlets))]
-        if not self._returns:
+        if not self.returns:
             self._order.mark(effect.checkpoint, self._place(still))
         else:
             place = self._order.place(effect.checkpoint)
@@ -198,7 +198,9 @@ class LocalRunner(TaskRunner):
         self.words.restored(effect)
 
     def _open(self, effect: Open) -> None:
-        if self._returns:
+        if self.task.finished:  # it had finished before its snapshot: there is nothing to do again
+            self._behind = False
+        elif self.returns:
             self._begin_again()
         super()._open(effect)
 
