@@ -70,7 +70,7 @@ def _sends(case: Case, channel: str) -> list[int] | None:
         if log is None:
             return None
         sent += put_in(case, segment, channel, log)
-        if segment.cut is not None and _moves(case, segment):  # also what attempts before had put in
+        if segment.cut is not None and moves(case, segment):  # also what attempts before had put in
             lying = case.lines.in_flight(segment.cut).get(channel, NOTHING)
             del sent[max(0, len(sent) - len(lying.origins)) :]
     return sent
@@ -101,7 +101,7 @@ def _moved_unseen(case: Case, segment: Segment) -> bool:
     return any(one.restores is not None and case.rescaled(one.attempt, one.restores) for one in between)
 
 
-def _moves(case: Case, segment: Segment) -> bool:
+def moves(case: Case, segment: Segment) -> bool:
     """Whether the job that goes on from a segment's cut is laid out anew."""
     starts = case.lines.starts
     later = [one for one in case.line.attempts if one > segment.run.attempt and not starts[one].in_place]

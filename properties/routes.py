@@ -10,7 +10,7 @@ from .held_back import batches, waiting
 from .history import TaskRun
 from .in_flight import NOTHING
 from .line import INFINITE, Segment
-from .order import put_in
+from .order import moves, put_in
 from .verdict import Violated
 from .words import LIMIT, journal_until, record_in_words
 from .workload import SINK, is_clocked, origin_of
@@ -89,7 +89,7 @@ def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
         elif mark is not None:
             sent += put_in(case, segment, channel, log, mark.sent[segment.run.outputs.index(channel)])
             lying = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING).origins
-            if segment.cut is None and lying:
+            if lying and (segment.cut is None or moves(case, segment)):
                 del sent[-len(lying) :]
     return sent
 

@@ -149,13 +149,12 @@ class LocalRunner(TaskRunner):
             outlet, element = self._outbox.popleft()
             self._needs.popleft()
             outlet.push(element)
-
-    def drain(self) -> None:
-        if not self._outbox or not self.alive or self.paused:
-            return
-        self._let_out()
         if not self._outbox:
             self.schedule(max(self.world.loop.now, self._busy_until))
+
+    def drain(self) -> None:
+        if self._outbox and self.alive and not self.paused:
+            self._let_out()
 
     def _taken(self, effect: Taken) -> None:
         super()._taken(effect)
