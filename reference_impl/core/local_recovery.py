@@ -23,7 +23,7 @@ import msgspec
 
 from .config import Config
 from .ids import CheckpointId
-from .messages import Barrier, CancelBarrier, Element, EndOfData, EndOfPartition
+from .messages import Barrier, CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
 from .part import Part
 from .topology import JobGraph, OperatorSpec
 
@@ -131,6 +131,13 @@ def end_code(element: Element) -> int:
 
 def end_of(code: int) -> Element:
     return EndOfData() if code == DATA_ENDED else EndOfPartition()
+
+
+def called_off(deploy: Deploy) -> list[CancelBarrier]:
+    """What a task that comes up alone owes those downstream: of each checkpoint that was given up they may wait for the
+    barrier, which its attempt before this one has sent into the void (ABS-4)."""
+    since = (deploy.checkpoint or 0) + 1
+    return [CancelBarrier(CheckpointId(number)) for number in range(since, (deploy.given_up or 0) + 1)]
 
 
 def unsupported(graph: JobGraph, config: Config) -> str:

@@ -16,6 +16,7 @@ from . import (
     event_time,
     finishing,
     in_flight,
+    local,
     recovery,
     regions,
     rescaling,
@@ -38,6 +39,7 @@ GROUPS = (
     regions,
     rescaling,
     in_flight,
+    local,
 )
 
 DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}

@@ -227,6 +227,9 @@ class LocalRunner(TaskRunner):
             super()._take_other(number, inlet, end_of(code))
         else:
             element = inlet.channel.at(inlet.took())
+            if element is None:
+                self.world.task_failed(self, f"{inlet.name} has no element {inlet.next_number - 1} any more", None)
+                return
             if type(element) is Record:
                 super()._take_record(number, inlet, element)
             else:
@@ -251,6 +254,8 @@ class LocalRunner(TaskRunner):
         now = self.world.loop.now
         for number, inlet in enumerate(self._inlets):
             inlet.fill(now, [code for channel, code in self._ended if channel == number])
+            if inlet.sender is not None:
+                inlet.sender.drain()
         self.schedule(max(now, self._busy_until))
         if self._running is not None:
             self.words.report(self._running)

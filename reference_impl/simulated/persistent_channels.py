@@ -59,15 +59,13 @@ class PersistentChannel:
     def begins_with(self, elements: Sequence[Element]) -> None:
         self._restored = list(elements)
 
-    def at(self, number: int) -> Element:
-        """The element of this number, as the receiver counts; raises IndexError where it is not in the log."""
+    def at(self, number: int) -> Element | None:
+        """The element of this number, as the receiver counts; None where the log does not have it."""
         restored = len(self._restored)
         if number < restored:
             return self._restored[number]
         place = number - restored - self._trimmed
-        if place < 0:
-            raise IndexError(f"{self.name} has been trimmed beyond {number}")
-        return self._elements[place]
+        return self._elements[place] if 0 <= place < len(self._elements) else None
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -135,11 +133,11 @@ class Inlet(DataChannel):
     def fill(self, now: int, ended: Sequence[int]) -> None:
         """From now on all that the log has from the next number on can be taken, with the ends that are not among
         `ended`.  Barriers that came meanwhile are of checkpoints that were given up."""
-        elements = [self.channel.at(number) for number in range(self.next_number, self.channel.end)]
-        elements += [end_of(code) for code in self.channel.ends if code not in ended]
+        lying = [self.channel.at(number) for number in range(self.next_number, self.channel.end)]
+        ends = [end_of(code) for code in self.channel.ends if code not in ended]
         self.queue.clear()
         self.impatient = 0
-        self.queue.extend((now, element) for element in elements)
+        self.queue.extend((now, element) for element in (*lying, *ends) if element is not None)
 
     def took(self) -> int:
         """The next numbered element is taken: its number."""
