@@ -38,11 +38,9 @@ def local(choices: Choices, frame: Frame) -> Scenario:
         commands = (Savepoint(trigger=at_some_time(choices, target, share=(10, 90))),)
     elif choices.percent(20):
         asked = at_some_time(choices, target, share=(30, 90))
-        stop = (
-            StopWithSavepoint(trigger=asked, drain=choices.percent(40))
-            if choices.percent(70)
-            else Cancel(trigger=asked)
-        )
+        stop: AnyCommand = Cancel(trigger=asked)
+        if choices.percent(70):
+            stop = StopWithSavepoint(trigger=asked, drain=choices.percent(40))
         commands = (stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0)))))
     late = extras.deviations(choices, target) if choices.percent(35) else ()
     faults = faults[: max(1, frame.max_faults)]
