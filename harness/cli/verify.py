@@ -31,7 +31,9 @@ DESCRIPTION = """\
 Draws scenarios (a workload, its layout, an engine configuration, and what goes
 wrong), runs each on the subject, and judges every recorded history against what
 PySpark says the answer is. Failures are shrunk until they read as a story. The
-same seed and version draw the same scenarios.
+same seed and version draw the same scenarios. Beside the jobs of the simulated engine
+stand systems of processes, one for every 20 scenarios: any graph, on which general
+snapshots are taken and judged by causality.
 
 The run folder gets summary.json, report.html, junit.xml, scenarios.jsonl and
 counterexamples/, each replayable alone with `cutproof replay`."""
