@@ -217,8 +217,8 @@ def _pipeline_example(example: PipelineExample, options: argparse.Namespace, out
         progress.step(f"running {example.name}")
         told = run_pipeline_example(example)
         if options.out is not None:
-            progress.step("drawing its figures")
-            keep_report(options.out, told)
+            progress.step("measuring its figures")
+            keep_report(options.out, told, progress.step)
     _tell_example(told, output)
     output.result(told)
     return told.exit_code
