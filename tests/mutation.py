@@ -47,7 +47,7 @@ TESTS = (
 """The folders of tests of what is mutated, quickest first; none of them starts Spark, and those
 on real processes are left out."""
 WANTED_RATE = 0.85
-TESTS_TIMEOUT_S = 120
+TESTS_TIMEOUT_S = 360
 VERIFY_GRACE_S = 60
 """what verify may take beyond its own time: the start of Spark, the last batch, the report"""
 
