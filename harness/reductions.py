@@ -174,6 +174,7 @@ PACED = (
     "snapshot_write_us",
     "transaction_us",
     "alignment_timeout_us",
+    "spill_after_us",
 )
 """What of an engine takes time, but for the reading itself"""
 

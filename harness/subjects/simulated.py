@@ -200,6 +200,7 @@ class Run:
             prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],
             files=[str(handle) for handle in world.files.files],
             retained=[int(snapshot.checkpoint) for snapshot in retained],
+            logs=world.spills.store.names(),
             live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
         )
 

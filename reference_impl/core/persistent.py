@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from .effects import Append, Effect, SetTimer, Sync, TrimLog
 from .ids import CheckpointId
 from .messages import Barrier, CancelBarrier, Complete, Element, Idle, Record, Watermark

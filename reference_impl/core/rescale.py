@@ -26,8 +26,8 @@ import msgspec
 from .effects import Effect, Tell
 from .events import CompletedSnapshot
 from .ids import AttemptId, Handle, TaskId
-from .in_flight_dealing import Before, States, is_record, owned
 from .in_flight import with_rows
+from .in_flight_dealing import Before, States, is_record, owned
 from .messages import Deploy, Element, Piece
 from .operator_state import Item as Held
 from .operator_state import Place
