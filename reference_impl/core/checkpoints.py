@@ -325,6 +325,8 @@ class Checkpoints:
     @property
     def logs_from(self) -> CheckpointId | None:
         """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not."""
+        if not self.config.keeps_logs:
+            return None
         own = [snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint]
         newest = self.retained[-1].checkpoint if self.retained else None
         return min(own, default=newest)

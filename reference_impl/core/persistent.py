@@ -111,9 +111,10 @@ class Ledger:
         if isinstance(element, Barrier | CancelBarrier):
             return None
         waiting = self.waiting[channel]
-        if not waiting:
-            self.came(channel, element)
-        return waiting.popleft()
+        if waiting:
+            return waiting.popleft()
+        self._next[channel] += 1
+        return Lying(self._next[channel] - 1, element)
 
     def passed(self, channel: int, passed: Sequence[Element]) -> list[Lying | None]:
         """What a barrier overtook in an input, as it stands in the ledger."""
@@ -154,10 +155,12 @@ class Ledger:
         """Have these made durable, by channel: the sync that does it, and what is to be done for it."""
         effects = [e for channel, lying in spilled.items() for one in lying for e in self._append(channel, one)]
         serial = max((one.serial or 0 for lying in spilled.values() for one in lying), default=0)
-        if serial == self._serial:
-            self._serial += 1
-            effects.append(Sync(serial))
-        return serial, effects
+        return serial, [*effects, *(self.sync() if serial == self._serial else ())]
+
+    def sync(self) -> list[Effect]:
+        """Have all made durable that was appended so far."""
+        self._serial += 1
+        return [Sync(self._serial - 1)]
 
     def synced(self, serial: int) -> None:
         """All that was appended before a sync is durable."""
