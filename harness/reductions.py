@@ -175,6 +175,7 @@ PACED = (
     "transaction_us",
     "alignment_timeout_us",
     "spill_after_us",
+    "spill_flush_us",
 )
 """What of an engine takes time, but for the reading itself"""
 

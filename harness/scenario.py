@@ -42,6 +42,8 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """how long that is"""
     spill_store: str = "log"
     """log (appended to, flushed in groups, trimmed by element) or files (closed by a flush, deleted as a whole)"""
+    spill_flush_us: int = 200
+    """how long such a flush takes"""
     snapshot_mode: str = "asynchronous"
     """asynchronous, or synchronous: the task stands still while its state is written"""
     snapshot_store: str = "files"

@@ -102,6 +102,7 @@ def spilled(choices: Choices, engine: Engine) -> Engine:
         spilling=spilling,
         spill_after_us=engine.read_interval_us * choices.pick((2, 1, 8)) if spilling == "buffer-timeout" else 1_000,
         spill_store=choices.pick(SPILL_STORES),
+        spill_flush_us=engine.snapshot_write_us * choices.pick((1, 2, 8)) // 4,
     )
 
 

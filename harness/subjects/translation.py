@@ -246,6 +246,7 @@ def settings(scenario: Scenario) -> Settings:
         control_latency_us=told.control_latency_us,
         mailbox_us=told.channel_latency_us,
         snapshot_write_us=told.snapshot_write_us,
+        spill_flush_us=told.spill_flush_us,
         transaction_us=told.transaction_us,
         limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario),
     )

@@ -42,9 +42,8 @@ class Spills:
         self.world = world
         self.store = store
         self._pens: dict[TaskRunner, Pen] = {}
-        settings, config = world.settings, world.config
-        self._by_itself = config.spill_store == "log"
-        self._flush_us = settings.snapshot_write_us // (4 if self._by_itself else 2)
+        self._by_itself = world.config.spill_store == "log"
+        self._flush_us = world.settings.spill_flush_us
 
     def of(self, runner: TaskRunner) -> dict[type, Callable[[Any], None]]:
         """What is done about the effects of a task."""
