@@ -64,7 +64,7 @@ class Spills:
         try:
             self.store.append(effect.log, effect.number, effect.element)
         except OSError as error:
-            self.world.task_failed(runner, f"{effect.log} could not be written: {error}", None)
+            self.world.task_failed(runner, f"a log could not be made: {error}", None)
             return
         pen.unflushed[effect.log] = None
         if self._by_itself:
@@ -80,7 +80,11 @@ class Spills:
             return
         pen.flushing = True
         asked, pen.asked = pen.asked, []
-        marks = [(log, self.store.begin(log)) for log in pen.unflushed]
+        try:
+            marks = [(log, self.store.begin(log)) for log in pen.unflushed]
+        except OSError as error:
+            self.world.task_failed(runner, f"a log could not be written: {error}", None)
+            return
         pen.unflushed = {}
         self.world.loop.after(self._flush_us, self._flushed, runner, (pen, marks, asked))
 
