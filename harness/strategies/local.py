@@ -70,7 +70,7 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
     tuning = Tuning(checkpoints=(3, 8), memory_percent=10, nodes=(2, 3, 4))
     can = "exactly-once" in frame.guarantees and "transactional" in frame.sinks
-    settings = {"failover": "local", "committing": "writer"} if can else {}
+    settings = {"failover": "local", "committing": "writer", "spilling": "at-once"} if can else {}
     stage = stage_of(choices, frame, recipe, tuning, None, **settings)
     capacity = choices.pick((stage.engine.channel_capacity, 3, 8))
     engine = msgspec.structs.replace(stage.engine, channel_capacity=capacity)

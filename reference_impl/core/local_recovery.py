@@ -35,7 +35,7 @@ Receipt = tuple[int, int]
 """(input channel, number of the element in it) of something that a task took"""
 
 
-class Persistence(Part):
+class LocalRecovery(Part):
     """What makes a replay the same again."""
 
     def is_awaited(self) -> bool:
@@ -152,6 +152,8 @@ def _reasons(graph: JobGraph, config: Config) -> Iterator[str]:
         yield "it is for exactly-once, and for tasks that finish together"
     if config.sink != "transactional" or config.committing != "writer":
         yield "rows that were written again would be seen twice: it needs a transactional sink that commits itself"
+    if config.spilling != "at-once":
+        yield "it keeps the logs of all channels itself: snapshots hold what is in flight, spilling at-once"
     for spec in graph.operators:
         yield from _reasons_of(spec)
 

@@ -22,6 +22,7 @@ from . import (
     rescaling,
     sinks,
     sources,
+    spilling,
     state,
 )
 from .registry import Defect
@@ -40,6 +41,7 @@ GROUPS = (
     rescaling,
     in_flight,
     local,
+    spilling,
 )
 
 DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.local_recovery import Persistence, Receipt
+from ..core.local_recovery import LocalRecovery, Receipt
 from .registry import Defect
 
 
-class OrderForgotten(Persistence):
+class OrderForgotten(LocalRecovery):
     """What a task sends does not wait for its order of receipt, and a replay takes channel after channel."""
 
     def is_awaited(self) -> bool:
@@ -20,7 +20,7 @@ class OrderForgotten(Persistence):
         return one_by_one
 
 
-class RepeatsTaken(Persistence):
+class RepeatsTaken(LocalRecovery):
     """Whoever goes on takes what comes, whatever number it has."""
 
     def is_repeat(self, number: int, entered: int) -> bool:
@@ -28,7 +28,7 @@ class RepeatsTaken(Persistence):
         return False
 
 
-class OneTooFar(Persistence):
+class OneTooFar(LocalRecovery):
     """A replay begins behind the number that the snapshot names, as if it were that of the last one taken."""
 
     def begins_at(self, taken: int) -> int:
@@ -42,20 +42,20 @@ DEFECTS = (
         upstream="FLIP-76 discussion (persistent channels)",
         title="a task with several inputs takes them in another order when it recovers alone",
         invariant="order",
-        replacements=lambda: {"persistence": OrderForgotten()},
+        replacements=lambda: {"local_recovery": OrderForgotten()},
     ),
     Defect(
         id="N02",
         upstream="FLIP-76 discussion (persistent channels)",
         title="those who go on do not drop what is sent to them again",
         invariant="exactly-once",
-        replacements=lambda: {"persistence": RepeatsTaken()},
+        replacements=lambda: {"local_recovery": RepeatsTaken()},
     ),
     Defect(
         id="N03",
         upstream="FLIP-76 discussion (persistent channels)",
         title="what is taken again begins one element too far",
         invariant="no-data-loss",
-        replacements=lambda: {"persistence": OneTooFar()},
+        replacements=lambda: {"local_recovery": OneTooFar()},
     ),
 )

@@ -76,6 +76,11 @@ class LocalAssembly(Assembly):
         return Inlet(self._of(name, whole), world.loop, latency=world.settings.channel_latency_us, late=late)
 
 
+def assembly_of(world: World, job: Job) -> Assembly:
+    """What puts the tasks of a world together, as its job recovers."""
+    return (LocalAssembly if job.config.failover == "local" else Assembly)(world, job)
+
+
 def _join(runner: LocalRunner, inlets: list[Inlet], outlets: list[Outlet]) -> None:
     """It is what its channels end in from now on."""
     for number, inlet in enumerate(inlets):

@@ -28,7 +28,7 @@ class LocalRunner(TaskRunner):
     says that it runs when it has sent all that was sent before.
     """
 
-    __slots__ = ("_behind", "_ended", "_flushing", "_held", "_inlets", "_needs", "_order", "_outlets", "_persistence",
+    __slots__ = ("_behind", "_ended", "_flushing", "_held", "_inlets", "_needs", "_order", "_outlets", "_recovery",
                  "_replay", "_running", "returns")  # fmt: skip
 
     def __init__(
@@ -44,7 +44,7 @@ class LocalRunner(TaskRunner):
     ) -> None:
         super().__init__(world, task, log, inlets, outlets)
         self._inlets, self._outlets = tuple(inlets), tuple(outlets)
-        self._persistence = task.parts.persistence
+        self._recovery = task.parts.local_recovery
         self._order = order
         self.returns = returns
         self._behind = returns
@@ -138,7 +138,7 @@ class LocalRunner(TaskRunner):
         elif not self.words.announce(element):
             return
         self._outbox.append((outlet, element))
-        self._needs.append(self._order.end if self._persistence.is_awaited() else 0)
+        self._needs.append(self._order.end if self._recovery.is_awaited() else 0)
         self._let_out()
         if type(element) is Barrier:
             self.world.point("barrier-sent", self.name, "after", self)
@@ -206,8 +206,8 @@ class LocalRunner(TaskRunner):
     def _begin_again(self) -> None:
         place = self._order.place(self.task.restored_checkpoint)
         for inlet, taken in zip(self._inlets, place.taken, strict=True):
-            inlet.next_number = self._persistence.begins_at(taken)
-        self._replay.extend((*place.ended, *self._persistence.replayed(self._order.since(place))))
+            inlet.next_number = self._recovery.begins_at(taken)
+        self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
         if not self._replay:
             self._catch_up()
 

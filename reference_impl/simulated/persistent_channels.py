@@ -80,7 +80,7 @@ class PersistentChannel:
             self._trimmed += drop
 
     def is_repeat(self, number: int) -> bool:
-        return self._parts.persistence.is_repeat(number, self.entered)
+        return self._parts.local_recovery.is_repeat(number, self.entered)
 
     def enter(self, element: Element, log: ChannelLog) -> None:
         """A numbered element that has not come before."""

@@ -28,15 +28,16 @@ from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
 from ..driver.settings import Settings
+from ..driver.spills import Spills
 from ..driver.stores import Stores
 from ..trace import Observer
-from .assembly import Assembly
 from .clearing import Clearing
 from .control import ControlPlane
 from .director import Director
 from .external import TransactionStore
 from .links import DataChannel
-from .local_assembly import LocalAssembly
+from .local_assembly import assembly_of
+from .logs import LogShelf
 from .loop import Loop
 from .phases import phase_of
 from .storage import JobStore, SnapshotFiles
@@ -77,6 +78,7 @@ class World:
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
         self.sessions = Sessions(self, self.external, arms)
+        self.spills = Spills(self, LogShelf(whole_files=config.spill_store == "files"))
         self.coordinator: CoordinatorRunner | None = None
         self.job = 0
         self.job_over = True
@@ -97,7 +99,7 @@ class World:
         self._job = Job(
             graph=self.graph, config=config, parts=parts, logs=logs, identity=identity, later=tuple(graphs[1:])
         )
-        self._assembly = (LocalAssembly if config.failover == "local" else Assembly)(self, self._job)
+        self._assembly = assembly_of(self, self._job)
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
         self._latest: dict[TaskId, TaskRunner] = {}
         self._nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
