@@ -105,7 +105,10 @@ def moves(case: Case, segment: Segment) -> bool:
     """Whether the job that goes on from a segment's cut is laid out anew."""
     starts = case.lines.starts
     later = [one for one in case.line.attempts if one > segment.run.attempt and not starts[one].in_place]
-    return bool(later) and segment.cut is not None and case.rescaled(later[0], segment.cut)
+    if not later or segment.cut is None:
+        return False
+    came_up_alone = case.lines.persistent is not None and starts[later[0]].restores != segment.cut
+    return not came_up_alone and case.rescaled(later[0], segment.cut)
 
 
 def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Violated | None:
