@@ -106,6 +106,8 @@ def _lane(
     said: list[int] = []
     for run, state in receivers:
         channel = f"{sender}>{run.task}"
+        if channel not in run.inputs:
+            continue  # by a forward edge it sends to another
         held: InFlight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
         under_way = [*held.queued, *held.unsent]
         lane += under_way

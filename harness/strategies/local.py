@@ -11,7 +11,7 @@ import msgspec
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime
-from ...properties.workload import Topology, Workload
+from ...properties.workload import SINK, Topology, Workload
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras
@@ -68,7 +68,7 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
         workload = awake(draw_workload(choices, recipe))
         topology = by_key_or_forward(draw_topology(choices, workload, recipe))
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
-    tuning = Tuning(checkpoints=(3, 8), memory_percent=10, nodes=(2, 3, 4))
+    tuning = Tuning(checkpoints=(2, 6), memory_percent=10, nodes=(2, 3, 4))
     can = "exactly-once" in frame.guarantees and "transactional" in frame.sinks
     settings = {"failover": "local", "committing": "writer", "spilling": "at-once"} if can else {}
     stage = stage_of(choices, frame, recipe, tuning, None, **settings)
@@ -94,9 +94,16 @@ def by_key_or_forward(topology: Topology) -> Topology:
 
 
 def _blow(choices: Choices, target: Forecast) -> AnyFault:
-    kind = choices.pick(("kill-task", "kill-task", "kill-task", "kill-node", "kill-node", "pause-task"))
+    merging = [task for task in target.layout.tasks if _inputs(target, task) > 1 and not task.startswith(f"{SINK}-")]
+    if merging and choices.percent(50):
+        return plan.KillTask(trigger=at_some_time(choices, target, share=(25, 95)), task=choices.pick(merging))
+    kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-node", "pause-task"))
     trigger = at_some_step(choices, target) if choices.percent(25) else at_some_time(choices, target)
     return draw_fault(choices, target, kind, trigger)
+
+
+def _inputs(target: Forecast, task: str) -> int:
+    return sum(receiver == task for _, receiver in target.layout.channels)
 
 
 def _next_blow(choices: Choices, target: Forecast, first: AnyFault) -> AnyFault:

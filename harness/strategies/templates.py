@@ -259,7 +259,7 @@ SHARES: dict[str, int] = {
     "S14": 5,
     "general": 14,
     "regional": 3,
-    "local": 3,
+    "local": 4,
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
     **dict.fromkeys(rescaling.TEMPLATES, 3),

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from .config import Config
+from .errors import Refused
 from .ids import CheckpointId
 from .messages import Barrier, CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
 from .part import Part
@@ -145,6 +146,12 @@ def unsupported(graph: JobGraph, config: Config) -> str:
     if config.failover != "local":
         return ""
     return next((f"failover local: {reason}" for reason in _reasons(graph, config)), "")
+
+
+def check(graph: JobGraph, config: Config) -> None:
+    """Raise Refused where a job's tasks are to recover alone, and cannot."""
+    if reason := unsupported(graph, config):
+        raise Refused(reason)
 
 
 def _reasons(graph: JobGraph, config: Config) -> Iterator[str]:
