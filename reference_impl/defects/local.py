@@ -38,22 +38,22 @@ class OneTooFar(LocalRecovery):
 
 DEFECTS = (
     Defect(
-        id="N01",
-        upstream="FLIP-76 discussion (persistent channels)",
+        id="P05",
+        upstream="FLIP-76 (local recovery)",
         title="a task with several inputs takes them in another order when it recovers alone",
         invariant="order",
         replacements=lambda: {"local_recovery": OrderForgotten()},
     ),
     Defect(
-        id="N02",
-        upstream="FLIP-76 discussion (persistent channels)",
+        id="P06",
+        upstream="FLIP-76 (local recovery)",
         title="those who go on do not drop what is sent to them again",
         invariant="exactly-once",
         replacements=lambda: {"local_recovery": RepeatsTaken()},
     ),
     Defect(
-        id="N03",
-        upstream="FLIP-76 discussion (persistent channels)",
+        id="P07",
+        upstream="FLIP-76 (local recovery)",
         title="what is taken again begins one element too far",
         invariant="no-data-loss",
         replacements=lambda: {"local_recovery": OneTooFar()},

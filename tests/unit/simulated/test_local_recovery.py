@@ -221,7 +221,7 @@ def test_a_join_that_is_lost_gives_those_behind_it_the_same_rows_in_the_same_ord
 
 
 def test_without_the_durable_order_it_contradicts_what_they_had() -> None:
-    result = joined("N01")
+    result = joined("P05")
     assert result.history.defect_reached
     assert violated(result).keys() >= {"order", "no-data-loss"}
 
@@ -307,7 +307,7 @@ def test_what_is_wrong_about_a_task_that_came_up_alone_is_seen(lie: Callable[[Hi
     assert isinstance(verdict, Violated)
 
 
-@pytest.mark.parametrize("defect", ["N01", "N02", "N03"])
+@pytest.mark.parametrize("defect", ["P05", "P06", "P07"])
 def test_the_planted_wrong_code_is_not_reached_where_nobody_is_lost(defect: str) -> None:
     result = result_of(scenario(), defect)
     assert not result.history.defect_reached
