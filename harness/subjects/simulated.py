@@ -62,6 +62,7 @@ class SimulatedSubject:
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
             rescales=True,
+            local_recovery=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
             spilling=frozenset(SPILLING),
