@@ -54,6 +54,9 @@ class StoredState(msgspec.Struct, kw_only=True):
     """in flight: by input channel (in the task's numbering) what lay in it, by output channel what was still to be
     sent"""
 
+    spilled: dict[int, list[tuple[str, int, int]]] = {}
+    """where the store has `queued` in logs of persistent channels: (log, first number, the number behind the last)"""
+
     @property
     def holds_something(self) -> bool:
         kept = self.entries or self.held or self.transactions or self.listed or self.shared or self.broadcast
