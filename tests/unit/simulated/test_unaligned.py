@@ -161,12 +161,17 @@ def _marked_us(history: History, task: str) -> int:
     return next(run.marks[0].at_us for run in history.runs if run.task == task)
 
 
-@pytest.mark.parametrize("alignment", ["timeout", "in-turn"])
-def test_patience_that_outlasts_the_job_does_not_keep_it_from_coming_to_rest(alignment: str) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"alignment": "timeout", "alignment_timeout_us": 10_000_000},
+        {"alignment": "in-turn", "alignment_timeout_us": 10_000_000},
+        {"spilling": "buffer-timeout", "spill_after_us": 10_000_000},
+    ],
+)
+def test_patience_that_outlasts_the_job_does_not_keep_it_from_coming_to_rest(settings: dict[str, object]) -> None:
     """Its timers are pending when all is over, and say nothing then."""
-    found = run_and_judge(
-        SimulatedSubject(), job(alignment=alignment, alignment_timeout_us=10_000_000, faults=(kill(2),))
-    )
+    found = run_and_judge(SimulatedSubject(), job(faults=(kill(2),), **settings))
     assert found.case.ended is not None
     assert found.history.quiet
     assert isinstance(found.judgement.verdicts["no-leaks"], Holds)
