@@ -15,10 +15,16 @@ checkpoints may be recorded at a time, each with a record of its own.
 A restored task puts `queued` back into its inputs, before anything new, and
 sends `unsent` before anything else.  Ends of data are in no snapshot: who had
 ended says so again.
+
+A checkpoint amid that replay holds what is left of it, in front of what is new.
+Where a job was laid out anew, or a split was given to another reader, the two can
+be of one key and one split in two channels: so a snapshot counts how often each
+element has been put back, and what was more often comes first, whatever channel.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -32,6 +38,7 @@ from .state import Passing, Snapshot
 
 T = TypeVar("T")
 Channels = tuple[int, ...]
+NEVER_BEFORE: Mapping[int, Sequence[int]] = {}
 
 
 def pack(elements: Iterable[Element]) -> list[Passing]:
@@ -64,6 +71,8 @@ class Recording(msgspec.Struct, kw_only=True):
     missing: list[int]
     """input channels that have neither delivered the barrier nor ended"""
     queued: dict[int, list[Passing]] = {}
+    replays: dict[int, list[int]] = {}
+    """of the first ones queued, how often each was put back"""
     unsent: dict[int, list[Passing]] | None = None
     """None until the driver has told what the barrier overtook"""
     snapshot: Snapshot | None = None
@@ -128,19 +137,27 @@ class InFlight:
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._recordings: dict[CheckpointId, Recording] = {}
-        self._replayed: dict[int, int] = {}
-        """by channel, how much lies in it that the task was restored with"""
+        self._replayed: dict[int, deque[int]] = {}
+        """by channel, of each element in it that the task was restored with, how often that was put back"""
         self.listening = False
         """it is to be told what is taken; looked at before each record"""
 
     def _changed(self) -> None:
         self.listening = bool(self._recordings or self._replayed)
 
-    def put_back(self, queued: Mapping[int, Sequence[Passing]]) -> list[Effect]:
-        """Have the task's inputs filled with what it was restored with."""
-        self._replayed = {channel: len(passing) for channel, passing in queued.items() if passing}
+    def put_back(
+        self, queued: Mapping[int, Sequence[Passing]], replays: Mapping[int, Sequence[int]] = NEVER_BEFORE
+    ) -> list[Effect]:
+        """Have the task's inputs filled with what it was restored with; `replays` as a snapshot has it."""
+        refills: list[Effect] = []
+        self._replayed = {}
+        for channel, passing in queued.items():
+            before = tuple(replays.get(channel, ()))[: len(passing)]
+            refills.append(Refill(channel, unpack(passing), self._capture.handed_over, before))
+            if passing:
+                self._replayed[channel] = deque(1 + times for times in (*before, *[0] * (len(passing) - len(before))))
         self._changed()
-        return [Refill(channel, unpack(passing), self._capture.handed_over) for channel, passing in queued.items()]
+        return refills
 
     def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
         """The task snapshots now; these channels have not delivered the barrier."""
@@ -157,8 +174,10 @@ class InFlight:
         for checkpoint, recording in self._recordings.items():
             if channel in recording.missing and self._capture.recorded(checkpoint, element, replayed=replayed):
                 recording.queued.setdefault(channel, []).extend(pack((element,)))
+                if replayed:
+                    recording.replays.setdefault(channel, []).append(self._replayed[channel][0])
         if replayed:
-            self._replayed[channel] -= 1
+            self._replayed[channel].popleft()
             if not self._replayed[channel]:
                 del self._replayed[channel]
                 self._changed()
@@ -168,10 +187,12 @@ class InFlight:
         recording = self._recordings.get(checkpoint)
         if recording is None:
             return
-        replayed = self._replayed.get(channel, 0)
-        packed = pack(self._capture.overtaken(checkpoint, passed, replayed)) if passed else []
+        replayed = self._replayed.get(channel, ())
+        packed = pack(self._capture.overtaken(checkpoint, passed, len(replayed))) if passed else []
         if packed:
             recording.queued.setdefault(channel, []).extend(packed)
+        if packed and replayed:
+            recording.replays.setdefault(channel, []).extend(list(replayed)[: len(packed)])
         if channel in recording.missing:
             recording.missing.remove(channel)
 
@@ -212,6 +233,6 @@ class InFlight:
         for checkpoint, one in list(self._recordings.items()):
             if one.is_whole and one.snapshot is not None:
                 del self._recordings[checkpoint]
-                done.append((checkpoint, one.snapshot.with_in_flight(one.queued, one.unsent or {})))
+                done.append((checkpoint, one.snapshot.with_in_flight(one.queued, one.unsent or {}, one.replays)))
         self._changed()
         return done

@@ -71,6 +71,8 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     queued: dict[int, list[Passing]] = {}
     unsent: dict[int, list[Passing]] = {}
     """in flight (FLIP-76): by input channel what its barrier overtook there, by output channel what it overtook here"""
+    replays: dict[int, list[int]] = {}
+    """of the first elements of `queued`, by channel: how many restores have put each back before; the others are new"""
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0
@@ -105,9 +107,11 @@ class Snapshot:
         """Whether it was taken after all input of its task, and all that came of it had been sent."""
         return self._fixed.ended and not self._fixed.unsent
 
-    def with_in_flight(self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]]) -> Snapshot:
+    def with_in_flight(
+        self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]], replays: dict[int, list[int]]
+    ) -> Snapshot:
         """The same, with what was in flight to the task, by input channel, and from it, by output channel."""
-        fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent)
+        fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent, replays=replays)
         return Snapshot(fixed, self._heap, self._describe)
 
     def materialise(self) -> TaskState:
