@@ -46,6 +46,11 @@ def in_flight(history: History) -> dict[int, dict[str, list[int]]]:
     }
 
 
+def channels_held(history: History) -> list[str]:
+    """The channels of which some completed checkpoint holds records."""
+    return sorted({channel for held in in_flight(history).values() for channel in held})
+
+
 def durations(history: History) -> list[int]:
     """How long each completed checkpoint took, in µs, in the order in which they were triggered."""
     begun = {entry.checkpoint: entry.at_us for entry in journal(CheckpointTriggered, history)}
@@ -111,20 +116,20 @@ def test_several_at_a_time_in_memory_and_while_a_task_stands_still(more: dict[st
 
 def test_a_forward_edge_is_kept_aligned_and_so_is_its_receiver() -> None:
     history = all_there(job(partitioning="forward", faults=(kill(2),)))
-    channels = {channel for held in in_flight(history).values() for channel in held}
+    channels = channels_held(history)
     assert channels
     assert not [channel for channel in channels if ">op0-" in channel]
 
 
 def test_a_rebalance_is_overtaken() -> None:
     history = all_there(job(partitioning="rebalance", faults=(kill(2),)))
-    channels = {channel for held in in_flight(history).values() for channel in held}
+    channels = channels_held(history)
     assert [channel for channel in channels if ">op0-" in channel]
 
 
 def test_what_is_sealed_for_a_checkpoint_is_never_overtaken() -> None:
     history = all_there(job(committing="global", faults=(kill(2),)))
-    channels = {channel for held in in_flight(history).values() for channel in held}
+    channels = channels_held(history)
     assert channels
     assert not [channel for channel in channels if "committer" in channel]
 
