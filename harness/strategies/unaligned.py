@@ -134,6 +134,9 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     """how many elements a channel holds"""
     paces: tuple[int, ...] = (4, 3, 6)
     """how long work on a record takes, in quarters of the time between two reads"""
+    alignments: tuple[str, ...] = ALIGNMENTS
+    hasty: bool = False
+    """no barrier has more patience than one read takes"""
 
 
 USUAL = Crowd()
@@ -159,11 +162,14 @@ def crowded_stage(
     stage = stage_of(choices, frame, recipe, tuning)
     if guarantee != "exactly-once":
         return stage
-    alignment, capacity = choices.pick(ALIGNMENTS), choices.pick(crowd.capacities)
+    alignment, capacity = choices.pick(crowd.alignments), choices.pick(crowd.capacities)
     apply_us = stage.engine.read_interval_us * choices.pick(crowd.paces) // 4
     engine = msgspec.structs.replace(
         stage.engine, alignment=alignment, channel_capacity=capacity, apply_cost_us=apply_us
     )
+    if crowd.hasty:
+        patience_us = min(engine.alignment_timeout_us, engine.read_interval_us)
+        engine = msgspec.structs.replace(engine, alignment_timeout_us=patience_us)
     interval_us = max(engine.checkpoint_interval_us, _busy_us(engine, stage.topology))
     engine = msgspec.structs.replace(engine, checkpoint_interval_us=interval_us, checkpoint_timeout_us=TIMEOUT_US)
     target = msgspec.structs.replace(stage.target, engine=engine)

@@ -24,9 +24,11 @@ from .rescaling import joined, judged_alike
 from .stage import Frame, Stage
 from .unaligned import Crowd, crowded_stage, seasoned, without_forward
 
-FEW = Crowd(capacities=(2, 3), paces=(4, 5))
+ALIGNMENTS = ("unaligned", "timeout", "unaligned", "in-turn")
+
+FEW = Crowd(capacities=(2, 3), paces=(4, 5), alignments=ALIGNMENTS, hasty=True)
 """channels hold little"""
-MANY = Crowd(capacities=(8, 16), paces=(6, 8))
+MANY = Crowd(capacities=(8, 16), paces=(6, 8), alignments=ALIGNMENTS, hasty=True)
 """channels hold much, and fill up"""
 KEPT_PERCENT = 40
 """how often forward edges stay what they are"""
@@ -36,6 +38,7 @@ def two_to_three(choices: Choices, frame: Frame) -> Scenario:
     """S5: a job with records in flight is cancelled and goes on at another width, and mostly, later, at the old one
     again; now and then something dies."""
     recipe = frame.recipe(
+        least_records=40,
         most_records=100,
         shapes=("chain", "union", "join", "chain"),
         least_operators=1,
@@ -76,7 +79,7 @@ def there_and_back(choices: Choices, stage: Stage) -> tuple[AnyCommand, ...]:
 
 def _amid(choices: Choices, target: Forecast, later: int) -> AnyTrigger:
     """When there is something in flight to restore: some time after a checkpoint, or as one completes."""
-    if choices.percent(50):
+    if choices.percent(25):
         return seasoned(choices, target, later)
     return AtPoint(point="checkpoint-completed", occurrence=choices.between(1, 2) + later // 2)
 

@@ -38,7 +38,7 @@ class Before:
 
     def is_anything(self) -> bool:
         """Whether there was something."""
-        return any(any(queued) or any(unsent) for queued, _, unsent in self._channels())
+        return any(queued or unsent for queued, _, unsent in self._channels())
 
     def replayed(self) -> list[int]:
         """How often some of it had been put back before, falling; 0 is among them."""
