@@ -35,6 +35,7 @@ from .ids import CheckpointId
 from .messages import Element, Idle, Record, Watermark
 from .part import Part
 from .state import Passing, Snapshot
+from .topology import OVERTAKEN_EDGES
 
 T = TypeVar("T")
 Channels = tuple[int, ...]
@@ -90,6 +91,11 @@ class Recording(msgspec.Struct, kw_only=True):
 
 class Capture(Part):
     """What of the data in flight belongs to a checkpoint, and what becomes of it."""
+
+    def may_overtake(self, partitioning: str) -> bool:
+        """Whether barriers may overtake on such an edge: where records find their receivers again in any layout, and
+        no two subtasks have to have taken the same."""
+        return partitioning in OVERTAKEN_EDGES
 
     def may_turn(self, overtaken: bool, patience: int) -> bool:
         """Whether an alignment goes on unaligned once its barriers have lost their patience: only where they may
