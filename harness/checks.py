@@ -26,6 +26,8 @@ GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
 COMMITTING = ("writer", "committer", "global")
 ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
+SPILLING = ("at-once", "continuous", "buffer-timeout")
+SPILL_STORES = ("log", "files")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
@@ -157,6 +159,8 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         "sink": (engine.sink, SINKS),
         "committing": (engine.committing, COMMITTING),
         "alignment": (engine.alignment, ALIGNMENTS),
+        "spilling": (engine.spilling, SPILLING),
+        "spill_store": (engine.spill_store, SPILL_STORES),
         "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
         "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
         "finishing": (engine.finishing, FINISHING),
@@ -167,6 +171,8 @@ def _engine(scenario: Scenario) -> Iterator[str]:
             yield f"engine.{field} is {value!r}; it can be {', '.join(allowed)}"
     if engine.alignment != "aligned" and engine.guarantee != "exactly-once":
         yield f"engine.alignment {engine.alignment} is for exactly-once: {engine.guarantee} sets no channel aside"
+    if engine.spill_after_us < 1:
+        yield f"engine.spill_after_us is {engine.spill_after_us}; at least 1 µs something lies before it is spilled"
     if engine.alignment_timeout_us < 1:
         yield f"engine.alignment_timeout_us is {engine.alignment_timeout_us}; at least 1 µs a barrier waits"
     forgetful = [source.name for source in scenario.workload.inputs if not source.rewindable]

@@ -174,6 +174,8 @@ PACED = (
     "snapshot_write_us",
     "transaction_us",
     "alignment_timeout_us",
+    "spill_after_us",
+    "spill_flush_us",
 )
 """What of an engine takes time, but for the reading itself"""
 

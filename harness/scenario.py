@@ -34,6 +34,16 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     they have waited too long) or in-turn (each checkpoint the next of these three)"""
     alignment_timeout_us: int = 2_000
     """how long that is"""
+    spilling: str = "at-once"
+    """when what barriers overtook in an input is stored: at-once (with the snapshot), continuous (each element in the
+    channel's log as it comes) or buffer-timeout (there once it has lain unprocessed too long, or a checkpoint needs
+    it)"""
+    spill_after_us: int = 1_000
+    """how long that is"""
+    spill_store: str = "log"
+    """log (appended to, flushed in groups, trimmed by element) or files (closed by a flush, deleted as a whole)"""
+    spill_flush_us: int = 200
+    """how long such a flush takes"""
     snapshot_mode: str = "asynchronous"
     """asynchronous, or synchronous: the task stands still while its state is written"""
     snapshot_store: str = "files"

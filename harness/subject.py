@@ -22,6 +22,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     alignments: frozenset[str] = frozenset({"aligned"})
     """what barriers can do in an exactly-once job, as in `scenario.Engine`"""
+    spilling: frozenset[str] = frozenset({"at-once"})
+    """when what they overtook in an input can be stored, as in `scenario.Engine`"""
     sinks: frozenset[str] = frozenset({"transactional"})
     committing: frozenset[str] = frozenset({"writer"})
     """who can commit what a transactional sink has sealed, as in `scenario.Engine`"""

@@ -147,13 +147,20 @@ _ALIGNING = {
 }
 
 
+_SPILLING = {
+    "at-once": "",
+    "continuous": "spilled continuously, ",
+    "buffer-timeout": "spilled after a time-out, ",
+}
+
+
 def engine_in_words(scenario: Scenario) -> str:
     engine = scenario.engine
     at_once = f", up to {engine.concurrent_checkpoints} at once" if engine.concurrent_checkpoints > 1 else ""
     where = "files" if engine.snapshot_store == "files" else "the coordinator's memory"
     return (
         f"{engine.guarantee}, a checkpoint every {time_in_words(engine.checkpoint_interval_us)}{at_once}, "
-        f"{_ALIGNING[engine.alignment]}{engine.snapshot_mode} snapshots into {where}"
+        f"{_ALIGNING[engine.alignment]}{_SPILLING[engine.spilling]}{engine.snapshot_mode} snapshots into {where}"
     )
 
 

@@ -13,6 +13,7 @@ For every completed checkpoint c, restored or not:
   receiver's mark are the same number: three witnesses; and what c holds in flight
   are, row by row and in order, the messages sent before the one and taken after
   the other;
+- what a snapshot refers to in logs of persistent channels was durable when it was stored;
 - the state decoded from the store's bytes equals State(c), timers and watermarks included, and broadcast
   state is the same at every subtask;
 - the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
@@ -42,6 +43,7 @@ from .history import Mark, TaskRun
 from .in_flight import NOTHING, origins
 from .in_flight_cut import wrongly_in_flight
 from .line import INFINITE, Line
+from .persistent_logs import not_durable
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, record_in_words
 from .workload import COPY_BITS, SINK, is_pane, origin_of
@@ -61,6 +63,7 @@ def check(case: Case) -> Verdict:
         found = (
             missing_snapshots(case, checkpoint)
             or in_one_place(case, checkpoint)
+            or not_durable(case, checkpoint)
             or _positions(case, reads[line.tip], checkpoint)
             or _channels(case, checkpoint)
             or copies(case, checkpoint)

@@ -138,6 +138,20 @@ class Completed(Entry, kw_only=True):
     """by input"""
 
 
+class PersistentLog(Entry, kw_only=True):
+    """The spill store's log: one log of a persistent channel, to which what comes is appended."""
+
+    name: str
+    task: str
+    """its writer, the channel's receiver"""
+    attempt: int
+    opened: int  # order
+    trims: list[tuple[int, int]] = []
+    """(order, number) of each time that elements were discarded: those below the number"""
+    cleared: int | None = None
+    """order at which it was deleted"""
+
+
 class Transaction(Entry, kw_only=True):
     """The external store's account of one transaction.
 
@@ -305,6 +319,8 @@ class Residue(Entry, kw_only=True):
     """handles in the snapshot store"""
     retained: list[int] = []
     """checkpoints that the job, or its user, still holds"""
+    logs: list[str] = []
+    """of persistent channels"""
     live_sinks: int = 0  # sink subtasks alive at the end
 
 
@@ -347,6 +363,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     transactions: list[Transaction] = []
     passing: list[Transaction] = []
     """those of operators amid the job that commit what they pass on"""
+    logs: list[PersistentLog] = []
+    """of persistent channels, where there are any"""
     written: list[Written] = []
     committed: list[Row] = []
     """what an independent reader sees at the end: in the order they became visible; of an idempotent sink the table"""

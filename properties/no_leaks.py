@@ -1,5 +1,9 @@
 """no-leaks: at rest nothing is left over.
 
+A log of a persistent channel is there for a retained snapshot that refers to it, or
+for a task that still writes it; and is excused like a file, if nobody had occasion to
+delete it since it was opened and its writer replaced.
+
 A living sink subtask has at most one open transaction, an ended job none; no
 transaction of a dead attempt is left for nobody; the snapshot store holds only
 files that a retained snapshot, or one under way, reaches.
@@ -23,12 +27,14 @@ from functools import cached_property
 from .case import Case
 from .history import (
     AttemptRunning,
+    AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
     CoordinatorDown,
     CoordinatorUp,
     FaultFired,
     JobEnded,
+    PersistentLog,
     SnapshotDeleted,
     Stored,
     TaskFailed,
@@ -43,7 +49,7 @@ def check(case: Case) -> Verdict:
     if not case.history.quiet:
         return Unknown(reason="not observable", detail="the run did not come to rest")
     leftovers = _Leftovers(case)
-    found = leftovers.transactions() or leftovers.crowded() or leftovers.files()
+    found = leftovers.transactions() or leftovers.crowded() or leftovers.files() or leftovers.logs()
     if found is not None:
         return found
     exercised = _garbage(case)
@@ -157,6 +163,36 @@ class _Leftovers:
                 events=tuple(told[-LIMIT:]),
             )
         return None
+
+    def logs(self) -> Violated | None:
+        """A log of a persistent channel that no retained snapshot refers to, and to which nobody appends."""
+        if self.unreadable or not self.residue.logs:
+            return None
+        retained = [one.checkpoint for one in self.case.history.completed if one.checkpoint in self.residue.retained]
+        states = [state for checkpoint in retained for state in self.case.states(checkpoint).values()]
+        reached = {ref[0] for state in states for refs in state.spilled.values() for ref in refs}
+        opened = {log.name: log for log in self.case.history.logs}
+        for name in self.residue.logs:
+            log = opened.get(name)
+            if name not in reached and (log is None or not self._excused(log)):
+                return Violated(
+                    difference="log left",
+                    message=f"the log {name} is left in the store, and no retained snapshot refers to it",
+                    tasks=(log.task,) if log is not None else (),
+                    events=journal_until(self.case.history, None),
+                )
+        return None
+
+    def _excused(self, log: PersistentLog) -> bool:
+        """Whether its task still appends to it, or nobody had occasion to delete it since."""
+        lines = self.case.lines
+        if self.status == "alive" and log.attempt == lines.serving(log.task, lines.last_attempt):
+            return True
+        newer = [run.started for run in self.case.history.runs if run.task == log.task and run.attempt > log.attempt]
+        since = max(log.opened, min(newer, default=0))
+        occasions = (JobEnded, CoordinatorUp, AttemptStarted)
+        cleared = any(isinstance(noted, occasions) and noted.order > since for noted in self.case.history.journal)
+        return not cleared and not any(one.order > since for one in self.case.history.completed)
 
     def _reached(self) -> Iterator[str]:
         for entry in self.case.history.completed:

@@ -12,7 +12,8 @@ sink (see `redealt`); items of lists are dealt as one multiset, and a union was
 offered to all, who keep what is their own by the operator's rule; of broadcast
 state each has one old subtask's copy, whole.  A source then
 reads on from the restored positions, and an enumerator gives splits from there.
-And what is retained could be restored: all its files are in the store.
+And what is retained could be restored: all its files are in the store, and the logs of persistent
+channels have kept what it refers to.
 
 The snapshot is the store's word, the loaded state the task's own, the reads its
 program order.  Exercised by each task that loaded something that was not empty.
@@ -29,6 +30,7 @@ from .assignments import given_elsewhere
 from .case import Case
 from .history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
 from .line import decode_state
+from .persistent_logs import discarded_early
 from .redealt import dealt_wrongly, kept_of_union, share, union_of
 from .redealt_in_flight import comparable, dealt_in_turn, queued
 from .stored_state import Passing
@@ -43,7 +45,7 @@ def check(case: Case) -> Verdict:
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
-    found = _named(case) or _file_missing(case) or given_elsewhere(case)
+    found = _named(case) or _file_missing(case) or discarded_early(case) or given_elsewhere(case)
     if found is not None:
         return found
     exercised = 0

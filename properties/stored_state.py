@@ -57,6 +57,9 @@ class StoredState(msgspec.Struct, kw_only=True):
     """of the first ones `queued` in a channel: how many restores have put each back before; what was more often
     comes first when the job is laid out anew"""
 
+    spilled: dict[int, list[tuple[str, int, int]]] = {}
+    """where the store has `queued` in logs of persistent channels: (log, first number, the number behind the last)"""
+
     @property
     def holds_something(self) -> bool:
         kept = self.entries or self.held or self.transactions or self.listed or self.shared or self.broadcast

@@ -50,6 +50,7 @@ from .lies import (
     swap_applies,
     tells_reads,
 )
+from .log_lies import leave_log, trim_early
 from .table import identity_of
 from .time_lies import advance_early, end_early, leave_window, shift_time
 from .workload import Row
@@ -306,6 +307,8 @@ IN_FLIGHT_LIES: dict[str, Callable[[Case], Lie | None]] = {
     "swap two records in flight": swap_in_flight,
     "move a record in flight to another channel": move_in_flight,
     "change a row in flight": change_in_flight,
+    "discard what a checkpoint refers to": trim_early,
+    "leave a log": leave_log,
 }
 """Those that only one has whose checkpoints hold data in flight."""
 

@@ -9,6 +9,7 @@ from ...reference_impl.core.events import CompletedSnapshot
 from ...reference_impl.core.ids import AttemptId, CheckpointId
 from ...reference_impl.processes.files import DiskFiles, DiskJobs
 from ...reference_impl.processes.frames import Ended, Submit, TakeOver
+from ...reference_impl.processes.logs import DiskLogs
 from ..scenario import Resume, Scenario
 from .crew import Member
 from .scene import Scene
@@ -26,6 +27,7 @@ class Jobs:
         self._coordinator = coordinator
         self._memory = scenario.engine.snapshot_store == "memory"
         self._files = DiskFiles(scene.told.store)
+        self._logs = DiskLogs(scene.told.store, whole_files=False)
         self._records = DiskJobs(scene.told.store)
         self._submission: tuple[int, int, tuple[CompletedSnapshot, ...]] = (1, 1, ())
         self._retained: tuple[int, ...] = ()
@@ -88,6 +90,10 @@ class Jobs:
         if self._memory:
             return [newest] if newest else []
         return [int(one.checkpoint) for one in self._files.survey()[0]]
+
+    def logs(self) -> list[str]:
+        """Of persistent channels, those that are there."""
+        return self._logs.names()
 
     def handles(self) -> list[str]:
         return [str(handle) for handle in self._files.handles()]

@@ -6,7 +6,7 @@ import msgspec
 
 from ...properties.user_functions import has_user_timers
 from ...properties.workload import Topology, Workload
-from ..checks import ALIGNMENTS
+from ..checks import ALIGNMENTS, SPILL_STORES, SPILLING
 from ..layout import reads_by_source
 from ..scenario import Engine
 from .choices import Choices
@@ -65,7 +65,7 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
     control, channel, write, transaction = choices.pick(TEMPI)
     concurrent = choices.pick(tuning.concurrent)
     guarantee, sink = choices.pick(tuning.guarantees), choices.pick(tuning.sinks)
-    return Engine(
+    engine = Engine(
         guarantee=guarantee,
         sink=sink,
         alignment=choices.pick(_alignments(guarantee, workload)),
@@ -88,6 +88,21 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
         channel_latency_us=channel * read_us // 2,
         snapshot_write_us=write * read_us // 2,
         transaction_us=transaction * read_us // 2,
+    )
+    return spilled(choices, engine)
+
+
+def spilled(choices: Choices, engine: Engine) -> Engine:
+    """The engine with one of the ways of storing what barriers overtake, where they do."""
+    spilling = choices.pick(SPILLING) if engine.alignment != "aligned" else "at-once"
+    if spilling == "at-once":
+        return engine
+    return msgspec.structs.replace(
+        engine,
+        spilling=spilling,
+        spill_after_us=engine.read_interval_us * choices.pick((2, 1, 8)) if spilling == "buffer-timeout" else 1_000,
+        spill_store=choices.pick(SPILL_STORES),
+        spill_flush_us=engine.snapshot_write_us * choices.pick((1, 2, 8)) // 4,
     )
 
 

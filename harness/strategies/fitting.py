@@ -22,6 +22,8 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         engine = msgspec.structs.replace(engine, guarantee=min(capabilities.guarantees))
     if engine.alignment not in capabilities.alignments:
         engine = msgspec.structs.replace(engine, alignment="aligned")
+    if engine.spilling not in capabilities.spilling:
+        engine = msgspec.structs.replace(engine, spilling="at-once")
     if engine.sink not in capabilities.sinks and capabilities.sinks:
         engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))
     if engine.committing not in capabilities.committing:

@@ -19,7 +19,7 @@ from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras
 from .choices import Choices
-from .engines import Tuning
+from .engines import Tuning, spilled
 from .faults import at_some_step, at_some_time, draw_fault, during_recovery, early, some_task
 from .rescaling import laid_out_anew
 from .stage import Frame, Stage, stage_of
@@ -170,6 +170,8 @@ def crowded_stage(
     if crowd.hasty:
         patience_us = min(engine.alignment_timeout_us, engine.read_interval_us)
         engine = msgspec.structs.replace(engine, alignment_timeout_us=patience_us)
+    if stage.engine.alignment == "aligned":
+        engine = spilled(choices, engine)
     interval_us = max(engine.checkpoint_interval_us, _busy_us(engine, stage.topology))
     engine = msgspec.structs.replace(engine, checkpoint_interval_us=interval_us, checkpoint_timeout_us=TIMEOUT_US)
     target = msgspec.structs.replace(stage.target, engine=engine)

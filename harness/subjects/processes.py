@@ -10,7 +10,7 @@ from ...faults.plan import KINDS
 from ...properties.history import History
 from ...reference_impl.defects import parts_for
 from ...reference_impl.processes.cluster import LauncherFailed
-from ..checks import ALIGNMENTS
+from ..checks import ALIGNMENTS, SPILLING
 from ..conducting.conductor import Conductor
 from ..conducting.evidence import SUBJECT, history_of, keep
 from ..conducting.opening import opened
@@ -58,6 +58,7 @@ class ProcessesSubject:
             rescales=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
+            spilling=frozenset(SPILLING),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
             two_phase=True,

@@ -42,6 +42,7 @@ class Recorder:
         self._kinds = kinds
         self._order = 0
         self._transactions: dict[str, h.Transaction] = {}
+        self._logs: dict[str, h.PersistentLog] = {}
         self._lasting: dict[int, None] = {}
         self._healed: set[int] = set()
 
@@ -209,6 +210,21 @@ class Recorder:
                 order=self.order(), at_us=self.now(), checkpoint=checkpoint or 0, handles=[str(one) for one in handles]
             )
         )
+
+    # -- logs of persistent channels ---------------------------------------------------------
+
+    def log_opened(self, name: str, task: TaskId, attempt: AttemptId) -> None:
+        log = h.PersistentLog(name=name, task=task, attempt=attempt, opened=self.order())
+        self._logs[name] = log
+        self.history.logs.append(log)
+
+    def log_trimmed(self, name: str, before: int) -> None:
+        self._logs[name].trims.append((self.order(), before))
+
+    def logs_cleared(self, names: Sequence[str]) -> None:
+        order = self.order()
+        for name in names:
+            self._logs[name].cleared = order
 
     def commit_requested(self, name: str) -> None:
         transaction = self._transactions.get(name)

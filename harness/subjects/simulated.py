@@ -15,7 +15,7 @@ from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.decisions import Decisions
 from ...reference_impl.simulated.disturbances import Disturbances
 from ...reference_impl.simulated.world import World
-from ..checks import ALIGNMENTS
+from ..checks import ALIGNMENTS, SPILLING
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
 from ..subject import Capabilities, SubjectFailed
 from .recorder import Recorder
@@ -63,6 +63,7 @@ class SimulatedSubject:
             rescales=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
+            spilling=frozenset(SPILLING),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
             two_phase=True,
@@ -200,6 +201,7 @@ class Run:
             prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],
             files=[str(handle) for handle in world.files.files],
             retained=[int(snapshot.checkpoint) for snapshot in retained],
+            logs=world.spills.store.names(),
             live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
         )
 

@@ -204,6 +204,9 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
         pooled_ids=engine_settings.pooled_ids,
         alignment=engine_settings.alignment,
         alignment_timeout_us=engine_settings.alignment_timeout_us,
+        spilling=engine_settings.spilling,
+        spill_after_us=engine_settings.spill_after_us,
+        spill_store=engine_settings.spill_store,
         synchronous=engine_settings.snapshot_mode == "synchronous",
         memory=engine_settings.snapshot_store == "memory",
         checkpoint_interval_us=engine_settings.checkpoint_interval_us,
@@ -243,9 +246,16 @@ def settings(scenario: Scenario) -> Settings:
         control_latency_us=told.control_latency_us,
         mailbox_us=told.channel_latency_us,
         snapshot_write_us=told.snapshot_write_us,
+        spill_flush_us=told.spill_flush_us,
         transaction_us=told.transaction_us,
-        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario),
+        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario) + _patience_us(told),
     )
+
+
+def _patience_us(told: Engine) -> int:
+    """How much longer than anything else a barrier may wait: a run is not at rest while such a time-out is pending, be
+    its alignment, or its job, long over."""
+    return told.alignment_timeout_us if told.alignment in ("timeout", "in-turn") else 0
 
 
 def standstill_us(scenario: Scenario) -> int:

@@ -116,7 +116,12 @@ class Attempts(ABC):
         self.stage = Deploying(restores, self.tasks)
         note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
         orders = self._orders(self.tasks, restores)
-        return [note, *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+        return [note, *self._clear_logs(), *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+
+    def _clear_logs(self) -> list[Effect]:
+        """Persistent channels: nobody needs the logs of attempts that are gone but the snapshots that refer to them."""
+        naming, attempt_of = self.parts.naming, self.attempt_of
+        return self.checkpoints.clear_logs(naming.logs(self.job, task, attempt_of(task)) for task in self.tasks)
 
     def _orders(
         self, tasks: Sequence[TaskId], restores: CompletedSnapshot | None, *, suspends: bool = True

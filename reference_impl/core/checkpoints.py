@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from .config import Config
-from .effects import Discard, Effect, Note, SetTimer, Store, Tell
+from .effects import ClearLogs, Discard, Effect, Note, SetTimer, Store, Tell
 from .enumerator import Cut, Enumerators
 from .errors import expect
 from .events import CompletedSnapshot
@@ -42,6 +42,8 @@ class Pending(msgspec.Struct, kw_only=True):
     command: int | None = None
     acknowledged: dict[TaskId, Handle] = {}
     states: dict[TaskId, TaskState] = {}
+    logs: dict[TaskId, tuple[str, ...]] = {}
+    """of persistent channels, those that the acknowledged states refer to"""
     ended: tuple[TaskId, ...] = ()
     """acknowledged after all their input"""
     finished: tuple[TaskId, ...] = ()
@@ -187,6 +189,7 @@ class Checkpoints:
         if ack.task in pending.finished:
             return self._reject(ack)  # it was written before its task finished, and is not needed any more
         pending.acknowledged[ack.task] = ack.handle
+        pending.logs[ack.task] = ack.logs
         if ack.state is not None:
             pending.states[ack.task] = ack.state
         if ack.ended and ack.task not in pending.ended:
@@ -232,6 +235,7 @@ class Checkpoints:
             handles=handles,
             states=states,
             finished=pending.finished,
+            logs=tuple(log for logs in pending.logs.values() for log in logs),
             parallelism=self._graph.parallelism,
             enumerators=self.parts.enumerating.recorded(pending.enumerators, self.enumerators.snapshot),
         )
@@ -317,6 +321,24 @@ class Checkpoints:
 
     def handles(self) -> tuple[Handle, ...]:
         return tuple(handle for snapshot in self.retained for handle in snapshot.handles.values())
+
+    @property
+    def logs_from(self) -> CheckpointId | None:
+        """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not."""
+        if not self.config.keeps_logs:
+            return None
+        own = [snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint]
+        newest = self.retained[-1].checkpoint if self.retained else None
+        return min(own, default=newest)
+
+    def clear_logs(self, living: Iterable[str]) -> list[Effect]:
+        """Delete the logs of persistent channels that nobody needs: no snapshot, and no living attempt."""
+        if not self.config.keeps_logs:
+            return []
+        records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
+        kept = [*(log for record in records for log in record.logs)]
+        kept += [log for one in self.pending.values() for logs in one.logs.values() for log in logs]
+        return [ClearLogs(tuple(dict.fromkeys(kept)), tuple(living))]
 
     def newest(self) -> CompletedSnapshot | None:
         return self.parts.restore_choice.choose(self.retained)

@@ -19,6 +19,14 @@ ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
 """What barriers do in line: wait for their turn, overtake what is in front of them (FLIP-76), overtake it when they
 have waited too long, or of each checkpoint the next of these three."""
 
+SPILLING = ("at-once", "continuous", "buffer-timeout")
+"""When what a barrier overtook in an input is stored: with the snapshot; each element in its channel's log as it comes;
+or there once it has lain unprocessed too long, and the rest when a checkpoint needs it (FLIP-76)."""
+
+SPILL_STORES = ("log", "files")
+"""What those logs are: one to append to, flushed in groups and trimmed element by element, or files, each closed by a
+flush and deleted as a whole."""
+
 COMMITTING = ("writer", "committer", "global")
 """Who commits what a transactional sink has sealed: itself, a committer behind it, or each committer its part
 and then a global committer the whole."""
@@ -38,6 +46,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """one of ALIGNMENTS"""
     alignment_timeout_us: int = 2_000
     """how long a barrier waits, in an input queue or for the others, before it overtakes"""
+    spilling: str = "at-once"
+    """one of SPILLING"""
+    spill_after_us: int = 1_000
+    """with a buffer time-out: how long"""
+    spill_store: str = "log"
+    """one of SPILL_STORES"""
     synchronous: bool = False
     memory: bool = False
     """snapshots live in the coordinator's memory, and die with it"""
@@ -93,6 +107,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """Checkpoints are triggered after some task's input has ended."""
         return self.checkpoints_after_finish and not self.settles_at_finish
 
+    @property
+    def keeps_logs(self) -> bool:
+        """Channels in which barriers may overtake something are persistent."""
+        return self.spilling != "at-once" and self.alignment != "aligned"
+
     def patience(self, checkpoint: int) -> int | None:
         """How long the barriers of a checkpoint of the engine's own wait for their turn; None: for ever.
 
@@ -119,6 +138,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"unknown alignment {self.alignment!r}")
         if self.alignment != "aligned" and not self.blocking:
             raise Refused(f"{self.guarantee} sets no channel aside, so barriers need not overtake anything")
+        if self.spilling not in SPILLING:
+            raise Refused(f"unknown way of spilling {self.spilling!r}")
+        if self.spill_store not in SPILL_STORES:
+            raise Refused(f"unknown spill store {self.spill_store!r}")
         if self.finishing not in FINISHING:
             raise Refused(f"unknown way of finishing {self.finishing!r}")
         if self.committing not in COMMITTING:

@@ -152,6 +152,7 @@ class Coordinator(Regional):
 
     def _on_stored(self, event: SnapshotStored) -> list[Effect]:
         pending, effects = self.checkpoints.stored(event.checkpoint)
+        effects.extend(self._clear_logs())
         self._failed_checkpoints = 0
         if pending.command is not None:
             effects.append(Return(pending.command, event.checkpoint))
@@ -171,7 +172,8 @@ class Coordinator(Regional):
         waits = bool(self._leaving)
         self._leaving.update((task, pending.checkpoint) for task in going)
         oldest = self.checkpoints.retained[0].checkpoint if self.checkpoints.retained else None
-        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest)
+        since = self.checkpoints.logs_from
+        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest, logs_from=since)
         others = [task for task in self.tasks if task not in self._leaving and task not in finished]
         stay = [self.checkpoints.tell(task, news) for task in others]
         again = self._later("leave") if going and not waits else []
@@ -339,6 +341,7 @@ class Coordinator(Regional):
             *self.checkpoints.abandon(f"the job is {status}"),
             *self.checkpoints.settle(),
             *sweep,
+            *(self.checkpoints.clear_logs(()) if self._knows_all else ()),
             *(Return(command, error=f"the job is {status}") for command in (*waiting, *pending)),
             EndJob(status, checkpoint, reason),
         ]

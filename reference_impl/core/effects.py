@@ -14,7 +14,7 @@ import msgspec
 from .events import CompletedSnapshot, JobRecord
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
-from .state import Snapshot, TaskState
+from .state import Ref, Snapshot, TaskState
 from .transactions import AnyRequest
 
 
@@ -56,6 +56,42 @@ class Refill(Effect):
     elements: tuple[Element, ...]
     handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
     replays: tuple[int, ...] = ()
+
+
+class Append(Effect):
+    """Append an element to the log of a persistent channel; it is not durable yet.  Nothing comes twice, but with a
+    buffer time-out a lower number can come later."""
+
+    log: str
+    number: int
+    element: Element
+
+
+class Sync(Effect):
+    """Make durable what this task has appended so far: answered by `Synced`.  The task ends where that fails."""
+
+    serial: int
+
+
+class Fetch(Effect):
+    """Read what is durable in logs: answered by `Fetched`, or by `LoadFailed` where something is not there."""
+
+    refs: tuple[Ref, ...]
+
+
+class TrimLog(Effect):
+    """Nothing of a log below this number is needed any more."""
+
+    log: str
+    before: int
+
+
+class ClearLogs(Effect):
+    """Delete every log of a persistent channel, of this job and those it was resumed from, but the ones named and
+    those in the folders of living attempts."""
+
+    keep: tuple[str, ...]
+    living: tuple[str, ...]
 
 
 class Block(Effect):

@@ -24,6 +24,26 @@ class Arrived(Event):
     element: Element
 
 
+class Came(Event):
+    """An element has entered an input channel's queue; told of persistent channels alone, once the task is open, in
+    their order and before it is taken."""
+
+    channel: int
+    element: Element
+
+
+class Synced(Event):
+    """All that was appended to logs before this `Sync` is durable."""
+
+    serial: int
+
+
+class Fetched(Event):
+    """What a `Fetch` asked for, reference by reference."""
+
+    elements: tuple[tuple[Element, ...], ...]
+
+
 class BarrierAhead(Event):
     """A barrier whose patience is over is taken before its turn; `passed` lie in front of it in the channel's
     queue, and are taken later."""
@@ -167,6 +187,8 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     handles: dict[TaskId, Handle]
     states: dict[TaskId, TaskState] = {}
     finished: tuple[TaskId, ...] = ()
+    logs: tuple[str, ...] = ()
+    """of persistent channels, those that its states refer to"""
     parallelism: dict[str, int] = {}
     """of each operator, as the job was laid out that took it; empty where it was never said"""
     enumerators: dict[str, EnumeratorState] = {}

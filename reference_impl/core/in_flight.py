@@ -12,6 +12,9 @@ The snapshot is written when every channel has delivered its barrier, or has
 ended, and the driver has told what was overtaken in the outputs.  Several
 checkpoints may be recorded at a time, each with a record of its own.
 
+Where channels are persistent the snapshot refers to their logs, and waits until what
+it refers to is durable (`persistent`).
+
 A restored task puts `queued` back into its inputs, before anything new, and
 sends `unsent` before anything else.  Ends of data are in no snapshot: who had
 ended says so again.
@@ -25,8 +28,8 @@ element has been put back, and what was more often comes first, whatever channel
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,7 +37,8 @@ from .effects import Effect, Refill
 from .ids import CheckpointId
 from .messages import Element, Idle, Record, Watermark
 from .part import Part
-from .state import Passing, Snapshot
+from .persistent import KEPT, Ledger, Lying
+from .state import Passing, Snapshot, TaskState
 from .topology import OVERTAKEN_EDGES
 
 T = TypeVar("T")
@@ -66,6 +70,12 @@ def _unpacked(one: Passing) -> Element:
     return Watermark(*one) if len(one) == 1 else Record(*one)  # type: ignore[arg-type]
 
 
+def with_rows(state: TaskState, elements: Iterator[Sequence[Element]]) -> TaskState:
+    """A state with what it refers to in its place; `elements` are those of its references, in their order."""
+    queued = {channel: [one for _ in refs for one in pack(next(elements))] for channel, refs in state.spilled.items()}
+    return msgspec.structs.replace(state, queued=state.queued | queued, spilled={})
+
+
 class Recording(msgspec.Struct, kw_only=True):
     """One checkpoint's in-flight data, while it is not complete here."""
 
@@ -74,6 +84,10 @@ class Recording(msgspec.Struct, kw_only=True):
     queued: dict[int, list[Passing]] = {}
     replays: dict[int, list[int]] = {}
     """of the first ones queued, how often each was put back"""
+    spilled: dict[int, list[Any]] = {}
+    """the same in channels that are persistent, as it stands in the ledger (`Lying`)"""
+    awaits: int | None = None
+    """the sync that makes those durable, once it is asked for"""
     unsent: dict[int, list[Passing]] | None = None
     """None until the driver has told what the barrier overtook"""
     snapshot: Snapshot | None = None
@@ -140,16 +154,18 @@ class Capture(Part):
 class InFlight:
     """The recordings of one task, by checkpoint."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: Capture, ledger: Ledger | None = None) -> None:
         self._capture = capture
+        self.ledger = ledger
+        """of channels that are persistent"""
         self._recordings: dict[CheckpointId, Recording] = {}
         self._replayed: dict[int, deque[int]] = {}
         """by channel, of each element in it that the task was restored with, how often that was put back"""
-        self.listening = False
+        self.listening = ledger is not None
         """it is to be told what is taken; looked at before each record"""
 
     def _changed(self) -> None:
-        self.listening = bool(self._recordings or self._replayed)
+        self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
 
     def put_back(
         self, queued: Mapping[int, Sequence[Passing]], replays: Mapping[int, Sequence[int]] = NEVER_BEFORE
@@ -177,11 +193,11 @@ class InFlight:
     def took(self, channel: int, element: Element) -> None:
         """The task takes something from a channel: it is in flight for whoever waits for the channel's barrier."""
         replayed = channel in self._replayed
+        times = (self._replayed[channel][0],) if replayed else ()
+        lying = self.ledger.took(channel, element) if self.ledger is not None else None
         for checkpoint, recording in self._recordings.items():
             if channel in recording.missing and self._capture.recorded(checkpoint, element, replayed=replayed):
-                recording.queued.setdefault(channel, []).extend(pack((element,)))
-                if replayed:
-                    recording.replays.setdefault(channel, []).append(self._replayed[channel][0])
+                self._keep(recording, channel, (element,), (lying,), times)
         if replayed:
             self._replayed[channel].popleft()
             if not self._replayed[channel]:
@@ -193,14 +209,45 @@ class InFlight:
         recording = self._recordings.get(checkpoint)
         if recording is None:
             return
-        replayed = self._replayed.get(channel, ())
-        packed = pack(self._capture.overtaken(checkpoint, passed, len(replayed))) if passed else []
-        if packed:
-            recording.queued.setdefault(channel, []).extend(packed)
-        if packed and replayed:
-            recording.replays.setdefault(channel, []).extend(list(replayed)[: len(packed)])
+        if passed:
+            replayed = tuple(self._replayed.get(channel, ()))
+            kept = self._capture.overtaken(checkpoint, passed, len(replayed))
+            self._keep(recording, channel, kept, self._lying(channel, passed, kept), replayed)
         if channel in recording.missing:
             recording.missing.remove(channel)
+
+    def _lying(self, channel: int, passed: Sequence[Element], kept: Sequence[Element]) -> list[Lying | None]:
+        """The place in the ledger of each element that is kept of those that a barrier overtook."""
+        if self.ledger is None:
+            return []
+        places: list[Lying | None] = []
+        for element, lying in zip(passed, self.ledger.passed(channel, passed), strict=True):
+            if len(places) < len(kept) and kept[len(places)] is element:
+                places.append(lying)
+        return places
+
+    def _keep(
+        self,
+        recording: Recording,
+        channel: int,
+        elements: Sequence[Element],
+        places: Sequence[Lying | None],
+        replays: Sequence[int],
+    ) -> None:
+        """Elements of a channel belong to a checkpoint: their rows, or where they lie; the first ones have been put
+        back so often."""
+        if self.ledger is not None:
+            lying = [one for one in places if one is not None and isinstance(one.element, KEPT)]
+            if lying:
+                recording.spilled.setdefault(channel, []).extend(lying)
+            kept = len(lying)
+        else:
+            packed = pack(elements)
+            if packed:
+                recording.queued.setdefault(channel, []).extend(packed)
+            kept = len(packed)
+        if kept and replays:
+            recording.replays.setdefault(channel, []).extend(replays[:kept])
 
     def ended(self, channel: int) -> None:
         """No barrier will come from it any more: all that it sent has been taken."""
@@ -233,12 +280,28 @@ class InFlight:
             del self._recordings[checkpoint]
             self._changed()
 
+    def secure(self) -> list[Effect]:
+        """Have made durable what snapshots refer to that are whole but for that."""
+        if self.ledger is None:
+            return []
+        effects: list[Effect] = []
+        for one in self._recordings.values():
+            if one.is_whole and one.awaits is None:
+                one.awaits, asked = self.ledger.secure(one.spilled)
+                effects.extend(asked)
+        return effects
+
     def whole(self) -> list[tuple[CheckpointId, Snapshot]]:
         """The snapshots that can be written now, with what was in flight; each is told once."""
         done = []
         for checkpoint, one in list(self._recordings.items()):
-            if one.is_whole and one.snapshot is not None:
+            if one.is_whole and one.snapshot is not None and self._is_safe(one):
                 del self._recordings[checkpoint]
-                done.append((checkpoint, one.snapshot.with_in_flight(one.queued, one.unsent or {}, one.replays)))
+                refs = self.ledger.refs(one.spilled) if self.ledger is not None else {}
+                snapshot = one.snapshot.with_in_flight(one.queued, one.unsent or {}, refs)
+                done.append((checkpoint, snapshot.with_replays(one.replays) if one.replays else snapshot))
         self._changed()
         return done
+
+    def _is_safe(self, recording: Recording) -> bool:
+        return self.ledger is None or (recording.awaits is not None and self.ledger.is_safe(recording.awaits))

@@ -25,12 +25,13 @@ from .alignment import (
 from .config import Config
 from .effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, Unblock, WakeAt
 from .errors import ProtocolViolated, Refused
-from .events import Arrived, BarrierAhead, Ticked, TimerFired
+from .events import Arrived, BarrierAhead, Came, Ticked, TimerFired
 from .ids import CheckpointId
-from .messages import Abort, Barrier, CancelBarrier, EndOfPartition, Idle, Record, Trigger, Watermark
+from .messages import Abort, Barrier, CancelBarrier, Complete, EndOfPartition, Idle, Record, Trigger, Watermark
 from .operator_state import Item, Place
 from .operators import Operator
 from .parts import Parts
+from .persistent import SPILL
 from .state import Snapshot, TaskState
 from .task import NO_CHECKPOINT, Task, TaskSpec
 from .timers import Timer
@@ -54,6 +55,7 @@ class InputTask(Task):
         self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
         self.times = InputTimes(len(spec.gates))
         self._handlers[BarrierAhead] = self._on_barrier_ahead
+        self._handlers[Came] = self._on_came
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
@@ -76,6 +78,14 @@ class InputTask(Task):
             return self._on_partition_ended(event.channel)
         self._unended -= 1
         return [] if self._unended or self.input_ended else self.end_input()
+
+    def _on_came(self, event: Came) -> list[Effect]:
+        ledger = self.in_flight.ledger
+        return ledger.came(event.channel, event.element) if ledger is not None else []
+
+    def on_complete(self, message: Complete) -> list[Effect]:
+        ledger = self.in_flight.ledger
+        return ledger.trim(message) if ledger is not None else []
 
     def _on_partition_ended(self, channel: int) -> list[Effect]:
         self._open.remove(channel)
@@ -122,6 +132,8 @@ class InputTask(Task):
         return [*effects, *self.write_whole()]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
+        if event.name == SPILL and self.in_flight.ledger is not None:
+            return self.in_flight.ledger.timer()
         if not event.name.startswith(ALIGN):
             return super().on_timer(event)
         checkpoint = CheckpointId(int(event.name.removeprefix(ALIGN)))
@@ -199,6 +211,8 @@ class InputTask(Task):
         """Of the channels that are not waited for, what comes before their barrier is in flight."""
         waited_for = begin.delivered is None
         missing = () if waited_for else tuple(one for one in self._open if one not in (begin.delivered or ()))
+        if self.in_flight.ledger is not None:
+            self.in_flight.ledger.mark(begin.checkpoint)
         self.begin_in_flight(begin.checkpoint, missing)
         effects = self.cut(begin.checkpoint)
         self.patience = {one: how for one, how in self.patience.items() if one > begin.checkpoint}

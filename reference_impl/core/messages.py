@@ -137,6 +137,8 @@ class Complete(Control, kw_only=True, tag="complete"):
 
     checkpoint: CheckpointId
     oldest: CheckpointId | None = None
+    logs_from: CheckpointId | None = None
+    """the oldest that may still ask for what was in flight at it: a savepoint does not"""
 
 
 class Abort(Control, kw_only=True, tag="abort"):
@@ -205,6 +207,8 @@ class Ack(Control, kw_only=True, tag="ack"):
     handle: Handle
     state: TaskState | None = None
     ended: bool = False
+    logs: tuple[str, ...] = ()
+    """of persistent channels, those that it refers to"""
 
 
 class Decline(Control, kw_only=True, tag="decline"):

@@ -23,6 +23,7 @@ from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .in_flight import Capture
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .part import Part as Part
+from .persistent import Persisting
 from .processing_time import ProcessingTime
 from .rescale import Redistribution
 from .timers import Timer, Timers
@@ -142,6 +143,10 @@ class Naming(Part):
 
     def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
         return Handle(f"job-{job}/chk-{checkpoint}/{task}-{attempt}")
+
+    def logs(self, job: int, task: TaskId, attempt: AttemptId) -> str:
+        """The folder of the logs of an attempt's input channels; each is named by its number."""
+        return f"job-{job}/log/{task}-{attempt}"
 
     def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
         """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
@@ -328,6 +333,7 @@ class Parts:
         self.processing_time = ProcessingTime()
         self.copying = Copying()
         self.capture = Capture()
+        self.persisting = Persisting()
         self.naming = Naming()
         self.pre_committing = PreCommitting()
         self.committing = Committing()

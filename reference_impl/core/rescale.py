@@ -26,11 +26,13 @@ import msgspec
 from .effects import Effect, Tell
 from .events import CompletedSnapshot
 from .ids import AttemptId, Handle, TaskId
+from .in_flight import with_rows
 from .in_flight_dealing import Before, States, is_record, owned
-from .messages import Deploy, Piece
+from .messages import Deploy, Element, Piece
 from .operator_state import Item as Held
 from .operator_state import Place
-from .state import BEGINNING, Entry, Passing, Sealed, TaskState
+from .persistent import referred_to
+from .state import BEGINNING, Entry, Passing, Ref, Sealed, TaskState
 from .timers import Timer
 from .topology import JobGraph, key_group, owner
 from .transactions import number_of, writer_in
@@ -145,6 +147,20 @@ class Gathering:
     def take(self, state: TaskState) -> None:
         """The next one is here."""
         self._states.append((self._left.pop(0), state))
+
+    @property
+    def refers_to(self) -> tuple[Ref, ...]:
+        """What of persistent channels is still to be read: of all that were read, or in the old layout of one's own."""
+        return referred_to(state for piece, state in self._states if not self._share.unchanged or piece is self._own)
+
+    def take_referred_to(self, elements: Sequence[Sequence[Element]]) -> None:
+        """All of that is here."""
+        left = iter(elements)
+        mine = [not self._share.unchanged or piece is self._own for piece, _ in self._states]
+        self._states = [
+            (piece, with_rows(state, left) if needed else state)
+            for needed, (piece, state) in zip(mine, self._states, strict=True)
+        ]
 
     def state(self, redistribution: Redistribution) -> TaskState:
         """The share of it all."""

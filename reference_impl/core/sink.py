@@ -225,7 +225,8 @@ class TransactionalSink(SinkTask):
     # -- commit --------------------------------------------------------------------
 
     def on_complete(self, message: Complete) -> list[Effect]:
-        return self.commit(self.parts.committing.due(self.sealed, message.checkpoint))
+        due = self.parts.committing.due(self.sealed, message.checkpoint)
+        return [*super().on_complete(message), *self.commit(due)]
 
     def commit(self, sealed: list[Sealed]) -> list[Effect]:
         """Ask for the commit of transactions that are not being committed already."""

@@ -29,6 +29,14 @@ Passing = tuple[int | None, ...]
 being idle ()."""
 
 
+class Ref(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Elements of a persistent channel's log: the numbers from `first` up to before `end`."""
+
+    log: str
+    first: int
+    end: int
+
+
 class Sealed(msgspec.Struct, frozen=True, array_like=True):
     """A transaction that was pre-committed for a checkpoint and waits for its commit."""
 
@@ -73,6 +81,8 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """in flight (FLIP-76): by input channel what its barrier overtook there, by output channel what it overtook here"""
     replays: dict[int, list[int]] = {}
     """of the first elements of `queued`, by channel: how many restores have put each back before; the others are new"""
+    spilled: dict[int, list[Ref]] = {}
+    """by input channel what was in flight there, as references to its log, in the stead of `queued`"""
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0
@@ -107,12 +117,21 @@ class Snapshot:
         """Whether it was taken after all input of its task, and all that came of it had been sent."""
         return self._fixed.ended and not self._fixed.unsent
 
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The logs of persistent channels that it refers to."""
+        return tuple(dict.fromkeys(ref.log for refs in self._fixed.spilled.values() for ref in refs))
+
     def with_in_flight(
-        self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]], replays: dict[int, list[int]]
+        self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]], spilled: dict[int, list[Ref]]
     ) -> Snapshot:
         """The same, with what was in flight to the task, by input channel, and from it, by output channel."""
-        fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent, replays=replays)
+        fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent, spilled=spilled)
         return Snapshot(fixed, self._heap, self._describe)
+
+    def with_replays(self, replays: dict[int, list[int]]) -> Snapshot:
+        """The same, with how often what was in flight to the task had been put back."""
+        return Snapshot(msgspec.structs.replace(self._fixed, replays=replays), self._heap, self._describe)
 
     def materialise(self) -> TaskState:
         """The state as it is written."""

@@ -8,7 +8,7 @@ data and its own end are two things (FIN-3): between them lies that checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -16,7 +16,6 @@ from .config import Config
 from .effects import (
     Effect,
     Fail,
-    Load,
     Open,
     Overtake,
     Persist,
@@ -32,16 +31,18 @@ from .events import (
     Answered,
     Arrived,
     Event,
+    Fetched,
     LoadFailed,
     Mailed,
     OutputsOvertaken,
     PersistFailed,
     Received,
     SnapshotLoaded,
+    Synced,
     Ticked,
     TimerFired,
 )
-from .ids import AttemptId, CheckpointId, TaskId
+from .ids import CheckpointId
 from .in_flight import InFlight, unpack
 from .messages import (
     Abort,
@@ -55,38 +56,21 @@ from .messages import (
     EndOfPartition,
     Finished,
     InputEnded,
-    Piece,
     Record,
     Running,
     Terminate,
     Trigger,
 )
 from .parts import Parts
-from .rescale import Gathering, Share
+from .persistent import Ledger
+from .reading import Reading
 from .routing import Output as Output
 from .routing import routers
 from .state import Snapshot, TaskState
+from .task_spec import TaskSpec as TaskSpec
 
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id."""
-
-
-class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a task is and how it is wired; `gates` gives the operator's input by channel."""
-
-    task: TaskId
-    job: int
-    attempt: AttemptId
-    gates: tuple[int, ...] = ()
-    outputs: tuple[Output, ...] = ()
-    key_groups: int = 16
-    subtask: int = 0
-    parallelism: int = 1
-    splits: tuple[int, ...] = ()
-    overtaken: bool = False
-    """barriers may overtake what is in its inputs"""
-    partitioning: tuple[str, ...] = ()
-    """of each of the operator's inputs"""
 
 
 class Task:
@@ -95,7 +79,7 @@ class Task:
     # Slots, as CPython lays out alike for all objects of a class no more than 30 other attributes, and some tasks
     # have more than that together with what their own kind keeps.
     __slots__ = (
-        "_all_outputs", "_gathering", "_handlers", "_messages", "_restoring", "_routes", "config", "deployed",
+        "_all_outputs", "_handlers", "_messages", "_reading", "_restoring", "_routes", "config", "deployed",
         "finished", "in_flight", "input_ended", "parts", "patience", "rotations", "running", "spec",
     )  # fmt: skip
 
@@ -107,11 +91,10 @@ class Task:
         self.running = False
         self.finished = False
         self.input_ended = False
-        self.in_flight = InFlight(parts.capture)
+        self.in_flight = InFlight(parts.capture, self._ledger() if self.keeps_logs else None)
         self.patience: dict[CheckpointId, int | None] = {}
         """of the barriers of checkpoints that it is to take part in"""
-        self._gathering: Gathering | None = None
-        """what is read of the states of another layout, while it is"""
+        self._reading = Reading(spec, parts)
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
         self._routes = [
@@ -125,6 +108,8 @@ class Task:
                 Received: self._on_received,
                 SnapshotLoaded: self._on_loaded,
                 LoadFailed: self._on_load_failed,
+                Fetched: self._on_fetched,
+                Synced: self._on_synced,
                 PersistFailed: self._on_persist_failed,
                 Answered: self.on_answered,
                 Mailed: self.on_mail,
@@ -142,6 +127,17 @@ class Task:
                 Terminate: self.on_terminate,
             }
         )
+
+    @property
+    def keeps_logs(self) -> bool:
+        """Its input channels are persistent: what comes is told to it, and appended to their logs."""
+        return self.config.keeps_logs and self.spec.overtaken
+
+    def _ledger(self) -> Ledger:
+        spec, config = self.spec, self.config
+        folder = self.parts.naming.logs(spec.job, spec.task, spec.attempt)
+        logs = [f"{folder}/{channel}" for channel, _ in enumerate(spec.gates)]
+        return Ledger(logs, self.parts.persisting, config.spill_after_us * (config.spilling == "buffer-timeout"))
 
     clocked = False
     """it goes by processing time, and is to be told it"""
@@ -178,42 +174,17 @@ class Task:
             return self.parts.finishing.on_deploy(self)
         self._restoring = message
         effects = self.parts.startup.on_deploy()
-        if message.pieces:
-            unchanged = message.handle is not None or message.state is not None
-            return [*effects, *self._gather(message.pieces, message.senders, unchanged=unchanged)]
-        if message.handle is not None:
-            return [*effects, Load(message.handle)]
-        return [*effects, *self.restore(message.state)]
+        return [*effects, *self._read_on(self._reading.begin(message))]
 
-    def _gather(self, pieces: Sequence[Piece], senders: Sequence[Sequence[Piece]], *, unchanged: bool) -> list[Effect]:
-        """Read one after the other what all old subtasks left, then take one's share; in an `unchanged`
-        layout one's own, and of unions everything."""
-        spec, part = self.spec, self.parts.redistribution
-        share = Share(
-            subtask=spec.subtask,
-            parallelism=spec.parallelism,
-            key_groups=spec.key_groups,
-            splits=spec.splits,
-            gates=spec.gates,
-            partitioning=spec.partitioning,
-            unchanged=unchanged,
-        )
-        own = pieces[spec.subtask] if unchanged else None
-        self._gathering = Gathering(part.read(pieces, share), share, own, senders)
-        return self._go_on_gathering(self._gathering)
-
-    def _go_on_gathering(self, gathering: Gathering) -> list[Effect]:
-        handle = gathering.next_handle()
-        if handle is not None:
-            return [Load(handle)]
-        self._gathering = None
-        return self.restore(gathering.state(self.parts.redistribution))
+    def _read_on(self, reads: list[Effect]) -> list[Effect]:
+        """Restore once there is nothing more to read."""
+        return reads or self.restore(self._reading.state)
 
     def _on_loaded(self, event: SnapshotLoaded) -> list[Effect]:
-        if self._gathering is None:
-            return self.restore(event.state)
-        self._gathering.take(event.state)
-        return self._go_on_gathering(self._gathering)
+        return self._read_on(self._reading.loaded(event.state))
+
+    def _on_fetched(self, event: Fetched) -> list[Effect]:
+        return self._read_on(self._reading.fetched(event.elements))
 
     @property
     def restored_checkpoint(self) -> CheckpointId:
@@ -281,7 +252,13 @@ class Task:
 
     def write_whole(self) -> list[Effect]:
         """Have those snapshots written that waited for what was in flight, and wait no more."""
-        return [effect for whole in self.in_flight.whole() for effect in self._write(*whole)]
+        asked = self.in_flight.secure()
+        return [*asked, *(effect for whole in self.in_flight.whole() for effect in self._write(*whole))]
+
+    def _on_synced(self, event: Synced) -> list[Effect]:
+        if self.in_flight.ledger is not None:
+            self.in_flight.ledger.synced(event.serial)
+        return self.write_whole()
 
     def _on_overtaken(self, event: OutputsOvertaken) -> list[Effect]:
         self.in_flight.overtook(event.checkpoint, event.passed)
@@ -290,7 +267,14 @@ class Task:
     def _write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
-        ack = Ack(attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, handle=handle, ended=snapshot.ended)
+        ack = Ack(
+            attempt=spec.attempt,
+            task=spec.task,
+            checkpoint=checkpoint,
+            handle=handle,
+            ended=snapshot.ended,
+            logs=snapshot.logs,
+        )
         if self.config.memory:
             return [Ship(snapshot, synchronous, ack)]
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),))]

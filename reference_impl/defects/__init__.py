@@ -21,6 +21,7 @@ from . import (
     rescaling,
     sinks,
     sources,
+    spilling,
     state,
 )
 from .registry import Defect
@@ -38,6 +39,7 @@ GROUPS = (
     regions,
     rescaling,
     in_flight,
+    spilling,
 )
 
 DEFECTS: dict[str, Defect] = {defect.id: defect for group in GROUPS for defect in group.DEFECTS}

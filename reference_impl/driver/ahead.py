@@ -12,6 +12,7 @@ from .queues import NEVER, most_urgent
 from .timeline import show_taken
 
 if TYPE_CHECKING:
+    from .intake import Intake
     from .ports import Outbound
     from .runner import TaskRunner
 
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 class Ahead:
     """The barriers of one task that do not wait; `outbox` is what the task owes its outputs."""
 
-    def __init__(self, runner: TaskRunner, outbox: deque[tuple[Outbound, Element]]) -> None:
+    def __init__(
+        self, runner: TaskRunner, outbox: deque[tuple[Outbound, Element]], intake: Intake | None = None
+    ) -> None:
         self._runner = runner
+        self._intake = intake
         self._outbox = outbox
 
     def take(self, now: int) -> bool:
@@ -43,6 +47,8 @@ class Ahead:
         if runner.world.detailed:
             show_taken(runner, "barrier-received", channel, barrier, place)
         channel.take_ahead(place)
+        if self._intake is not None:
+            self._intake.took_ahead(chosen)
         runner.feed(BarrierAhead(chosen, barrier, passed))
         runner.world.point("barrier-received", runner.name, "after", runner)
         runner.schedule(now)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.coordinator import Coordinator
 from ..core.effects import (
+    ClearLogs,
     Discard,
     Effect,
     EndJob,
@@ -50,6 +51,7 @@ class CoordinatorRunner:
             Store: lambda effect: world.records.store(self, effect),
             Discard: world.records.discard,
             Sweep: world.records.sweep,
+            ClearLogs: world.spills.clear,
             ListSnapshots: lambda effect: world.records.list_snapshots(self),
             SetTimer: self._timers.set,
             Note: self._note,

@@ -17,7 +17,7 @@ from ..core.events import CompletedSnapshot, JobRecord
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ..core.messages import AnyControl, Element, ToCoordinator, ToTask
 from ..core.parts import Parts
-from ..core.state import TaskState
+from ..core.state import Ref, TaskState
 from ..core.transactions import AnyRequest, Outcome
 from ..trace import Observer
 from .decisions import Decisions
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .records import Records
     from .runner import TaskRunner
     from .sessions import Sessions
+    from .spills import Spills
     from .stores import Stores
 
 
@@ -129,6 +130,36 @@ class Files(Protocol):
         """Every snapshot that is there."""
 
 
+class SpillStore(Protocol):
+    """The logs of persistent channels: elements by number, durable only once they are flushed.
+
+    Raises OSError where writing fails, CorruptSnapshot where something cannot be read.
+    """
+
+    def append(self, log: str, number: int, element: Element) -> None: ...
+
+    def begin(self, log: str) -> int:
+        """Begin to flush all that was appended; the mark to finish it with."""
+
+    def finish(self, log: str, mark: int) -> None:
+        """It is durable."""
+
+    def lose(self, log: str) -> None:
+        """Its writer is gone, and with it what was not flushed."""
+
+    def read(self, ref: Ref) -> list[tuple[int, Element]]:
+        """What is durable of the elements that a reference names, with their numbers, in order."""
+
+    def trim(self, log: str, before: int) -> int:
+        """Discard what lies before a number, as far as the store can; below which number nothing is left (0: all is
+        as it was)."""
+
+    def delete(self, log: str) -> None:
+        """Whoever still writes it writes into nothing."""
+
+    def names(self) -> list[str]: ...
+
+
 class Jobs(Protocol):
     """The durable record of each job, and positions that at-most-once sources saved."""
 
@@ -167,6 +198,7 @@ class World(Protocol):
     stores: Stores
     records: Records
     sessions: Sessions
+    spills: Spills
 
     @property
     def loop(self) -> Loop: ...

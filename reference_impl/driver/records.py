@@ -56,7 +56,7 @@ class Records:
             for task, handle in snapshot.handles.items():
                 if task in snapshot.finished:
                     continue  # stored with an earlier checkpoint
-                state = text(snapshot.states[task])
+                state = self.world.spills.resolved(text(snapshot.states[task]))
                 attempt = runner.machine.checkpoints.survivors.get(task, snapshot.attempt)
                 self.world.observer.snapshot_stored(snapshot.checkpoint, task, attempt, handle, state)
         else:

@@ -47,6 +47,7 @@ from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
 from .ahead import Ahead
 from .bell import Bell
+from .intake import Intake
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
 from .timers import Timers
@@ -61,10 +62,10 @@ class TaskRunner:
 
     # More than 30 attributes CPython does not lay out alike for all objects of a class: each step would cost 6 % more.
     __slots__ = (
-        "_ahead", "_apply_cost", "_bell", "_busy_until", "_carry_out", "_inbox", "_late", "_mail", "_next_poll",
-        "_outbox", "_overtaken", "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt", "blame",
-        "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused", "polling",
-        "received", "sent", "task", "words", "world",
+        "_ahead", "_apply_cost", "_bell", "_busy_until", "_carry_out", "_inbox", "_intake", "_late", "_mail",
+        "_next_poll", "_outbox", "_overtaken", "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt",
+        "blame", "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused",
+        "polling", "received", "sent", "task", "words", "world",
     )  # fmt: skip
 
     def __init__(
@@ -106,7 +107,8 @@ class TaskRunner:
         self._read_interval = world.settings.read_interval_us
         self._apply_cost = world.settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
-        self._ahead = Ahead(self, self._outbox)
+        self._intake = intake = Intake(self) if task.keeps_logs else None
+        self._ahead = Ahead(self, self._outbox, intake)
         self._overtaken = task.spec.overtaken
         self._watched = world.watches("record-applied") or world.watches("record-read")
         self.words = words = Words(self)
@@ -133,6 +135,7 @@ class TaskRunner:
             Ship: self._ship,
             Load: lambda effect: world.stores.load(self, effect.handle),
             LoadPositions: lambda effect: world.stores.load_positions(self),
+            **world.spills.of(self),
             Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),
         }
 
@@ -167,6 +170,8 @@ class TaskRunner:
         if not self.alive or self.paused or self.frozen:
             return
         now = self.world.loop.now
+        if self._intake is not None:
+            self._intake.look(now)
         if now < self._busy_until:
             self.schedule(self._busy_until)
             return
@@ -362,6 +367,8 @@ class TaskRunner:
         snapshots that come faster than they are written would leave no room for work."""
         self.frozen = False
         now = self.world.loop.now
+        if self._intake is not None:
+            self._intake.look(now)
         if self.opened and not self.paused and not self._outbox and not self._mail and now >= self._busy_until:
             self._work(now)
         self._go_on()
@@ -386,6 +393,7 @@ class TaskRunner:
             self.how = how
             self.log.ended(how)
             self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
+            self.world.spills.forget(self)
 
 
 POLL = Poll()

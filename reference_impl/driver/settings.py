@@ -18,6 +18,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mailbox_us: int = 100
     """until what a task put off has its turn"""
     snapshot_write_us: int = 800
+    spill_flush_us: int = 200
+    """until what was appended to logs of persistent channels is durable"""
     transaction_us: int = 150
     transaction_timeout_us: int = 2_000
     """until a sink gives up waiting for an answer"""

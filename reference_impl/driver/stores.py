@@ -96,7 +96,8 @@ class Stores:
         except (OSError, EngineError) as error:
             self._fail(write, str(error))
             return
-        self.world.observer.snapshot_stored(effect.checkpoint, runner.name, runner.attempt, effect.handle, stored)
+        seen = self.world.spills.resolved(stored) if effect.snapshot.logs else stored
+        self.world.observer.snapshot_stored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen)
         self._persisted(runner, effect)
 
     def _persisted(self, runner: TaskRunner, effect: Persist) -> None:

@@ -7,21 +7,16 @@ processes can be put in one order that is consistent with causality.  `run` and
 
 from __future__ import annotations
 
-from typing import dataclass_transform
-
 import msgspec
 
 from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.transactions import AnyRequest
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Entry(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
-    """Base of the entries."""
-
-    stamp: int
-
+from .entry import Entry as Entry
+from .log_entries import AnyLogEntry
+from .log_entries import LogOpened as LogOpened
+from .log_entries import LogsCleared as LogsCleared
+from .log_entries import LogTrimmed as LogTrimmed
 
 # -- tasks and channels ----------------------------------------------------------------------------
 
@@ -208,7 +203,7 @@ class CommandIssued(Entry):
     command: int
     kind: str
     drain: bool
-    parallelism: dict[str, int] = {}
+    parallelism: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class CommandReturned(Entry):
@@ -371,6 +366,7 @@ AnyEntry = (
     | CheckpointCompleting
     | CheckpointCompleted
     | SnapshotsDeleted
+    | AnyLogEntry
     | CommandIssued
     | CommandReturned
     | JobEnded

@@ -222,6 +222,15 @@ class Journal:
     def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
         self.add(e.SnapshotsDeleted(self.order(), checkpoint, tuple(handles)))
 
+    def log_opened(self, name: str, task: TaskId, attempt: AttemptId) -> None:
+        self.add(e.LogOpened(self.order(), name, task, attempt))
+
+    def log_trimmed(self, name: str, before: int) -> None:
+        self.add(e.LogTrimmed(self.order(), name, before))
+
+    def logs_cleared(self, names: Sequence[str]) -> None:
+        self.add(e.LogsCleared(self.order(), tuple(names)))
+
     def command_issued(
         self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
     ) -> None:

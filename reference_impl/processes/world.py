@@ -23,6 +23,7 @@ from ..driver.ports import Control, External
 from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
+from ..driver.spills import Spills
 from ..driver.stores import Stores
 from ..trace import Observer
 from .clock import Clock
@@ -31,6 +32,7 @@ from .connections import Outbox
 from .files import DiskFiles, DiskJobs
 from .frames import Arm, Close, Disarm, Echo, Fired, Happened, SupervisionFrame
 from .journal import Journal
+from .logs import DiskLogs
 from .loop import Loop, monotonic_us
 from .sinks import Place, look
 from .supervision import Supervision
@@ -95,6 +97,8 @@ class ProcessWorld(ABC):
         self.jobs = DiskJobs(self._path(STORE))
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
+        logs = DiskLogs(self._path(STORE), whole_files=self.config.spill_store == "files")
+        self.spills = Spills(self, logs)
         self._reader = self.place.reader()
         self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
         self.loop.before_wait = self._turn

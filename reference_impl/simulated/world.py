@@ -28,6 +28,7 @@ from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
 from ..driver.settings import Settings
+from ..driver.spills import Spills
 from ..driver.stores import Stores
 from ..trace import Observer
 from .assembly import Assembly
@@ -36,6 +37,7 @@ from .control import ControlPlane
 from .director import Director
 from .external import TransactionStore
 from .links import DataChannel
+from .logs import LogShelf
 from .loop import Loop
 from .phases import phase_of
 from .storage import JobStore, SnapshotFiles
@@ -76,6 +78,7 @@ class World:
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
         self.sessions = Sessions(self, self.external, arms)
+        self.spills = Spills(self, LogShelf(whole_files=config.spill_store == "files"))
         self.coordinator: CoordinatorRunner | None = None
         self.job = 0
         self.job_over = True

@@ -4,70 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import pytest
-from worlds import all_there, journal, shown
-from worlds import job as plain_job
+from overtaken import channels_held, durations, in_flight, job, kill, loaded
+from worlds import all_there, shown
 
-from cutproof.faults.plan import AtPoint, AtTime, KillTask
+from cutproof.faults.plan import AtPoint, AtTime
 from cutproof.harness.checks import problems_of
-from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario
-from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.history import CheckpointTriggered, History, StoredState
+from cutproof.harness.run import run as run_and_judge
+from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Savepoint
+from cutproof.harness.subjects.simulated import Run, SimulatedSubject
+from cutproof.properties.history import History
 from cutproof.properties.in_flight import records
-from cutproof.properties.line import Lines, decode_state
-from cutproof.properties.workload import Count, Map
+from cutproof.properties.line import Lines
+from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.core.parts import Parts
-
-SLOW = {"apply_cost_us": 260, "read_interval_us": 100, "channel_capacity": 6}
-"""behind the sources every task is slower than what comes: channels fill up"""
-
-
-def job(*, records: int = 60, width: int = 2, partitioning: str = "hash", **more: object) -> Scenario:
-    """A source, a map and a count of two splits' records by key, all edges alike but for the one before the count."""
-    settings = {**SLOW, "alignment": "unaligned", **more}
-    plain = plain_job(records, Map(add=1), Count(), width=width, splits=2, **settings)  # type: ignore[arg-type]
-    first, middle, last = plain.topology.edges
-    edges = (
-        msgspec.structs.replace(first, partitioning=partitioning),
-        msgspec.structs.replace(middle, partitioning="hash"),
-        msgspec.structs.replace(last, partitioning="hash"),
-    )
-    return msgspec.structs.replace(plain, topology=msgspec.structs.replace(plain.topology, edges=edges))
-
-
-def in_flight(history: History) -> dict[int, dict[str, list[int]]]:
-    """By completed checkpoint and channel, the origins of the records that it holds there."""
-    lines = Lines(history)
-    found = {number: lines.in_flight(number) for number in lines.completed}
-    return {
-        number: {channel: held.origins for channel, held in channels.items() if held.origins}
-        for number, channels in found.items()
-    }
-
-
-def channels_held(history: History) -> list[str]:
-    """The channels of which some completed checkpoint holds records."""
-    return sorted({channel for held in in_flight(history).values() for channel in held})
-
-
-def durations(history: History) -> list[int]:
-    """How long each completed checkpoint took, in µs, in the order in which they were triggered."""
-    begun = {entry.checkpoint: entry.at_us for entry in journal(CheckpointTriggered, history)}
-    return [
-        entry.at_us - begun[entry.checkpoint] for entry in sorted(history.completed, key=lambda one: one.checkpoint)
-    ]
-
-
-def loaded(history: History, attempt: int) -> dict[str, StoredState]:
-    """What the tasks of an attempt were restored with."""
-    runs = [run for run in history.runs if run.attempt == attempt and run.loaded is not None]
-    return {run.task: decode_state(run.loaded.state) or StoredState() for run in runs if run.loaded}
-
-
-def kill(occurrence: int, task: str = "op1-0", point: str = "checkpoint-completed") -> KillTask:
-    return KillTask(trigger=AtPoint(point=point, occurrence=occurrence), task=task)
-
 
 # -- the cut -----------------------------------------------------------------------------------------------------
 
@@ -176,6 +126,17 @@ def test_after_a_time_out_an_alignment_goes_on_unaligned() -> None:
     assert not any(in_flight(patient).values())
     assert any(in_flight(impatient).values())
     assert max(durations(impatient)) < max(durations(patient))
+
+
+@pytest.mark.parametrize("alignment", ["timeout", "in-turn"])
+def test_patience_that_outlasts_the_job_does_not_keep_it_from_coming_to_rest(alignment: str) -> None:
+    """Its timers are pending when all is over, and say nothing then."""
+    found = run_and_judge(
+        SimulatedSubject(), job(alignment=alignment, alignment_timeout_us=10_000_000, faults=(kill(2),))
+    )
+    assert found.case.ended is not None
+    assert found.history.quiet
+    assert isinstance(found.judgement.verdicts["no-leaks"], Holds)
 
 
 def test_each_checkpoint_the_next_way() -> None:

@@ -1,0 +1,203 @@
+"""Persistent channels: what comes into a task's inputs is appended to a log for each of them (FLIP-76, UNA-2).
+
+With continuous spilling each element is appended as it comes; with a buffer
+time-out only what has lain unprocessed for so long, and what a snapshot needs of
+the rest.  The snapshot then holds references instead of rows, and is written once
+what they refer to is durable.  A restore reads them and goes on as if the rows had
+been in the snapshot.
+
+A log belongs to one channel of one attempt and has one writer, the receiver.
+Elements are numbered from 0 in the order of their receipt, those that were restored
+first; barriers have no number, as a replay may meet them elsewhere.  What the oldest
+checkpoint that may be restored had not taken yet stays in the log with all that came
+behind it, until that checkpoint is subsumed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from .effects import Append, Effect, SetTimer, Sync, TrimLog
+from .ids import CheckpointId
+from .messages import Barrier, CancelBarrier, Complete, Element, Idle, Record, Watermark
+from .part import Part
+from .state import Ref, TaskState
+
+SPILL = "spill"
+"""The name of the timer at which what has lain too long is spilled."""
+
+KEPT = (Record, Watermark, Idle)
+"""What can be in flight; the ends of data are said again by whoever said them."""
+
+
+class Persisting(Part):
+    """What is referred to, what is waited for, what is kept."""
+
+    def awaits_durable(self, serial: int) -> bool:
+        """Whether a snapshot waits until what it refers to survives a crash."""
+        return True
+
+    def needed_from(self, complete: Complete) -> CheckpointId | None:
+        """The first checkpoint that may still ask for what was in flight at it."""
+        return complete.logs_from
+
+    def fetched(self, ref: Ref) -> Ref:
+        """What a restored task reads for a reference: all of it."""
+        return ref
+
+
+class Lying:
+    """An element that came; `serial` is the sync that makes it durable, once it is appended."""
+
+    __slots__ = ("element", "number", "serial")
+
+    def __init__(self, number: int, element: Element) -> None:
+        self.number = number
+        self.element = element
+        self.serial: int | None = None
+
+
+class Ledger:
+    """The numbers of one task's inputs: what came, what was taken, what is in the logs.
+
+    `after_us` is how long an element may lie before it is spilled: 0 and it is as it comes.
+    """
+
+    def __init__(self, logs: Sequence[str], part: Persisting, after_us: int) -> None:
+        self.logs = list(logs)
+        self._part = part
+        self._after_us = after_us
+        self.waiting: list[deque[Lying]] = [deque() for _ in logs]
+        """by channel, what came and was not taken"""
+        self._next = [0] * len(logs)
+        self._logged = [0] * len(logs)
+        """by channel, below which number all is in the log already: of a log that is written on"""
+        self._trimmed = [0] * len(logs)
+        self._positions: dict[CheckpointId, tuple[int, ...]] = {}
+        """by checkpoint, by channel the first that had not been taken when the task took its snapshot"""
+        self._serial = 1
+        self._synced = 0
+        self._looked_at: list[int] | None = None
+        """where the channels stood when the timer was set; None while it is not"""
+
+    def resume(self, channel: int, number: int, logged: int) -> None:
+        """Go on with a log that is there: the next that comes has this number, and those below `logged` are in it."""
+        self._next[channel], self._logged[channel] = number, logged
+
+    def first(self, channel: int) -> int:
+        """The number of the element that is taken next."""
+        waiting = self.waiting[channel]
+        return waiting[0].number if waiting else self._next[channel]
+
+    # -- coming and going ------------------------------------------------------------
+
+    def came(self, channel: int, element: Element) -> list[Effect]:
+        """An element has entered an input."""
+        if isinstance(element, Barrier | CancelBarrier):
+            return []
+        one = Lying(self._next[channel], element)
+        self._next[channel] += 1
+        self.waiting[channel].append(one)
+        if self._after_us == 0:
+            return self._append(channel, one)
+        if self._looked_at is not None:
+            return []
+        self._looked_at = list(self._next)
+        return [SetTimer(SPILL, self._after_us)]
+
+    def took(self, channel: int, element: Element) -> Lying | None:
+        """The task takes the next element; None for a barrier, which has no number."""
+        if isinstance(element, Barrier | CancelBarrier):
+            return None
+        waiting = self.waiting[channel]
+        if waiting:
+            return waiting.popleft()
+        self._next[channel] += 1
+        return Lying(self._next[channel] - 1, element)
+
+    def passed(self, channel: int, passed: Sequence[Element]) -> list[Lying | None]:
+        """What a barrier overtook in an input, as it stands in the ledger."""
+        lying = iter(self.waiting[channel])
+        return [None if isinstance(one, Barrier | CancelBarrier) else next(lying, None) for one in passed]
+
+    def timer(self) -> list[Effect]:
+        """What lay in the inputs when the timer was set, and lies there still, has lain long enough."""
+        looked_at, self._looked_at = self._looked_at or [], None
+        effects = [
+            effect
+            for channel, number in enumerate(looked_at)
+            for one in self.waiting[channel]
+            if one.number < number
+            for effect in self._append(channel, one)
+        ]
+        if any(one.serial is None for waiting in self.waiting for one in waiting):
+            self._looked_at = list(self._next)
+            effects.append(SetTimer(SPILL, self._after_us))
+        return effects
+
+    def _append(self, channel: int, one: Lying) -> list[Effect]:
+        if one.serial is not None:
+            return []
+        if one.number < self._logged[channel]:
+            one.serial = 0
+            return []
+        one.serial = self._serial
+        return [Append(self.logs[channel], one.number, one.element)]
+
+    # -- snapshots -------------------------------------------------------------------
+
+    def mark(self, checkpoint: CheckpointId) -> None:
+        """The task takes its snapshot of a checkpoint."""
+        self._positions[checkpoint] = tuple(self.first(channel) for channel in range(len(self.logs)))
+
+    def secure(self, spilled: Mapping[int, Sequence[Lying]]) -> tuple[int, list[Effect]]:
+        """Have these made durable, by channel: the sync that does it, and what is to be done for it."""
+        effects = [e for channel, lying in spilled.items() for one in lying for e in self._append(channel, one)]
+        serial = max((one.serial or 0 for lying in spilled.values() for one in lying), default=0)
+        return serial, [*effects, *(self.sync() if serial == self._serial else ())]
+
+    def sync(self) -> list[Effect]:
+        """Have all made durable that was appended so far."""
+        self._serial += 1
+        return [Sync(self._serial - 1)]
+
+    def synced(self, serial: int) -> None:
+        """All that was appended before a sync is durable."""
+        self._synced = max(serial, self._synced)
+
+    def is_safe(self, serial: int) -> bool:
+        return serial <= self._synced or not self._part.awaits_durable(serial)
+
+    def refs(self, spilled: Mapping[int, Sequence[Lying]]) -> dict[int, list[Ref]]:
+        """References to these, by channel; elements of one channel that follow each other are one."""
+        return {channel: _runs(self.logs[channel], lying) for channel, lying in spilled.items() if lying}
+
+    def trim(self, complete: Complete) -> list[Effect]:
+        """Let go of what no checkpoint can ask for any more."""
+        oldest = self._part.needed_from(complete)
+        needed = min((one for one in self._positions if oldest is not None and one >= oldest), default=None)
+        if needed is None:
+            return []
+        self._positions = {one: where for one, where in self._positions.items() if one >= needed}
+        effects: list[Effect] = []
+        for channel, position in enumerate(self._positions[needed]):
+            if position > self._trimmed[channel]:
+                self._trimmed[channel] = position
+                effects.append(TrimLog(self.logs[channel], position))
+        return effects
+
+
+def _runs(log: str, lying: Iterable[Lying]) -> list[Ref]:
+    runs: list[Ref] = []
+    for one in lying:
+        if runs and runs[-1].end == one.number:
+            runs[-1] = Ref(log, runs[-1].first, one.number + 1)
+        else:
+            runs.append(Ref(log, one.number, one.number + 1))
+    return runs
+
+
+def referred_to(states: Iterable[TaskState]) -> tuple[Ref, ...]:
+    """What states refer to, one after the other."""
+    return tuple(ref for state in states for refs in state.spilled.values() for ref in refs)

@@ -1,0 +1,26 @@
+"""What a task is told of itself before anything else."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .ids import AttemptId, TaskId
+from .routing import Output
+
+
+class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a task is and how it is wired; `gates` gives the operator's input by channel."""
+
+    task: TaskId
+    job: int
+    attempt: AttemptId
+    gates: tuple[int, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    key_groups: int = 16
+    subtask: int = 0
+    parallelism: int = 1
+    splits: tuple[int, ...] = ()
+    overtaken: bool = False
+    """barriers may overtake what is in its inputs"""
+    partitioning: tuple[str, ...] = ()
+    """of each of the operator's inputs"""

@@ -1,0 +1,74 @@
+"""Group P: the logs of persistent channels, and what snapshots refer to in them."""
+
+from __future__ import annotations
+
+from ..core.ids import AttemptId, CheckpointId, TaskId
+from ..core.messages import Complete
+from ..core.parts import Naming
+from ..core.persistent import Persisting
+from ..core.state import Ref
+from .registry import Defect
+
+
+class NotYetDurable(Persisting):
+    """P01: the snapshot is written while what it refers to is still being flushed."""
+
+    def awaits_durable(self, serial: int) -> bool:
+        self.reached = True
+        return False
+
+
+class BehindTheNewest(Persisting):
+    """P02: the logs are trimmed behind the newest complete checkpoint, though an older one is retained."""
+
+    def needed_from(self, complete: Complete) -> CheckpointId | None:
+        self.reached = self.reached or complete.logs_from != complete.checkpoint
+        return complete.checkpoint
+
+
+class OneLate(Persisting):
+    """P03: what is replayed begins behind the first element that is referred to."""
+
+    def fetched(self, ref: Ref) -> Ref:
+        self.reached = True
+        return Ref(ref.log, ref.first + 1, ref.end)
+
+
+class LogOfTheTask(Naming):
+    """P04: the logs of all attempts of a task have the same names."""
+
+    def logs(self, job: int, task: TaskId, attempt: AttemptId) -> str:
+        self.reached = self.reached or attempt > 1
+        return f"job-{job}/log/{task}"
+
+
+DEFECTS = (
+    Defect(
+        id="P01",
+        upstream="FLIP-76 (flush)",
+        title="snapshot refers to spilled data that is not durable",
+        invariant="consistent-cut",
+        replacements=lambda: {"persisting": NotYetDurable()},
+    ),
+    Defect(
+        id="P02",
+        upstream="FLIP-76 (truncation)",
+        title="spilled data trimmed a checkpoint too early",
+        invariant="restored-state",
+        replacements=lambda: {"persisting": BehindTheNewest()},
+    ),
+    Defect(
+        id="P03",
+        upstream="FLIP-76 (replay)",
+        title="replay of spilled data starts one element late",
+        invariant="restored-state",
+        replacements=lambda: {"persisting": OneLate()},
+    ),
+    Defect(
+        id="P04",
+        upstream="FLIP-76 (several attempts)",
+        title="a new attempt writes into the log that the last checkpoint refers to",
+        invariant="restored-state",
+        replacements=lambda: {"naming": LogOfTheTask()},
+    ),
+)

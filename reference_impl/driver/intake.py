@@ -1,0 +1,57 @@
+"""What comes into a task's inputs where they are persistent: told as it arrives, long before its turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.events import Came
+from .queues import NEVER
+
+if TYPE_CHECKING:
+    from .runner import TaskRunner
+
+
+class Intake:
+    """Tells one task's machine of each element that has entered its queues, once, in their order."""
+
+    def __init__(self, runner: TaskRunner) -> None:
+        self._runner = runner
+        self._told: list[int] | None = None
+        """by channel, how many of all that entered were told of; None until the task is open"""
+        self._due = NEVER
+
+    def look(self, now: int) -> None:
+        """Tell of what has come by now, and look again when the next has."""
+        runner = self._runner
+        if not runner.opened:
+            return
+        if self._told is None:
+            self._told = [channel.taken for channel in runner.inputs]
+        coming = NEVER
+        for number, channel in enumerate(runner.inputs):
+            place = self._told[number] - channel.taken
+            while place < len(channel.queue):
+                arrival, element = channel.queue[place]
+                arrival = max(arrival, channel.stalled_until)
+                if arrival > now:
+                    coming = min(arrival, coming)
+                    break
+                place += 1
+                self._told[number] += 1
+                runner.feed(Came(number, element))
+                if not runner.alive:
+                    return
+        if coming < self._due:
+            self._due = coming
+            runner.world.loop.at(coming, self._again)
+
+    def took_ahead(self, channel: int) -> None:
+        """A barrier has left a queue before its turn."""
+        if self._told is not None:
+            self._told[channel] -= 1
+
+    def _again(self, *_: object) -> None:
+        runner = self._runner
+        self._due = NEVER
+        if runner.alive and not runner.paused and not runner.frozen:
+            self.look(runner.world.loop.now)

@@ -1,0 +1,160 @@
+"""Logs of persistent channels as a driver writes and reads them: durable only once a flush is done.
+
+A log is flushed by itself in groups, one flush after the other, each with all that was
+appended before it began; files are closed when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..core.effects import Append, ClearLogs, Fetch, Sync, TrimLog
+from ..core.errors import CorruptSnapshot, EngineError
+from ..core.events import Fetched, LoadFailed, Synced
+from ..core.in_flight import pack
+from ..core.messages import Element
+from ..core.state import Passing, Ref, TaskState
+
+if TYPE_CHECKING:
+    from .ports import SpillStore, World
+    from .runner import TaskRunner
+
+
+class Pen:
+    """What one attempt of a task has appended, and has not heard to be durable."""
+
+    def __init__(self) -> None:
+        self.logs: dict[str, None] = {}
+        self.unflushed: dict[str, None] = {}
+        """logs to which something was appended since the last flush began"""
+        self.asked: list[int] = []
+        """syncs that wait for a flush"""
+        self.flushing = False
+
+
+class Spills:
+    """All logs that the tasks of a world write and read."""
+
+    def __init__(self, world: World, store: SpillStore) -> None:
+        self.world = world
+        self.store = store
+        self._pens: dict[TaskRunner, Pen] = {}
+        self._by_itself = world.config.spill_store == "log"
+        self._flush_us = world.settings.spill_flush_us
+
+    def of(self, runner: TaskRunner) -> dict[type, Callable[[Any], None]]:
+        """What is done about the effects of a task."""
+        return {
+            Append: lambda effect: self.append(runner, effect),
+            Sync: lambda effect: self.sync(runner, effect),
+            Fetch: lambda effect: self.fetch(runner, effect),
+            TrimLog: self.trim,
+        }
+
+    # -- writing -----------------------------------------------------------------------
+
+    def append(self, runner: TaskRunner, effect: Append) -> None:
+        pen = self._pens.setdefault(runner, Pen())
+        if effect.log not in pen.logs:
+            pen.logs[effect.log] = None
+            self.world.observer.log_opened(effect.log, runner.name, runner.attempt)
+        try:
+            self.store.append(effect.log, effect.number, effect.element)
+        except OSError as error:
+            self.world.task_failed(runner, f"a log could not be made: {error}", None)
+            return
+        pen.unflushed[effect.log] = None
+        if self._by_itself:
+            self._flush(runner, pen)
+
+    def sync(self, runner: TaskRunner, effect: Sync) -> None:
+        pen = self._pens.setdefault(runner, Pen())
+        pen.asked.append(effect.serial)
+        self._flush(runner, pen)
+
+    def _flush(self, runner: TaskRunner, pen: Pen) -> None:
+        if pen.flushing:
+            return
+        pen.flushing = True
+        asked, pen.asked = pen.asked, []
+        try:
+            marks = [(log, self.store.begin(log)) for log in pen.unflushed]
+        except OSError as error:
+            self.world.task_failed(runner, f"a log could not be written: {error}", None)
+            return
+        pen.unflushed = {}
+        self.world.loop.after(self._flush_us, self._flushed, runner, (pen, marks, asked))
+
+    def _flushed(self, runner: TaskRunner, under_way: tuple[Pen, list[tuple[str, int]], list[int]]) -> None:
+        pen, marks, asked = under_way
+        if not runner.alive:
+            return
+        if runner.paused:  # a process that stands still does not go on writing either
+            self.world.loop.after(self._flush_us, self._flushed, runner, under_way)
+            return
+        try:
+            for log, mark in marks:
+                self.store.finish(log, mark)
+        except OSError as error:
+            self.world.task_failed(runner, f"a log could not be flushed: {error}", None)
+            return
+        pen.flushing = False
+        for serial in asked:
+            runner.deliver(Synced(serial))
+        if runner.alive and (pen.asked or (self._by_itself and pen.unflushed)):
+            self._flush(runner, pen)
+
+    def forget(self, runner: TaskRunner) -> None:
+        """A writer is gone, and with it what was not flushed."""
+        pen = self._pens.pop(runner, None)
+        for log in pen.logs if pen is not None else ():
+            self.store.lose(log)
+
+    # -- reading -----------------------------------------------------------------------
+
+    def fetch(self, runner: TaskRunner, effect: Fetch) -> None:
+        self.world.loop.after(self.world.settings.snapshot_write_us // 2, self._fetched, runner, effect.refs)
+
+    def _fetched(self, runner: TaskRunner, refs: tuple[Ref, ...]) -> None:
+        try:
+            answer: Fetched | LoadFailed = Fetched(tuple(self._whole(ref) for ref in refs))
+        except (OSError, EngineError) as error:
+            answer = LoadFailed(str(error))
+        runner.deliver(answer)
+
+    def _whole(self, ref: Ref) -> tuple[Element, ...]:
+        """All that a reference names; raises CorruptSnapshot where something is not there."""
+        found = self.store.read(ref)
+        if [number for number, _ in found] != list(range(ref.first, ref.end)):
+            raise CorruptSnapshot(f"{ref.log} holds {len(found)} of the elements {ref.first} to {ref.end - 1}")
+        return tuple(element for _, element in found)
+
+    def resolved(self, stored: str) -> str:
+        """The text of a state as a reader of the stores sees it now: with the rows that it refers to, as far as they
+        are durable."""
+        if '"spilled":' not in stored:
+            return stored
+        state = msgspec.json.decode(stored, type=TaskState)
+        queued = {channel: self._rows(refs) for channel, refs in state.spilled.items()}
+        return msgspec.json.encode(msgspec.structs.replace(state, queued=state.queued | queued)).decode()
+
+    def _rows(self, refs: list[Ref]) -> list[Passing]:
+        return [one for ref in refs for one in pack(element for _, element in self.store.read(ref))]
+
+    # -- letting go --------------------------------------------------------------------
+
+    def trim(self, effect: TrimLog) -> None:
+        gone = self.store.trim(effect.log, effect.before)
+        if gone:
+            self.world.observer.log_trimmed(effect.log, gone)
+
+    def clear(self, effect: ClearLogs) -> None:
+        keep, living = dict.fromkeys(effect.keep), dict.fromkeys(effect.living)
+        gone = [log for log in self.store.names() if log not in keep and log.rpartition("/")[0] not in living]
+        for log in gone:
+            self.store.delete(log)
+        if gone:
+            self.world.observer.logs_cleared(gone)

@@ -1,0 +1,221 @@
+"""Logs of persistent channels on disk: what one process appends, and others read and delete.
+
+    logs/FOLDER/CHANNEL/00000001    frames, each what was appended between two flushes
+
+A frame is one of the wire's, with a CRC-32: numbers and elements as MessagePack.  What
+is appended waits in the process until a flush, which writes one frame a log and then
+syncs: many elements cost one sync.  A *log* goes on in one file until that is long, and
+begins another then; of *files* each flush makes one.  Files are deleted as a whole, the
+one that is written excepted.
+
+A log's folder is made with its first element and removed when it is deleted.  Whoever
+still writes it then writes into nothing, and makes it no more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import CorruptSnapshot
+from ..core.messages import Element
+from ..core.state import Ref
+from ..wire import Codec, Reader, WireError
+from .durable import NOT_THERE, sync_folders
+
+LONG = 1 << 16
+"""bytes of a log's file after which another is begun"""
+Numbered = tuple[int, Element]
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """What one flush writes into a log."""
+
+    checksum: int
+    elements: msgspec.Raw
+
+
+CODEC: Codec[Frame] = Codec(Frame)
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Numbered])
+
+
+class _File:
+    """One file of a log that this process writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.length = 0
+        self.synced = 0
+        """bytes of it that survive"""
+        self.last = -1
+        """the greatest number in it"""
+
+
+class _Written:
+    """A log that this process writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.waiting: list[Numbered] = []
+        self.files: list[_File] = []
+        self.descriptor: int | None = None
+        """of the last file"""
+        self.begun = 0
+        """files so far"""
+        self.flushing: dict[int, tuple[_File, int]] = {}
+        """by mark, how much of which file is to be synced"""
+        self.is_gone = False
+        """somebody has deleted it"""
+
+
+class DiskLogs:
+    """All logs below a folder, which several processes share; `driver.ports.SpillStore`."""
+
+    def __init__(self, root: Path, *, whole_files: bool) -> None:
+        self.root = root / "logs"
+        self._whole_files = whole_files
+        self._own: dict[str, _Written] = {}
+        self._marks = 0
+
+    # -- writing -----------------------------------------------------------------------
+
+    def append(self, log: str, number: int, element: Element) -> None:
+        own = self._own.get(log)
+        if own is None:
+            own = self._own[log] = _Written(self.root / log)
+            own.folder.mkdir(parents=True, exist_ok=True)
+        own.waiting.append((number, element))
+
+    def begin(self, log: str) -> int:
+        """Write what was appended; the mark to sync it with."""
+        self._marks += 1
+        own = self._own.get(log)
+        if own is None or not own.waiting:
+            return self._marks
+        waiting, own.waiting = own.waiting, []
+        self._make_room(own)
+        if own.descriptor is None:
+            return self._marks
+        body = _encoder.encode(waiting)
+        left = memoryview(CODEC.encode(Frame(zlib.crc32(body), msgspec.Raw(body))))
+        file = own.files[-1]
+        file.length += len(left)
+        file.last = max(file.last, *(number for number, _ in waiting))
+        while left:
+            left = left[os.write(own.descriptor, left) :]
+        own.flushing[self._marks] = (file, file.length)
+        return self._marks
+
+    def _make_room(self, own: _Written) -> None:
+        """Have a file to write into; none once the log was deleted."""
+        if own.descriptor is not None and (self._whole_files or own.files[-1].length >= LONG):
+            self._close(own)
+        if own.descriptor is not None or own.is_gone:
+            return
+        own.begun += 1
+        path = own.folder / f"{own.begun:08}"
+        try:
+            own.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        except NOT_THERE:
+            own.is_gone = True
+            return
+        own.files.append(_File(path))
+
+    def _close(self, own: _Written) -> None:
+        """No more goes into the last file; what is under way in it is synced first."""
+        if own.descriptor is not None:
+            self._sync(own, own.files[-1], own.files[-1].length)
+            os.close(own.descriptor)
+            own.descriptor = None
+
+    def finish(self, log: str, mark: int) -> None:
+        """It is durable."""
+        own = self._own.get(log)
+        if own is not None and mark in own.flushing:
+            self._sync(own, *own.flushing.pop(mark))
+
+    def _sync(self, own: _Written, file: _File, length: int) -> None:
+        if file.synced >= length:
+            return
+        if own.descriptor is not None and file is own.files[-1]:
+            if not file.synced:
+                sync_folders(own.folder, self.root.parent)
+            os.fdatasync(own.descriptor)
+            file.synced = file.length
+        else:  # it was closed, and so it was synced
+            file.synced = length
+
+    def lose(self, log: str) -> None:
+        """Its writer is gone, and with it what was not written."""
+        own = self._own.pop(log, None)
+        if own is not None and own.descriptor is not None:
+            os.close(own.descriptor)
+
+    # -- reading -----------------------------------------------------------------------
+
+    def read(self, ref: Ref) -> list[Numbered]:
+        """What is there of the elements that a reference names, in order; of a log of one's own what is synced."""
+        found: dict[int, Element] = {}
+        own = self._own.get(ref.log)
+        synced = {file.path: file.synced for file in own.files} if own is not None else {}
+        for path in _files(self.root / ref.log):
+            for number, element in _content(path, synced.get(path)):
+                if ref.first <= number < ref.end:
+                    found[number] = element
+        return sorted(found.items(), key=lambda one: one[0])
+
+    # -- letting go --------------------------------------------------------------------
+
+    def trim(self, log: str, before: int) -> int:
+        """Delete the files that hold nothing from a number on; below which number nothing is left (0: all is
+        as it was)."""
+        own = self._own.get(log)
+        if own is None:
+            return 0
+        kept = [file for file in own.files if file.last >= before or (file is own.files[-1] and not self._whole_files)]
+        gone = [file for file in own.files if file not in kept and file.synced]
+        for file in gone:
+            file.path.unlink(missing_ok=True)
+        own.files = [file for file in own.files if file not in gone]
+        if gone and not own.files and own.descriptor is not None:
+            os.close(own.descriptor)
+            own.descriptor = None
+        return 1 + max((file.last for file in gone), default=-1)
+
+    def delete(self, log: str) -> None:
+        shutil.rmtree(self.root / log, ignore_errors=True)
+        if (self.root / log).exists():  # its writer made a file while it was deleted
+            shutil.rmtree(self.root / log, ignore_errors=True)
+
+    def names(self) -> list[str]:
+        """In the order of their names: JOB/log/TASK/CHANNEL each."""
+        return sorted(path.relative_to(self.root).as_posix() for path in self.root.glob("*/*/*/*") if path.is_dir())
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except NOT_THERE:
+        return []
+
+
+def _content(path: Path, length: int | None) -> list[Numbered]:
+    """What a file holds in whole frames, as far as it counts; raises CorruptSnapshot where one is altered."""
+    try:
+        data = path.read_bytes()
+    except NOT_THERE:
+        return []
+    found: list[Numbered] = []
+    try:
+        for frame in Reader(CODEC).feed(data if length is None else data[:length]):
+            if zlib.crc32(frame.elements) != frame.checksum:
+                raise CorruptSnapshot(f"{path.name} of a log is altered: the checksum of a frame is wrong")
+            found += _decoder.decode(frame.elements)
+    except (WireError, msgspec.DecodeError) as error:
+        raise CorruptSnapshot(f"{path.name} of a log is altered: {error}") from None
+    return found

@@ -1,0 +1,94 @@
+"""Logs of persistent channels in memory, as a log store or as files would hold them.
+
+What is durable and what is not are apart: what its writer had not flushed is gone
+with it.  A log that was deleted stays so, for a writer that does not know it yet goes
+on into a file without a name.
+"""
+
+from __future__ import annotations
+
+from ..core.messages import Element
+from ..core.state import Ref
+
+Rows = dict[int, Element]
+
+
+class ShelvedLog:
+    """One log: what is open yet, what is being flushed, and the durable parts, oldest first."""
+
+    def __init__(self) -> None:
+        self.open: Rows = {}
+        self.flushing: dict[int, Rows] = {}
+        self.durable: list[Rows] = []
+
+
+class LogShelf:
+    """All logs; `whole_files`: a part can only be deleted as a whole."""
+
+    def __init__(self, *, whole_files: bool) -> None:
+        self.logs: dict[str, ShelvedLog] = {}
+        self._whole_files = whole_files
+        self._deleted: dict[str, None] = {}
+        self._marks = 0
+
+    def append(self, log: str, number: int, element: Element) -> None:
+        if log not in self._deleted:
+            self.logs.setdefault(log, ShelvedLog()).open[number] = element
+
+    def begin(self, log: str) -> int:
+        """Begin to flush all that was appended; the mark to finish it with."""
+        self._marks += 1
+        shelved = self.logs.get(log)
+        if shelved is not None:
+            shelved.flushing[self._marks], shelved.open = shelved.open, {}
+        return self._marks
+
+    def finish(self, log: str, mark: int) -> None:
+        """It is durable."""
+        shelved = self.logs.get(log)
+        rows = shelved.flushing.pop(mark, {}) if shelved is not None else {}
+        if shelved is None or not rows:
+            return
+        if self._whole_files or not shelved.durable:
+            shelved.durable.append(rows)
+        else:
+            shelved.durable[0].update(rows)
+
+    def lose(self, log: str) -> None:
+        """Its writer is gone, and with it what was not flushed."""
+        shelved = self.logs.get(log)
+        if shelved is None:
+            return
+        shelved.open, shelved.flushing = {}, {}
+        if not shelved.durable:
+            del self.logs[log]
+
+    def read(self, ref: Ref) -> list[tuple[int, Element]]:
+        """What is durable of the elements that a reference names, with their numbers, in order."""
+        shelved = self.logs.get(ref.log)
+        parts = shelved.durable if shelved is not None else ()
+        found = {number: element for rows in parts for number, element in rows.items()}
+        return [(number, found[number]) for number in range(ref.first, ref.end) if number in found]
+
+    def trim(self, log: str, before: int) -> int:
+        """Discard what lies before a number, as far as the store can; below which number nothing is left (0: all is
+        as it was)."""
+        shelved = self.logs.get(log)
+        if shelved is None:
+            return 0
+        if self._whole_files:
+            gone = [rows for rows in shelved.durable if max(rows) < before]
+            shelved.durable = [rows for rows in shelved.durable if max(rows) >= before]
+            return 1 + max((max(rows) for rows in gone), default=-1)
+        there = any(number < before for rows in shelved.durable for number in rows)
+        kept = [{number: one for number, one in rows.items() if number >= before} for rows in shelved.durable]
+        shelved.durable = [rows for rows in kept if rows]
+        return before if there else 0
+
+    def delete(self, log: str) -> None:
+        self.logs.pop(log, None)
+        self._deleted[log] = None
+
+    def names(self) -> list[str]:
+        """Every log that is there, whether something of it is durable or not."""
+        return list(self.logs)

@@ -1,0 +1,129 @@
+"""The ledger of persistent channels: numbers, logs, references, what is durable and what is let go."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutproof.reference_impl.core.effects import Append, SetTimer, Sync, TrimLog
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.messages import Barrier, CancelBarrier, Complete, EndOfData, Record, Watermark
+from cutproof.reference_impl.core.persistent import SPILL, Ledger, Lying, Persisting
+from cutproof.reference_impl.core.state import Ref
+
+ONE, TWO = CheckpointId(1), CheckpointId(2)
+
+
+def record(origin: int) -> Record:
+    return Record(0, origin, 0, 0, origin)
+
+
+def ledger(after_us: int = 0, channels: int = 1) -> Ledger:
+    return Ledger([f"log/{channel}" for channel in range(channels)], Persisting(), after_us)
+
+
+def complete(logs_from: int | None) -> Complete:
+    oldest = CheckpointId(logs_from) if logs_from is not None else None
+    return Complete(attempt=AttemptId(1), checkpoint=TWO, logs_from=oldest)
+
+
+def taken(book: Ledger, *elements: Record) -> list[Lying]:
+    """What came and was taken at once."""
+    found = []
+    for element in elements:
+        book.came(0, element)
+        found.append(book.took(0, element))
+    return [one for one in found if one is not None]
+
+
+def test_what_comes_is_numbered_and_appended_and_a_barrier_is_neither() -> None:
+    book = ledger()
+    assert book.came(0, record(7)) == [Append("log/0", 0, record(7))]
+    assert book.came(0, Barrier(ONE)) == []
+    assert book.came(0, CancelBarrier(ONE)) == []
+    assert book.came(0, Watermark(3)) == [Append("log/0", 1, Watermark(3))]
+    assert book.came(0, EndOfData()) == [Append("log/0", 2, EndOfData())]
+    assert book.took(0, Barrier(ONE)) is None
+    assert book.first(0) == 0
+    assert [one.number for one in (book.took(0, record(7)), book.took(0, Watermark(3))) if one is not None] == [0, 1]
+    assert book.first(0) == 2
+
+
+def test_what_a_barrier_overtook_is_found_in_the_ledger() -> None:
+    book = ledger()
+    queue = (record(1), Barrier(ONE), record(2))
+    for element in (*queue, record(3)):
+        book.came(0, element)
+    assert [one.number if one is not None else None for one in book.passed(0, queue)] == [0, None, 1]
+
+
+def test_with_a_time_out_what_lies_from_one_look_to_the_next_is_spilled() -> None:
+    book = ledger(after_us=500)
+    assert book.came(0, record(1)) == [SetTimer(SPILL, 500)]
+    assert book.came(0, record(2)) == []
+    book.took(0, record(1))
+    assert book.timer() == [SetTimer(SPILL, 500)]  # 2 came after the timer was set
+    assert book.came(0, record(3)) == []
+    assert book.timer() == [Append("log/0", 1, record(2)), SetTimer(SPILL, 500)]
+    book.took(0, record(2))
+    book.took(0, record(3))
+    assert book.timer() == []
+    assert book.came(0, record(4)) == [SetTimer(SPILL, 500)]
+
+
+def test_a_snapshot_has_spilled_what_it_needs_of_the_rest() -> None:
+    book = ledger(after_us=500)
+    lying = taken(book, record(1), record(2))
+    serial, effects = book.secure({0: lying})
+    assert effects == [Append("log/0", 0, record(1)), Append("log/0", 1, record(2)), Sync(serial)]
+
+
+def test_references_are_runs_of_numbers() -> None:
+    book = ledger()
+    lying = taken(book, *(record(n) for n in range(5)))
+    assert book.refs({0: [lying[0], lying[1], lying[3], lying[4]]}) == {0: [Ref("log/0", 0, 2), Ref("log/0", 3, 5)]}
+    assert book.refs({0: []}) == {}
+
+
+def test_what_is_referred_to_is_safe_once_the_sync_behind_it_is_done() -> None:
+    book = ledger()
+    first = taken(book, record(1))
+    serial, effects = book.secure({0: first})
+    assert effects == [Sync(serial)]
+    assert not book.is_safe(serial)
+    again, effects = book.secure({0: first})
+    assert (again, effects) == (serial, [])  # it is asked for already
+    later, effects = book.secure({0: [*first, *taken(book, record(2))]})
+    assert later > serial
+    assert effects == [Sync(later)]
+    book.synced(serial)
+    assert book.is_safe(serial)
+    assert not book.is_safe(later)
+    assert book.is_safe(book.secure({})[0])
+
+
+def test_what_no_checkpoint_asks_for_is_trimmed_up_to_the_oldest_that_may() -> None:
+    book = ledger(channels=2)
+    taken(book, record(1), record(2))
+    book.mark(ONE)
+    taken(book, record(3))
+    book.came(0, record(4))
+    book.mark(TWO)
+    assert book.trim(complete(None)) == []
+    assert book.trim(complete(1)) == [TrimLog("log/0", 2)]
+    assert book.trim(complete(1)) == []
+    assert book.trim(complete(2)) == [TrimLog("log/0", 3)]
+
+
+def test_of_a_checkpoint_of_an_earlier_attempt_the_first_of_this_one_decides() -> None:
+    book = ledger()
+    taken(book, record(1))
+    book.mark(TWO)
+    assert book.trim(complete(1)) == [TrimLog("log/0", 1)]
+
+
+@pytest.mark.parametrize("logged", [5, 6])
+def test_a_log_that_is_there_is_written_on(logged: int) -> None:
+    book = ledger()
+    book.resume(0, 5, logged)
+    appended = book.came(0, record(1)) + book.came(0, record(2))
+    assert [one.number for one in appended if isinstance(one, Append)] == list(range(logged, 7))

@@ -1,0 +1,98 @@
+"""Logs of persistent channels on disk: one writer, readers and a deleter in other processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutproof.reference_impl.core.errors import CorruptSnapshot
+from cutproof.reference_impl.core.messages import Element, EndOfData, Record, Watermark
+from cutproof.reference_impl.core.state import Ref
+from cutproof.reference_impl.processes import logs
+from cutproof.reference_impl.processes.logs import DiskLogs
+
+LOG = "job-1/log/count-0-2/1"
+BOTH = pytest.mark.parametrize("whole_files", [False, True])
+
+
+def numbers(store: DiskLogs) -> list[int]:
+    return [number for number, _ in store.read(Ref(LOG, 0, 100))]
+
+
+def flushed(store: DiskLogs, *parts: range) -> DiskLogs:
+    for part in parts:
+        for number in part:
+            store.append(LOG, number, Watermark(number))
+        store.finish(LOG, store.begin(LOG))
+    return store
+
+
+@BOTH
+def test_another_process_reads_what_was_flushed(tmp_path: Path, whole_files: bool) -> None:
+    store = DiskLogs(tmp_path, whole_files=whole_files)
+    elements: list[Element] = [Record(1, None, 2, 3, 4, 5), Watermark(6), EndOfData()]
+    for number, element in enumerate(elements):
+        store.append(LOG, number, element)
+    store.finish(LOG, store.begin(LOG))
+    other = DiskLogs(tmp_path, whole_files=whole_files)
+    assert other.read(Ref(LOG, 1, 3)) == [(1, Watermark(6)), (2, EndOfData())]
+    assert other.read(Ref(LOG, 0, 1)) == [(0, elements[0])]
+    assert other.names() == [LOG]
+
+
+@BOTH
+def test_its_writer_counts_on_what_is_synced_alone(tmp_path: Path, whole_files: bool) -> None:
+    store = flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2))
+    store.append(LOG, 2, Watermark(2))
+    mark = store.begin(LOG)
+    assert numbers(store) == [0, 1]
+    store.finish(LOG, mark)
+    assert numbers(store) == [0, 1, 2]
+
+
+@BOTH
+def test_files_are_deleted_as_a_whole_once_nothing_in_them_is_needed(
+    tmp_path: Path, whole_files: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "LONG", 1)
+    store = flushed(DiskLogs(tmp_path, whole_files=whole_files), range(3), range(3, 6))
+    assert (store.trim(LOG, 2), numbers(store)) == (0, [0, 1, 2, 3, 4, 5])
+    assert (store.trim(LOG, 5), numbers(store)) == (3, [3, 4, 5])
+    flushed(store, range(6, 8))
+    assert (store.trim(LOG, 7), numbers(store)) == (6, [6, 7])
+
+
+def test_a_log_goes_on_in_one_file_until_that_is_long(tmp_path: Path) -> None:
+    store = flushed(DiskLogs(tmp_path, whole_files=False), range(2), range(2, 4))
+    assert len(list((tmp_path / "logs" / LOG).iterdir())) == 1
+    assert store.trim(LOG, 4) == 0
+
+
+@BOTH
+def test_whoever_writes_a_deleted_log_writes_into_nothing(tmp_path: Path, whole_files: bool) -> None:
+    store = flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2))
+    DiskLogs(tmp_path, whole_files=whole_files).delete(LOG)
+    flushed(store, range(2, 4), range(4, 5))
+    assert store.trim(LOG, 9) in (0, 2, 5)
+    assert store.names() == []
+    assert DiskLogs(tmp_path, whole_files=whole_files).read(Ref(LOG, 0, 9)) == []
+
+
+def test_a_torn_end_is_left_out_and_an_altered_frame_is_told(tmp_path: Path) -> None:
+    flushed(DiskLogs(tmp_path, whole_files=False), range(2), range(2, 4)).lose(LOG)
+    (path,) = (tmp_path / "logs" / LOG).iterdir()
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    assert numbers(DiskLogs(tmp_path, whole_files=False)) == [0, 1]
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(CorruptSnapshot, match="altered"):
+        numbers(DiskLogs(tmp_path, whole_files=False))
+
+
+@BOTH
+def test_what_was_not_written_is_gone_with_its_writer(tmp_path: Path, whole_files: bool) -> None:
+    store = flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2))
+    store.append(LOG, 2, Watermark(2))
+    store.lose(LOG)
+    assert numbers(store) == [0, 1]
