@@ -163,10 +163,10 @@ class LocalRunner(TaskRunner):
 
     def _said(self) -> tuple[int, ...]:
         """By output, how many numbered elements it has said, those included that wait to be sent."""
-        waiting = dict.fromkeys(map(id, self._outlets), 0)
+        waiting = dict.fromkeys((outlet.name for outlet in self._outlets), 0)
         for outlet, element in self._outbox:
-            waiting[id(outlet)] += is_numbered(element)
-        return tuple(outlet.next_number + waiting[id(outlet)] for outlet in self._outlets)
+            waiting[outlet.name] += is_numbered(element)
+        return tuple(outlet.next_number + waiting[outlet.name] for outlet in self._outlets)
 
     def _persist(self, effect: Persist) -> None:
         self.frozen = effect.synchronous

@@ -125,10 +125,10 @@ class Inlet(DataChannel):
         self.next_number = 0
         """of the numbered element to be taken next"""
 
-    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
         """Of an attempt that came up with all others: what it was restored with has the first numbers."""
         self.channel.begins_with(elements)
-        super().refill(elements, handed_over)
+        super().refill(elements, handed_over, replays)
 
     def fill(self, now: int, ended: Sequence[int]) -> None:
         """From now on all that the log has from the next number on can be taken, with the ends that are not among
