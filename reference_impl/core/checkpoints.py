@@ -324,10 +324,12 @@ class Checkpoints:
 
     @property
     def logs_from(self) -> CheckpointId | None:
-        """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not."""
+        """The oldest checkpoint that may ask for what was in flight, one whose record is being stored included, which
+        a newer one may have got ahead of.  A savepoint is aligned, and does not ask."""
         if not self.config.keeps_logs:
             return None
-        own = [snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint]
+        records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
+        own = [record.checkpoint for record in records if not record.savepoint]
         newest = self.retained[-1].checkpoint if self.retained else None
         return min(own, default=newest)
 
