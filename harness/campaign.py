@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from . import known_failures
 from .coverage import in_words, possible_cells
 from .exit_codes import CutproofError, ExitCode, one_line
 from .findings import Finding, Teller
+from .graphs import findings as systems
 from .interruption import Interruption
 from .known_failures import KnownFailures
 from .oracle import Oracle, PySpark
@@ -134,9 +135,27 @@ class _Work:
                 close(self._subject)
 
     def _findings(self, found: Found, interruption: Interruption) -> list[Finding]:
-        if not found.failing:
+        if not found.failing and not found.wrong_systems:
             return []
         self._progress.step("shrinking", None)
+        return [*self._of_systems(found), *self._of_scenarios(found, interruption)]
+
+    def _of_systems(self, found: Found) -> Iterator[Finding]:
+        folder = self._folder
+        for failing in systems.grouped(found.wrong_systems):
+            try:
+                yield systems.told(
+                    failing,
+                    keep=folder.add_system if folder else lambda name, _: f"{name}.json",
+                    replay_command=lambda path: replay_system_command(folder.path if folder else Path(), path),
+                    found_s=found.first_failure_s,
+                )
+            except CutproofError as error:
+                found.failures.append(one_line(error))
+
+    def _of_scenarios(self, found: Found, interruption: Interruption) -> list[Finding]:
+        if not found.failing:
+            return []
         plan, folder = self._campaign.plan, self._folder
 
         def keep(name: str, scenario: Scenario) -> str:
@@ -203,6 +222,11 @@ def replay_command(plan: Plan, folder: Path, relative: str) -> str:
     for function in plan.functions:
         words += ["--function", function]
     return shlex.join(words)
+
+
+def replay_system_command(folder: Path, relative: str) -> str:
+    """The same for a system of processes, which runs in a world of its own."""
+    return shlex.join(["cutproof", "replay", str(folder / relative)])
 
 
 def _summary(

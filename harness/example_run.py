@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from ..properties.verdict import Verdict
+from ..properties.verdict import Verdict, in_a_word
 from .examples import Example, Shown, show
 from .exit_codes import ExitCode
 from .files import digest
 from .graphs.claims import SystemExample
 from .graphs.claims import show as show_in_system
-from .graphs.run import run_and_judge
+from .graphs.run import SystemRun, run_and_judge
 from .oracle import Oracle, question_of
 from .pipelines.claims import PipelineExample
 from .pipelines.claims import show as show_in_pipeline
-from .pipelines.run import judged
+from .pipelines.run import PipelineRun, judged
 from .run import Result, run
 from .subject import Subject
 
@@ -68,30 +68,28 @@ def run_example(subject: Subject, example: Example, oracle: Oracle) -> tuple[Exa
 
 
 def run_system_example(example: SystemExample) -> ExampleRun:
-    """Run an example's system in its own world, whatever the subject; causality judges it, and no row is expected."""
+    """Run an example's system and have causality judge it."""
     told = run_and_judge(example.system)
-    return ExampleRun(
-        name=example.name,
-        about=example.about,
-        document=example.document,
-        subject="simulated",
-        outcome=told.outcome,
-        verdicts={"consistent-cut": told.verdict},
-        claims=show_in_system(example, told.history),
-        trace_sha256=told.trace_sha256,
-    )
+    return _in_its_own_world(example, told, "consistent-cut", show_in_system(example, told.history))
 
 
 def run_pipeline_example(example: PipelineExample) -> ExampleRun:
-    """Run an example's pipeline of bytes in its own world; every byte is accounted for, and no row is expected."""
+    """Run an example's pipeline of bytes; every byte is accounted for."""
     told = judged(example.pipeline)
+    return _in_its_own_world(example, told, "exactly-once", show_in_pipeline(example, told))
+
+
+def _in_its_own_world(
+    example: SystemExample | PipelineExample, told: SystemRun | PipelineRun, invariant: str, claims: list[Shown]
+) -> ExampleRun:
+    """It is simulated whatever the subject; one invariant judges it, and PySpark has no row to expect."""
     return ExampleRun(
         name=example.name,
         about=example.about,
         document=example.document,
         subject="simulated",
-        outcome=told.outcome_in_a_word,
-        verdicts={"exactly-once": told.verdict},
-        claims=show_in_pipeline(example, told),
+        outcome=in_a_word((told.verdict,)),
+        verdicts={invariant: told.verdict},
+        claims=claims,
         trace_sha256=told.trace_sha256,
     )

@@ -51,13 +51,13 @@ def encode_scenario(scenario: Scenario) -> bytes:
     return _encoder.encode(scenario)
 
 
-def encoded(value: msgspec.Struct) -> bytes:
+def encoded(value: object) -> bytes:
     """Canonical as well, of any value: in a history some things stand by their number, and the encoder sorts text
     alone."""
     return msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, order="deterministic"))
 
 
-def digest(value: Scenario | History) -> str:
+def digest(value: object) -> str:
     """sha256 of the canonical encoding, in hexadecimal."""
     return hashlib.sha256(encoded(value)).hexdigest()
 

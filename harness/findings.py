@@ -54,11 +54,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One counterexample, told."""
 
+    cause: Cause
     counterexample: Counterexample
     view: CounterexampleView
-    scenario: Scenario
     confirmed: bool
-    """PySpark judged it too, and alike"""
+    """PySpark judged it too, and alike; or nobody but the one judge can"""
 
 
 def group(failing: list[Outcome], first: str = "") -> list[Group]:
@@ -234,7 +234,7 @@ class Teller:
             scenarios=counterexample.scenarios,
             known=counterexample.known,
         )
-        return Finding(counterexample=counterexample, view=view, scenario=scenario, confirmed=confirmed)
+        return Finding(cause=cause, counterexample=counterexample, view=view, confirmed=confirmed)
 
     def _neighbour(self, one: Group, scenario: Scenario) -> Neighbour | None:
         """In real time that of the twin in virtual time, if it fails alike: there a run that holds proves nothing."""
@@ -293,7 +293,7 @@ def witness_of(verdict: Violated) -> str:
 
 def _merged(first: Finding, second: Finding) -> Finding:
     """Two groups that failed for one cause: the smaller case tells it."""
-    smaller = min(first, second, key=lambda finding: sum(size_of(finding.scenario)))
+    smaller = min(first, second, key=lambda finding: finding.counterexample.size.total)
     scenarios = first.counterexample.scenarios + second.counterexample.scenarios
     return msgspec.structs.replace(
         smaller,

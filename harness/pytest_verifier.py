@@ -13,7 +13,6 @@ import pytest
 
 from ..reports.model import Summary
 from .campaign import Verified
-from .causes import point_of
 from .findings import Finding
 from .known_failures import Cause
 from .oracle import Oracle, PySpark
@@ -128,13 +127,8 @@ def _result(test: str, verified: Verified, folder: Path) -> TestResult:
 
 
 def _failure(finding: Finding, subject: str) -> Failure:
-    told, history = finding.counterexample, finding.view.history
-    cause = Cause(
-        invariant=told.invariant,
-        difference=told.difference,
-        point=point_of(finding.scenario, history) if history else "",
-        subject=subject,
-    )
+    told = finding.counterexample
+    cause = msgspec.structs.replace(finding.cause, subject=subject)
     return Failure(cause=cause, known=told.known, replay=told.replay)
 
 

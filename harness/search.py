@@ -18,6 +18,7 @@ import msgspec
 from ..reports.model import OracleCounts
 from .background import in_background
 from .exit_codes import CutproofError, one_line
+from .graphs.beside import SystemOutcome
 from .interruption import Interruption
 from .oracle import Examined, Oracle
 from .outcome import Outcome
@@ -52,6 +53,8 @@ class Found(msgspec.Struct, kw_only=True):
     oracle: OracleCounts = OracleCounts()
     failing: list[Outcome] = []
     """violated by the quick checker, by index"""
+    wrong_systems: list[SystemOutcome] = []
+    """violated, by number"""
     unconfirmed: set[int] = set()
     """indexes of those that PySpark did not judge, or judged otherwise"""
     failures: list[str] = []
@@ -88,7 +91,7 @@ class Search:
         self._progress = progress or Silent()
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
-        self._found = Found(tally=Tally(), failing=[], unconfirmed=set(), failures=[])
+        self._found = Found(tally=Tally(), failing=[], wrong_systems=[], unconfirmed=set(), failures=[])
         self._next = 0
         self._running: dict[Future[Encoded], int] = {}
         """chunks under way, and the first scenario of each"""
@@ -121,6 +124,7 @@ class Search:
             self._found.failures.append(f"the search failed: {one_line(error)}")
             self._abandon()
         self._found.failing.sort(key=lambda outcome: outcome.index)
+        self._found.wrong_systems.sort(key=lambda outcome: outcome.number)
         self._found.search_s = time.perf_counter() - self._began
         return self._found
 
@@ -153,7 +157,8 @@ class Search:
     def _over(self) -> bool:
         budget = self._budget
         late = budget.seconds is not None and time.perf_counter() - self._began >= budget.seconds
-        return self._ended or late or (budget.stop_at_first and bool(self._found.failing))
+        violated = bool(self._found.failing or self._found.wrong_systems)
+        return self._ended or late or (budget.stop_at_first and violated)
 
     def _take(self, chunk: Chunk) -> None:
         found = self._found
@@ -169,12 +174,23 @@ class Search:
             found.tally.add(outcome)
             self._waiting.append((outcome.index, question))
             if outcome.violations:
-                if not found.failing:
+                if not found.failing and not found.wrong_systems:
                     found.first_failure_s = time.perf_counter() - self._began
                 found.failing.append(outcome)
             if self._on_outcome is not None:
                 self._on_outcome(outcome)
-        self._progress.advance(found.tally.run, f"{found.tally.violated} violated" if found.tally.violated else "")
+        self._take_systems(chunk)
+        self._progress.advance(found.tally.run, _note(found.tally))
+
+    def _take_systems(self, chunk: Chunk) -> None:
+        found = self._found
+        found.failures.extend(chunk.failures)
+        for outcome in chunk.systems:
+            found.tally.add_system(outcome)
+            if outcome.system is not None:
+                if not found.failing and not found.wrong_systems:
+                    found.first_failure_s = time.perf_counter() - self._began
+                found.wrong_systems.append(outcome)
 
     def _end(self, chunk: Chunk) -> None:
         """Told once, however many workers say so; what has not begun does not begin."""
@@ -245,3 +261,10 @@ class Search:
                     wait([self._examining])
             self._examine(least=1)
             self._progress.advance(self._found.tally.run - len(self._waiting) - len(self._asked))
+
+
+def _note(tally: Tally) -> str:
+    """Beside the bar: what the bar does not count."""
+    violated = tally.violated + tally.systems["violated"]
+    said = (f"{tally.systems.total():,} systems" if tally.systems else "", f"{violated} violated" if violated else "")
+    return ", ".join(filter(None, said))

@@ -18,6 +18,7 @@ from ..reports.junit import render_junit
 from ..reports.model import ReportView, Summary
 from .exit_codes import HarnessFailed, UsageError
 from .files import encoded, write_history, write_scenario, write_whole
+from .graphs.files import SystemFile, write_system
 from .outcome import Outcome
 from .scenario import Scenario
 
@@ -69,6 +70,13 @@ class RunFolder:
             write_scenario(self.path / relative, scenario)
             if history is not None:
                 write_history(self.path / HISTORIES / f"{name}.json", history)
+        return relative
+
+    def add_system(self, name: str, told: SystemFile) -> str:
+        """Keep a system of processes as a file of its own; its path within the folder."""
+        relative = f"{COUNTEREXAMPLES}/{name}.json"
+        with _reported(self.path / relative):
+            write_system(self.path / relative, told)
         return relative
 
     def finish(self, view: ReportView) -> None:

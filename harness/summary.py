@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..faults.plan import KINDS, kind_of
-from ..properties.verdict import INVARIANTS, Holds, Violated
+from ..properties.verdict import INVARIANTS, Holds, Violated, in_a_word
 from ..reports.model import (
     CheckpointCounts,
     CommandCounts,
@@ -15,8 +15,10 @@ from ..reports.model import (
     Samples,
     ScenarioCounts,
     Summary,
+    SystemCounts,
 )
 from .coverage import CoverageTally
+from .graphs.beside import SystemOutcome
 from .outcome import Outcome
 from .profiles import Share
 from .scenario import COMMANDS
@@ -38,6 +40,8 @@ class Tally:
         self._commands: dict[str, Counter[str]] = {}
         self._stops = StopTally()
         self.coverage = CoverageTally()
+        self.systems = Counter[str]()
+        """outcomes of systems of processes, in a word"""
         self._totals = Counter[str]()
         self._unapplied = Counter[str]()
         self._durations_us: list[int] = []
@@ -52,6 +56,10 @@ class Tally:
         self._planned.update(kind_of(fault) for fault in outcome.scenario.faults)
         for name, spent in (("draw", outcome.draw_s), ("run", outcome.run_s), ("judge", outcome.judge_s)):
             self.seconds[name] += spent
+
+    def add_system(self, outcome: SystemOutcome) -> None:
+        self.systems[in_a_word((outcome.verdict,))] += 1
+        self._totals.update(snapshots=outcome.snapshots, under_way=outcome.under_way)
 
     def _add_verdicts(self, outcome: Outcome) -> None:
         for name, verdict in outcome.verdicts.items():
@@ -126,6 +134,14 @@ class Tally:
             recoveries=self._totals["recoveries"],
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
             unapplied=dict(sorted(self._unapplied.items())),
+            systems=SystemCounts(
+                run=self.systems.total(),
+                held=self.systems["held"],
+                violated=self.systems["violated"],
+                unknown=self.systems["unknown"],
+                snapshots=self._totals["snapshots"],
+                under_way=self._totals["under_way"],
+            ),
         )
 
     def _faults_of(self, kind: str) -> FaultCounts:

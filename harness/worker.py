@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from .exit_codes import CutproofError, HarnessFailed, one_line
+from .graphs.beside import EVERY, Beside, SystemOutcome
 from .inputs import LoadedWorkload
 from .oracle import question_of
 from .outcome import Outcome, outcome_of
@@ -46,6 +47,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     keep_histories: bool = False
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
+    systems: bool = False
+    """systems of processes are run beside the scenarios"""
 
 
 class Undriven(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +65,9 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: list[Outcome] = []
     questions: list[bytes] = []
     """one for each outcome"""
+    systems: list[SystemOutcome] = []
+    failures: list[str] = []
+    """systems that could not be run, and why, each in one sentence"""
     undriven: list[Undriven] = []
     ended: str = ""
     """why no more can be run, in one line: the environment failed, or the subject cannot be driven at all"""
@@ -82,11 +88,12 @@ class Worker:
         self._stopped = stopped
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
+        self._beside = Beside(plan.seed) if plan.systems else None
         self._ended = ""
 
     def chunk(self, first: int, end: int) -> Chunk:
         """Scenarios `first` to `end` - 1 of the plan's seed."""
-        chunk = Chunk(outcomes=[], questions=[], undriven=[])
+        chunk = Chunk(outcomes=[], questions=[], undriven=[], systems=[], failures=[])
         for index in range(first, end):
             if self._ended:
                 break
@@ -96,6 +103,8 @@ class Worker:
             if self._plan.defect:
                 scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
             self._one(chunk, index, scenario, time.perf_counter() - began)
+            if self._beside is not None and index % EVERY == 0:
+                self._system(chunk, self._beside, index // EVERY)
         return msgspec.structs.replace(chunk, ended=self._ended)
 
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
@@ -122,6 +131,12 @@ class Worker:
             return
         chunk.outcomes.append(outcome)
         chunk.questions.append(question)
+
+    def _system(self, chunk: Chunk, beside: Beside, number: int) -> None:
+        try:
+            chunk.systems.append(beside.run(number))
+        except Exception as error:  # of the machine or its judge: reported as the harness's failure
+            chunk.failures.append(f"system {number} could not be run: {_where(error)}")
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
         """The scenario made smaller, for as long as it fails in the same way."""

@@ -21,7 +21,7 @@ from . import (
 )
 from .case import Case
 from .history import History
-from .verdict import INVARIANTS, Holds, Unknown, Verdict, Violated
+from .verdict import INVARIANTS, Unknown, Verdict, Violated, in_a_word
 from .workload import Topology, Workload
 
 CHECKERS: dict[str, Callable[[Case], Verdict]] = {
@@ -51,10 +51,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """One word: "violated" when any is, "held" when none is and at least one holds, else "unknown"."""
-        if self.violated:
-            return "violated"
-        return "held" if any(isinstance(verdict, Holds) for verdict in self.verdicts.values()) else "unknown"
+        """violated, held or unknown"""
+        return in_a_word(self.verdicts.values())
 
 
 def judge(workload: Workload, topology: Topology, history: History) -> Judgement:

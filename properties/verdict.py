@@ -71,3 +71,11 @@ def merge(verdicts: Iterable[Verdict]) -> Verdict:
         else:
             unknown = unknown or verdict
     return held or unknown or Unknown(reason="not exercised", detail="nothing was judged")
+
+
+def in_a_word(verdicts: Iterable[Verdict]) -> str:
+    """ "violated" when any is, "held" when none is and at least one holds, else "unknown"."""
+    merged = merge(verdicts)
+    if isinstance(merged, Violated):
+        return "violated"
+    return "held" if isinstance(merged, Holds) else "unknown"

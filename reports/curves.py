@@ -11,6 +11,8 @@ from .plots import Plot
 from .svg import element, label, path
 
 WIDTH, HEIGHT, LEFT, FLOOR = 420, 250, 46, 190
+LIFT = 8
+"""how far above the floor a logarithmic axis begins: its least value is not nothing, and its curve is seen"""
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 5")
 
 
@@ -40,7 +42,8 @@ def drawn(chart: Chart) -> Plot:
     up = [y for curve in chart.curves for _, y in curve.points]
     if not across:
         raise ValueError(f"{chart.title}: no curve has a point")
-    x_of, y_of = _Axis(across, LEFT, WIDTH, chart.logarithmic), _Axis(up, FLOOR, 14, chart.logarithmic)
+    least = FLOOR - LIFT if chart.logarithmic else FLOOR
+    x_of, y_of = _Axis(across, LEFT, WIDTH, chart.logarithmic), _Axis(up, least, 14, chart.logarithmic)
     lines = [
         element("path", class_="curve", stroke_dasharray=DASHES[number % len(DASHES)] or "none",
                 d=path([(x_of.at(x), y_of.at(y)) for x, y in curve.points]))
@@ -52,7 +55,7 @@ def drawn(chart: Chart) -> Plot:
         element("path", class_="floor", d=path([(LEFT, FLOOR), (WIDTH, FLOOR)])),
         *lines,
         label(_short(y_of.high), LEFT - 5, 18, text_anchor="end"),
-        label(_short(y_of.low), LEFT - 5, FLOOR, text_anchor="end"),
+        label(_short(y_of.low), LEFT - 5, least, text_anchor="end"),
         label(chart.up, LEFT + 4, 10),
         label(_short(x_of.low), LEFT, FLOOR + 15),
         label(_short(x_of.high), WIDTH, FLOOR + 15, text_anchor="end"),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from .curves import Chart, drawn
+from . import bars, curves, grid
+from .bars import Bars
+from .curves import Chart
+from .grid import Grid
 from .model import Value
+from .plots import Plot
 from .render import environment
+
+Picture = Chart | Bars | Grid
 
 
 class Said(Value, kw_only=True):
@@ -31,11 +37,21 @@ class FiguresView(Value, kw_only=True):
     document: str
     claims: tuple[Said, ...]
     tables: tuple[Figures, ...] = ()
-    charts: tuple[Chart, ...] = ()
+    charts: tuple[Picture, ...] = ()
     version: str = ""
 
 
 def render_figures(view: FiguresView) -> str:
     """The whole page; the same view gives the same text."""
-    charts = [(chart.title, drawn(chart)) for chart in view.charts]
+    charts = [(chart.title, _drawn(chart)) for chart in view.charts]
     return environment().get_template("figures.html.j2").render(view=view, charts=charts)
+
+
+def _drawn(picture: Picture) -> Plot:
+    match picture:
+        case Chart():
+            return curves.drawn(picture)
+        case Bars():
+            return bars.drawn(picture)
+        case Grid():
+            return grid.drawn(picture)

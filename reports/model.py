@@ -121,6 +121,20 @@ class CheckpointCounts(Value, kw_only=True):
     aborted: int = 0
 
 
+class SystemCounts(Value, kw_only=True):
+    """Systems of processes that were run beside the scenarios, and the general snapshots that were taken of them."""
+
+    run: int = 0
+    held: int = 0
+    violated: int = 0
+    unknown: int = 0
+    """no snapshot had events on both of its sides"""
+    snapshots: int = 0
+    """that completed"""
+    under_way: int = 0
+    """messages that these have in channels"""
+
+
 class RecordCounts(Value, kw_only=True):
     read: int = 0
     committed: int = 0
@@ -154,6 +168,10 @@ class Size(Value, kw_only=True):
     tasks: int = 0
     records: int = 0
     faults: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.tasks + self.records + self.faults
 
 
 class Counterexample(Value, kw_only=True):
@@ -208,6 +226,7 @@ class Summary(Value, kw_only=True):
     stops: dict[str, StopCounts] = {}
     """natural-end, stop, drain, cancel and resume: every way to end a job and to go on"""
     coverage: Coverage = Coverage()
+    systems: SystemCounts = SystemCounts()
     failures: list[str] = []
     """what went wrong in the harness or its environment, each in one sentence"""
 

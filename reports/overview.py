@@ -36,8 +36,9 @@ class HeatMap(Value, kw_only=True):
 
 
 def violated(summary: Summary) -> list[str]:
-    """The violated invariants, but those whose every failure is a known one."""
-    return [line.name for line in invariant_lines(summary) if line.verdict == "violated"]
+    """The violated invariants, but those whose every failure is a known one; of systems of processes last."""
+    names = [line.name for line in invariant_lines(summary) if line.verdict == "violated"]
+    return [*names, "consistent-cut of general snapshots"] if summary.systems.violated else names
 
 
 def headline(summary: Summary) -> str:
@@ -76,6 +77,18 @@ def lead(summary: Summary) -> str:
     return (
         f"{plural(counts.run, 'scenario')}{subject}{seed}: {counts.held:,} held, "
         f"{counts.violated:,} violated, {counts.unknown:,} unknown."
+    )
+
+
+def systems_lead(summary: Summary) -> str:
+    """What was run beside the scenarios, in one sentence; empty when nothing was."""
+    counts = summary.systems
+    if not counts.run:
+        return ""
+    return (
+        f"Beside them {plural(counts.run, 'system')} of processes, with "
+        f"{plural(counts.snapshots, 'general snapshot')}: {counts.held:,} held, {counts.violated:,} violated, "
+        f"{counts.unknown:,} unknown; {plural(counts.under_way, 'message')} lay in their channels."
     )
 
 

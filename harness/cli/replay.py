@@ -29,7 +29,9 @@ function of its scenario: `--json` has trace_sha256, a digest of everything that
 happened in order, and it is the same every time. On real processes it is not, and
 what depends on a race may show or not: `--runs` says how often it does.
 
-A file that was found with a planted defect names it, and is replayed with it."""
+A file that was found with a planted defect names it, and is replayed with it. One of a
+system of processes (cutproof-graph/1) is run in its own world: its general snapshots,
+judged by causality."""
 
 EXAMPLES = """\
 examples:

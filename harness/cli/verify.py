@@ -28,10 +28,12 @@ TAMPERED_IN_REAL_TIME = 30
 """histories to lie about, where each costs seconds"""
 
 DESCRIPTION = """\
-Draws scenarios (a workload, its layout, an engine configuration, and what goes
-wrong), runs each on the subject, and judges every recorded history against what
-PySpark says the answer is. Failures are shrunk until they read as a story. The
-same seed and version draw the same scenarios.
+Draws scenarios (a workload, its layout, an engine configuration with aligned or
+unaligned checkpoints, and what goes wrong), runs each on the subject, and judges every
+recorded history against what PySpark says the answer is. Failures are shrunk until they
+read as a story. The same seed and version draw the same scenarios. Beside the jobs of
+the simulated engine stand systems of processes, one for every 20 scenarios: any graph,
+on which general snapshots are taken and judged by causality.
 
 The run folder gets summary.json, report.html, junit.xml, scenarios.jsonl and
 counterexamples/, each replayable alone with `cutproof replay`."""
@@ -43,6 +45,7 @@ examples:
   cutproof verify --subject my.engine:Engine --scenarios 200 --seed 7
   cutproof verify --workload list                    what has a name
   cutproof verify --workload two-input-alignment     one of the documents' examples
+  cutproof verify --workload spilling-arithmetic --out o   one that measures; its report has curves
   cutproof verify --workload flights                 real data, in slices
   cutproof verify --workload mine.toml --input day.parquet
   cutproof verify --defect A01                       see it fail, with a story
@@ -214,8 +217,8 @@ def _pipeline_example(example: PipelineExample, options: argparse.Namespace, out
         progress.step(f"running {example.name}")
         told = run_pipeline_example(example)
         if options.out is not None:
-            progress.step("drawing its figures")
-            keep_report(options.out, told)
+            progress.step("measuring its figures")
+            keep_report(options.out, told, progress.step)
     _tell_example(told, output)
     output.result(told)
     return told.exit_code

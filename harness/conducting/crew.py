@@ -216,7 +216,8 @@ class Crew:
         return killed
 
     def _died_of_it(self, member: Member) -> bool:
-        return any(end.pid == member.pid and end.signal == signal.SIGKILL for end in self._launcher.exits)
+        end = self._launcher.end_of(member.pid)
+        return end is not None and end.signal == signal.SIGKILL
 
     def stop(self, member: Member) -> bool:
         """SIGSTOP; whether it lives to be continued."""

@@ -61,13 +61,13 @@ class DatabaseServer:
     def _end_of(self, pid: int, within_s: float) -> Exited | None:
         """How a process ended; None when it has not in time."""
         deadline = time.monotonic() + within_s
-        while not (ends := [one for one in self._launcher.exits if one.pid == pid]):
+        while (end := self._launcher.end_of(pid)) is None:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
             select.select([self._launcher], [], [], left)
             self._launcher.poll()
-        return ends[0]
+        return end
 
     def _first_start(self) -> None:
         for attempt in range(TRIES):
@@ -97,7 +97,7 @@ class DatabaseServer:
 
     def answers(self) -> bool:
         """Whether it takes a session now; one that did not survive its start is started again."""
-        if self.is_ours and self.pid and any(one.pid == self.pid for one in self._launcher.exits):
+        if self.is_ours and self.pid and self._launcher.end_of(self.pid) is not None:
             self.start()  # processes of the one before were not all gone yet
         try:
             with psycopg.connect(self.dsn, connect_timeout=2, autocommit=True) as session:

@@ -72,7 +72,7 @@ class ProxyServer:
 
     def _what_is_wrong(self, pid: int, error: ToxiproxyFailed) -> str:
         """Of a server that did not come up and has been killed, if it had not ended."""
-        end = next((one for one in self._launcher.exits if one.pid == pid), None)
+        end = self._launcher.end_of(pid)
         if end is None or end.how == signal.SIGKILL.name:
             return str(error)
         return f"it ended with {end.how}: {last_words(self._launcher.log(NAME))}"

@@ -51,10 +51,9 @@ class Services:
 
     def watch(self) -> None:
         """A server that died unasked is an error of the environment."""
-        gone = {one.pid: one for one in self.launcher.exits}
         for name, server in (("Toxiproxy", self._proxies), ("PostgreSQL", self._database)):
-            if server is not None and not server.is_starting and server.pid in gone:
-                raise HarnessFailed(f"{name} ended by itself, with {gone[server.pid].how}; run again")
+            if server is not None and not server.is_starting and (end := self.launcher.end_of(server.pid)):
+                raise HarnessFailed(f"{name} ended by itself, with {end.how}; run again")
 
     def close(self) -> list[Note]:
         """End everything; what the launcher started dies with it, and its folder goes.  What is left in a PostgreSQL

@@ -52,4 +52,9 @@ def system_schema() -> dict[str, Any]:
 
 
 def write_system(path: Path, told: SystemFile) -> None:
-    write_whole(path, msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=1) + b"\n")
+    write_whole(path, text_of(told).encode())
+
+
+def text_of(told: SystemFile) -> str:
+    """What such a file has in it."""
+    return msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=1).decode() + "\n"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import msgspec
 
 from ...properties.causality import Event, GraphHistory, Part, Taken, check
-from ...properties.verdict import Holds, Verdict, Violated
+from ...properties.verdict import Verdict, in_a_word
 from ...reference_impl.core.chandy_lamport import Contribution
 from ...reference_impl.simulated.graph import GraphWorld
 from ...reference_impl.simulated.graph_plan import System
+from ..files import digest
 
 
 class SystemRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,14 +21,12 @@ class SystemRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def outcome(self) -> str:
         """violated, held or unknown, as of any scenario"""
-        if isinstance(self.verdict, Violated):
-            return "violated"
-        return "held" if isinstance(self.verdict, Holds) else "unknown"
+        return in_a_word((self.verdict,))
 
     @property
     def trace_sha256(self) -> str:
         """The digest of all that happened, in order."""
-        return hashlib.sha256(msgspec.json.encode(self.history, order="deterministic")).hexdigest()
+        return digest(self.history)
 
 
 def run_and_judge(system: System) -> SystemRun:

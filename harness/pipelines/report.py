@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,12 @@ import msgspec
 
 from ... import __version__
 from ...reference_impl.simulated.pipeline_plan import MB
-from ...reports.curves import Chart
-from ...reports.figures import Figures, FiguresView, Said, render_figures
+from ...reports.figures import Figures, FiguresView, Picture, Said, render_figures
 from ..files import write_whole
 from . import tables
 from .arithmetic import SPILLING_ARITHMETIC
-from .crashing import circle, rounds
-from .measures import WAYS, durations, pressed, recoveries, steadiness
+from .crashing import cells, circle, rounds
+from .measures import WAYS, durations, pressed, recoveries, steadiness, stores
 from .overtaking import VICIOUS_CIRCLE
 from .run import measured
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 REPORT, KEPT = "report.html", "example.json"
 
 
-def keep_report(folder: Path, told: ExampleRun) -> None:
-    """Write report.html and example.json; the figures are measured for it."""
+def keep_report(folder: Path, told: ExampleRun, heard: Callable[[str], None] = lambda _: None) -> None:
+    """Write report.html and example.json; the figures are measured for it, and `heard` is told which is next."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / REPORT, render_figures(view_of(told)).encode())
+    write_whole(folder / REPORT, render_figures(view_of(told, heard)).encode())
     write_whole(folder / KEPT, msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
 
 
-def view_of(told: ExampleRun) -> FiguresView:
+def view_of(told: ExampleRun, heard: Callable[[str], None] = lambda _: None) -> FiguresView:
     """What the page shows of an example."""
-    tabled, charts = _measured_for(told.name)
+    tabled, charts = _measured_for(told.name, heard)
     return FiguresView(
         name=told.name,
         about=told.about,
@@ -46,17 +46,35 @@ def view_of(told: ExampleRun) -> FiguresView:
     )
 
 
-def _measured_for(name: str) -> tuple[tuple[Figures, ...], tuple[Chart, ...]]:
+def _measured_for(name: str, heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
     if name == SPILLING_ARITHMETIC.name:
-        took, even = durations(), steadiness(lambda way: pressed(20 * MB, way))
-        found = (
-            tables.figures_of_durations(took),
-            tables.figures_of_recoveries(recoveries(10 * MB), 10 * MB),
-            tables.figures_of_steadiness(even, "20 MB/s under backpressure"),
-        )
-        shown = [one for one in even if one.way in ("at once", "continuous")]
-        return found, (tables.chart_of_durations(took), tables.chart_of_steadiness(shown))
+        return _arithmetic(heard)
     if name == VICIOUS_CIRCLE.name:
         by_way = {way: rounds(measured(circle(WAYS[way]))) for way in WAYS}
         return (tables.figures_of_rounds(by_way),), (tables.chart_of_rounds(by_way),)
     return (), ()
+
+
+def _arithmetic(heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+    """All that docs/spilling.md has, but the circle, which is an example of its own."""
+    heard("measuring checkpoints and recoveries")
+    took, back = durations(), recoveries(10 * MB)
+    heard("measuring how steady each way is")
+    even = steadiness(lambda way: pressed(20 * MB, way))
+    won = list(cells(heard))
+    found = (
+        tables.figures_of_the_document(),
+        tables.figures_of_durations(took),
+        tables.figures_of_stores(stores(20 * MB), 20 * MB),
+        tables.figures_of_recoveries(back, 10 * MB),
+        tables.figures_of_steadiness(even, "20 MB/s under backpressure"),
+        tables.figures_of_cells(won),
+    )
+    pictures = (
+        tables.chart_of_durations(took),
+        tables.chart_of_steadiness([one for one in even if one.way in ("at once", "continuous")]),
+        tables.bars_of_recoveries(back),
+        tables.bars_of_stored(back),
+        tables.grid_of_winners(won),
+    )
+    return found, pictures

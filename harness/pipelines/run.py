@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import msgspec
 
 from ...properties.conservation import BytesHistory, check
-from ...properties.verdict import Holds, Verdict, Violated
+from ...properties.verdict import Verdict, Violated
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.simulated.pipeline import MakeSpilling, PipelineWorld, spilling_of
 from ...reference_impl.simulated.pipeline_parts import Checkpoint, PipelineOutcome
 from ...reference_impl.simulated.pipeline_plan import Pipeline
+from ..files import digest
 
 
 class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,13 +25,6 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
         return [one for one in self.outcome.checkpoints if one.complete_us is not None]
 
     @property
-    def outcome_in_a_word(self) -> str:
-        """violated, held or unknown, as of any scenario"""
-        if isinstance(self.verdict, Violated):
-            return "violated"
-        return "held" if isinstance(self.verdict, Holds) else "unknown"
-
-    @property
     def for_good(self) -> int:
         """Bytes that the sink processed, without what a crash took back."""
         return len(self.outcome.line) * self.outcome.buffer_bytes
@@ -45,7 +37,7 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def trace_sha256(self) -> str:
         """The digest of all that happened."""
-        return hashlib.sha256(msgspec.json.encode(self.outcome, order="deterministic")).hexdigest()
+        return digest(self.outcome)
 
 
 class NotConserved(EngineError):

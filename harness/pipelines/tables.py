@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ...reference_impl.core.spilling import AT_ONCE, CONTINUOUS
 from ...reference_impl.simulated.pipeline_plan import MB
+from ...reports import grid
+from ...reports.bars import Bar, Bars
 from ...reports.curves import Chart, Curve
 from ...reports.figures import Figures
+from ...reports.grid import Grid
 from .arithmetic import GB
 from .crashing import Cell, Round
 from .measures import (
@@ -24,6 +27,7 @@ from .measures import (
 )
 
 NAMES = tuple(WAYS)
+ALIGNED_NAME, NOBODY = NAMES[0], "none"
 
 
 def figures_of_the_document() -> Figures:
@@ -113,6 +117,25 @@ def figures_of_recoveries(rows: list[Recovered], rate: int) -> Figures:
     )
 
 
+def bars_of_recoveries(rows: list[Recovered]) -> Bars:
+    return Bars(
+        title="Until all that a crash undid is done again",
+        caption="The later the last checkpoint came, the more there is to do again; in-flight data that was stored is "
+        "read back first.",
+        bars=tuple(Bar(name=one.way, value=one.caught_up_s, told=f"{one.caught_up_s:.1f} s") for one in rows),
+    )
+
+
+def bars_of_stored(rows: list[Recovered]) -> Bars:
+    return Bars(
+        title="What the store holds at most",
+        caption="Aligned stores nothing in flight; continuous spilling holds what came since the checkpoint retained.",
+        bars=tuple(
+            Bar(name=one.way, value=one.most_stored / GB, told=f"{one.most_stored / GB:.2f} GB") for one in rows
+        ),
+    )
+
+
 def figures_of_steadiness(rows: list[Steadiness], about: str) -> Figures:
     return Figures(
         caption=f"by second, and how much seconds differ (standard deviation by mean): {about}",
@@ -188,6 +211,28 @@ def figures_of_cells(found: list[Cell]) -> Figures:
             for one in found
         ),
     )
+
+
+def grid_of_winners(found: list[Cell]) -> Grid:
+    """Rows by crashes and interval, columns by data rate; marked where another way than alignment wins."""
+    by_row: dict[str, dict[int, Cell]] = {}
+    for one in found:
+        by_row.setdefault(f"{_crashes(one)} · {_time(one.interval_us)}", {})[one.rate] = one
+    rates = sorted({one.rate for one in found})
+    return Grid(
+        title="Who wins",
+        caption="The way that processes most for good, by how often crashes come and checkpoints are due, and by the "
+        "data rate; with a ground of their own, those that store data in flight. A plus: others did as well, and "
+        "wrote more.",
+        corner="crashes · a checkpoint each",
+        columns=tuple(f"{rate // MB} MB/s" for rate in rates),
+        rows=tuple((name, tuple(_cell(cells[rate]) for rate in rates)) for name, cells in by_row.items()),
+    )
+
+
+def _cell(one: Cell) -> grid.Cell:
+    more = " +" if len(one.even) > 1 else ""
+    return grid.Cell(text=one.winner + more, marked=one.winner not in (ALIGNED_NAME, NOBODY))
 
 
 def _crashes(one: Cell) -> str:

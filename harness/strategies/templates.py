@@ -1,13 +1,13 @@
 """Scenario templates: the situations in which stream processors really broke.
 
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
-checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 and S4 (data in flight,
-of `unaligned`), S7 (two-phase commit
-against a troubled store), S11 (windows in event time, late records, idle
-splits), S12 (the coordinator's races), S14 (nothing goes wrong, but much is
-empty), a general mix of everything, the ends of `endings` (S8, S9), splits that
-`enumerators` give out (S10), jobs of several regions (`regional`), the narrow
-races of `races` and each possible cell of the coverage (`cells`).
+checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 and S4 (data in
+flight, of `unaligned`), S7 (two-phase commit against a troubled store), S11
+(windows in event time, late records, idle splits), S12 (the coordinator's races),
+S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends
+of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
+regions (`regional`), jobs that go on at another parallelism (`rescaling`), the
+narrow races of `races` and each possible cell of the coverage (`cells`).
 """
 
 from __future__ import annotations

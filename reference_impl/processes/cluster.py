@@ -78,7 +78,8 @@ class Launcher:
         """`on_exit` is called from within `poll` and all other calls; it must make none.  `warm` names entries to
         import while nobody waits.  `module` runs as the launcher: one that calls `launcher.main` with its entries."""
         self.exits: list[Exited] = []
-        """every exit so far, in the order of the reaping"""
+        """every exit so far, in the order of the reaping; of one process, see `end_of`"""
+        self._ends: dict[int, Exited] = {}
         self._told = 0
         self._on_exit = on_exit
         self._patience_s = patience_s
@@ -188,6 +189,11 @@ class Launcher:
         """What was bequeathed under a name has been done."""
         self._ask(Revoke(serial=self._next(), name=name), Done)
 
+    def end_of(self, pid: int) -> Exited | None:
+        """How the process ended that was started last under that number, of which a machine has few; None while it
+        lives, as far as is known."""
+        return self._ends.get(pid)
+
     def poll(self) -> list[Exited]:
         """Exits that no earlier `poll` has returned; does not wait.  Raises LauncherFailed if the launcher is gone."""
         if not self._closed:
@@ -282,9 +288,12 @@ class Launcher:
             self._folder = Path(said.folder)
         elif isinstance(said, Exited):
             self.exits.append(said)
+            self._ends[said.pid] = said
             if self._on_exit is not None:
                 self._on_exit(said)
         else:
+            if isinstance(said, Started):
+                self._ends.pop(said.pid, None)  # an earlier process of that number ended
             self._answers[said.serial] = said
 
     def _is_gone(self, error: OSError | None) -> LauncherFailed:

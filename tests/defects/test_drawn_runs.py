@@ -6,19 +6,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from itertools import islice
 
 import msgspec
 import pytest
 
-from cutproof.harness.run import run
+from cutproof.harness.run import Result
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects.translation import identity
 from cutproof.properties.classes import classes
-from cutproof.properties.verdict import Violated
 from cutproof.properties.workload import KEYED, AnyOperator, Count, Dedup, Greater, Join, Sum
+from defects.drawn import accused, first_runs
 from defects.lies import lies_seen
 
 replace = msgspec.structs.replace
@@ -52,9 +50,9 @@ def is_by_row(scenario: Scenario) -> bool:
     return identity(scenario.workload) == "row"
 
 
-def drawn(alter: Callable[[Scenario], Scenario], wanted: Callable[[Scenario], bool], count: int) -> list[Scenario]:
+def drawn(alter: Callable[[Scenario], Scenario], wanted: Callable[[Scenario], bool]) -> list[Result]:
     draw = scenario_of(Drawing(max_records=40))
-    return list(islice(filter(wanted, (alter(draw(3, index)) for index in range(400))), count))
+    return first_runs((alter(draw(3, index)) for index in range(400)), 20, of=wanted)
 
 
 KINDS = pytest.mark.parametrize(
@@ -66,16 +64,13 @@ KINDS = pytest.mark.parametrize(
 def test_no_run_is_accused_and_every_lie_is_seen(
     alter: Callable[[Scenario], Scenario], wanted: Callable[[Scenario], bool]
 ) -> None:
-    subject = subject_called("simulated", None)
-    seen: Counter[str] = Counter()
-    for scenario in drawn(alter, wanted, 20):
-        result = run(subject, scenario)
-        assert not any(isinstance(verdict, Violated) for verdict in result.judgement.verdicts.values()), scenario
-        seen.update(lies_seen(result))
+    results = drawn(alter, wanted)
+    assert accused(results) == []
+    seen = Counter(name for result in results for name in lies_seen(result))
     assert len(seen) > 10
     assert min(seen["drop a committed row"], seen["skip a record"], seen["edit a stored state"]) > 5
 
 
 def test_the_merges_are_those_of_every_operator_that_looks_at_order() -> None:
-    merged = [node for scenario in drawn(following_order, is_merged, 20) for node in scenario.workload.nodes]
+    merged = [node for result in drawn(following_order, is_merged) for node in result.scenario.workload.nodes]
     assert {Sum, Greater, Count, Dedup} <= {type(node.operator) for node in merged}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 
 import pytest
 
-from cutproof.harness.run import Result, run
+from cutproof.harness.run import Result
 from cutproof.harness.scenario import Resume
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.broadcast import with_rules
 from cutproof.properties.tampering import RULE_LIES
-from cutproof.properties.verdict import Holds
+from defects.drawn import accused, first_runs, times_held
 from defects.lies import lies_seen
 
 RUNS = 40
@@ -22,8 +20,7 @@ RUNS = 40
 @pytest.fixture(scope="module")
 def results() -> list[Result]:
     draw = scenario_of(Drawing(max_records=60, templates=("laid-out-anew",)))
-    ruled = (scenario for index in range(900) if with_rules((scenario := draw(6, index)).workload))
-    return [run(SimulatedSubject(), scenario) for scenario in islice(ruled, RUNS)]
+    return first_runs((draw(6, index) for index in range(900)), RUNS, of=lambda scenario: with_rules(scenario.workload))
 
 
 def test_they_are_drawn_and_laid_out_anew(results: list[Result]) -> None:
@@ -35,11 +32,8 @@ def test_they_are_drawn_and_laid_out_anew(results: list[Result]) -> None:
 
 
 def test_no_run_is_accused(results: list[Result]) -> None:
-    for result in results:
-        assert not result.judgement.violated, result.scenario
-    held = Counter(
-        name for result in results for name, one in result.judgement.verdicts.items() if isinstance(one, Holds)
-    )
+    assert accused(results) == []
+    held = times_held(results)
     assert min(held[name] for name in ("exactly-once", "consistent-cut", "restored-state", "order")) > RUNS // 5
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 
 import pytest
 
-from cutproof.harness.run import Result, run
+from cutproof.harness.run import Result
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.tampering import IN_FLIGHT_LIES
-from cutproof.properties.verdict import Holds
+from defects.drawn import accused, first_runs, times_held
 from defects.lies import lies_seen
 
 RUNS = 24
@@ -24,8 +22,7 @@ def holds_in_flight(result: Result) -> bool:
 @pytest.fixture(scope="module")
 def results() -> list[Result]:
     draw = scenario_of(Drawing(max_records=40, templates=("S3", "S4")))
-    runs = (run(SimulatedSubject(), draw(5, index)) for index in range(200))
-    return list(islice(filter(holds_in_flight, runs), RUNS))
+    return first_runs((draw(5, index) for index in range(200)), RUNS, showing=holds_in_flight)
 
 
 def test_both_templates_take_checkpoints_with_data_in_flight_and_restore_it(results: list[Result]) -> None:
@@ -39,11 +36,8 @@ def test_both_templates_take_checkpoints_with_data_in_flight_and_restore_it(resu
 
 
 def test_no_run_is_accused(results: list[Result]) -> None:
-    for result in results:
-        assert not result.judgement.violated, result.scenario
-    held = Counter(
-        name for result in results for name, one in result.judgement.verdicts.items() if isinstance(one, Holds)
-    )
+    assert accused(results) == []
+    held = times_held(results)
     assert min(held[name] for name in ("exactly-once", "consistent-cut", "restored-state")) > RUNS // 4
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 
 import pytest
 
-from cutproof.harness.run import Result, run
+from cutproof.harness.run import Result
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.tampering import CLOCK_LIES, TIME_LIES
-from cutproof.properties.verdict import Holds
 from cutproof.properties.workload import Burst, Session, Sliding, Tumbling, window_of
+from defects.drawn import accused, first_runs, times_held
 from defects.lies import lies_seen
 
 RUNS = 60
@@ -21,8 +19,7 @@ RUNS = 60
 @pytest.fixture(scope="module")
 def results() -> list[Result]:
     draw = scenario_of(Drawing(max_records=60, templates=("S11",)))
-    windowed = (scenario for index in range(400) if window_of((scenario := draw(6, index)).workload))
-    return [run(SimulatedSubject(), scenario) for scenario in islice(windowed, RUNS)]
+    return first_runs((draw(6, index) for index in range(400)), RUNS, of=lambda scenario: window_of(scenario.workload))
 
 
 def test_every_kind_of_window_is_drawn_with_and_without_late_data(results: list[Result]) -> None:
@@ -32,11 +29,8 @@ def test_every_kind_of_window_is_drawn_with_and_without_late_data(results: list[
 
 
 def test_no_run_is_accused(results: list[Result]) -> None:
-    for result in results:
-        assert not result.judgement.violated, result.scenario
-    held = Counter(
-        name for result in results for name, one in result.judgement.verdicts.items() if isinstance(one, Holds)
-    )
+    assert accused(results) == []
+    held = times_held(results)
     assert min(held[name] for name in ("exactly-once", "consistent-cut", "drain", "restored-state")) > RUNS // 4
 
 

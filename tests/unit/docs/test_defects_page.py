@@ -10,7 +10,7 @@ from defect_rows import PAGE, as_shrunk, on_processes, planted_row, renewed, sta
 from cutproof.properties.verdict import INVARIANTS
 from cutproof.reference_impl.defects import DEFECTS
 from defects.differences import NOT_ON_PROCESSES, ON_PROCESSES
-from defects.on_processes import IN_POSTGRESQL, TESTED, TOO_LONG
+from defects.on_processes import ALIKE, IN_POSTGRESQL, TESTED, TOO_LONG
 
 TEXT = PAGE.read_text(encoding="utf-8")
 KINDS = ("*planted*: ", "*needs* ", "*not seen*: ", "*not expressible*: ")
@@ -74,12 +74,13 @@ def test_how_many_shrunk_files_show_is_as_the_table_says_here_and_in_the_readme(
 
 def test_those_that_show_on_processes_almost_always_are_run_as_tests() -> None:
     reliable = [defect for defect, rate, _ in on_processes(TEXT) if rate >= 9]
-    assert sorted((*TESTED, *TOO_LONG)) == reliable
+    assert sorted((*TESTED, *TOO_LONG, *ALIKE)) == reliable
 
 
 def test_the_page_names_those_that_are_not_run_and_those_in_a_database() -> None:
     flat = " ".join(TEXT.split())
     assert f"runs all but {', '.join(TOO_LONG[:-1])} and {TOO_LONG[-1]}." in flat
+    assert f"Not run either are {', '.join(ALIKE[:-1])} and {ALIKE[-1]}," in flat
     without = re.search(r"- Without a scenario there: ([^.]*)\.", flat)
     assert without is not None
     assert re.findall(r"\b[A-Z]\d\d\b", without.group(1)) == list(NOT_ON_PROCESSES)

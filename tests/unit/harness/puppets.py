@@ -103,6 +103,9 @@ class PuppetLauncher:
         self.log(f"run.{puppet.name}").write_text(f"Traceback\n{says}\n" if says else "")
         self._end(puppet, Exited(pid=puppet.pid, name=puppet.name, code=code, signal=by))
 
+    def end_of(self, pid: int) -> Exited | None:
+        return next((one for one in reversed(self.exits) if one.pid == pid), None)
+
     def _end(self, puppet: Puppet, how: Exited) -> None:
         puppet.has_ended = True
         puppet.sock.close()

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from cutproof.reference_impl.core.messages import Barrier
 from cutproof.reference_impl.driver.decisions import Lateness
 from unit.processes.ends import Ends, record
-
-
-@pytest.fixture
-def ends() -> Iterator[Ends]:
-    made = Ends()
-    yield made
-    made.close()
 
 
 def test_a_sender_has_no_room_until_it_is_accepted(ends: Ends) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.reference_impl.processes.cluster import Launcher, LauncherFailed, ProcessGone
-from cutproof.reference_impl.processes.orders import BadFrame, Exited, Fork, Frames, asked, frame
+from cutproof.reference_impl.processes.orders import BadFrame, Exited, Fork, Frames, Started, asked, frame
 from unit.processes.toys import MODULE, SLEEP, WITHIN_S, ask, exits, state, wait_for_end
 
 
@@ -156,6 +156,18 @@ def test_what_cannot_be_done_is_said_and_the_launcher_goes_on(launcher: Launcher
     with pytest.raises(LauncherFailed, match=r"^signal 10 is none of SIGKILL, SIGSTOP, SIGCONT"):
         launcher.signal(pid, 10)
     launcher.signal(pid, signal.SIGKILL)
+    assert [each.pid for each in launcher.exits] == [pid]
+
+
+def test_a_process_has_not_ended_because_an_earlier_one_of_its_number_has(launcher: Launcher) -> None:
+    pid = launcher.fork("node-1", "pauser", b"")
+    assert launcher.end_of(pid) is None
+    launcher.signal(pid, signal.SIGKILL)
+    end = launcher.end_of(pid)
+    assert end is not None
+    assert end.how == "SIGKILL"
+    launcher._hear(Started(serial=0, pid=pid))  # numbers come round on a machine that starts many processes
+    assert launcher.end_of(pid) is None
     assert [each.pid for each in launcher.exits] == [pid]
 
 

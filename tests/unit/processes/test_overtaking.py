@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from cutproof.reference_impl.core.in_flight import Capture
 from cutproof.reference_impl.core.messages import Barrier, Idle, Watermark
 from unit.processes.ends import Ends, record
 
 IN_FRONT = Capture().handed_over
-
-
-@pytest.fixture
-def ends() -> Iterator[Ends]:
-    made = Ends()
-    yield made
-    made.close()
 
 
 def test_a_barrier_that_overtakes_goes_out_of_a_full_channel_and_gives_its_credit_back(ends: Ends) -> None:

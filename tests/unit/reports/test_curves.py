@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from cutproof.reports.curves import FLOOR, LEFT, WIDTH, Chart, Curve, drawn
+from cutproof.reports.curves import FLOOR, LEFT, LIFT, WIDTH, Chart, Curve, drawn
 from cutproof.reports.figures import Figures, FiguresView, Said, render_figures
 
 
@@ -36,11 +36,11 @@ def test_the_highest_is_at_the_top_and_nothing_at_the_floor() -> None:
     assert _lines(_chart(ONE, TWO))[1].get("d") == f"M{LEFT} 14L{WIDTH} 14"
 
 
-def test_a_logarithmic_axis_begins_at_the_least_positive_value() -> None:
+def test_a_logarithmic_axis_begins_at_the_least_positive_value_above_the_floor() -> None:
     decades = Curve(name="it", points=((1.0, 0.0), (10.0, 0.1), (100.0, 10.0)))
     line = _lines(_chart(decades, logarithmic=True))[0]
     middle = f"{(LEFT + WIDTH) / 2:.1f}".removesuffix(".0")
-    assert line.get("d") == f"M{LEFT} {FLOOR}L{middle} {FLOOR}L{WIDTH} 14"
+    assert line.get("d") == f"M{LEFT} {FLOOR - LIFT}L{middle} {FLOOR - LIFT}L{WIDTH} 14"
 
 
 def test_a_chart_says_in_words_what_it_shows() -> None:

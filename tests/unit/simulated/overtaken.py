@@ -39,6 +39,11 @@ def in_flight(history: History) -> dict[int, dict[str, list[int]]]:
     }
 
 
+def channels_held(history: History) -> list[str]:
+    """The channels of which some completed checkpoint holds records."""
+    return sorted({channel for held in in_flight(history).values() for channel in held})
+
+
 def durations(history: History) -> list[int]:
     """How long each completed checkpoint took, in µs, in the order in which they were triggered."""
     begun = {entry.checkpoint: entry.at_us for entry in journal(CheckpointTriggered, history)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from overtaken import durations, in_flight, job, kill, loaded
+from overtaken import channels_held, durations, in_flight, job, kill, loaded
 from worlds import all_there, shown
 
 from cutproof.faults.plan import AtPoint, AtTime
@@ -64,20 +64,20 @@ def test_several_at_a_time_in_memory_and_while_a_task_stands_still(more: dict[st
 
 def test_a_forward_edge_is_kept_aligned_and_so_is_its_receiver() -> None:
     history = all_there(job(partitioning="forward", faults=(kill(2),)))
-    channels = {channel for held in in_flight(history).values() for channel in held}
+    channels = channels_held(history)
     assert channels
     assert not [channel for channel in channels if ">op0-" in channel]
 
 
 def test_a_rebalance_is_overtaken() -> None:
     history = all_there(job(partitioning="rebalance", faults=(kill(2),)))
-    channels = {channel for held in in_flight(history).values() for channel in held}
+    channels = channels_held(history)
     assert [channel for channel in channels if ">op0-" in channel]
 
 
 def test_what_is_sealed_for_a_checkpoint_is_never_overtaken() -> None:
     history = all_there(job(committing="global", faults=(kill(2),)))
-    channels = {channel for held in in_flight(history).values() for channel in held}
+    channels = channels_held(history)
     assert channels
     assert not [channel for channel in channels if "committer" in channel]
 
