@@ -135,11 +135,10 @@ def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
 
 
 def _restarts_used_up(case: Case, ended: JobEnded) -> bool:
-    """By the attempts' numbers: one that was given up before any task of it was deployed is a restart too."""
-    allowed = case.history.restart_attempts
+    """By the attempts that were started: one of which no task was ordered up restarted nothing, whatever its number."""
     journal = case.history.journal
-    started = [entry.attempt for entry in journal if isinstance(entry, AttemptStarted) and entry.job == ended.job]
-    return (max(started) - min(started) + 1 if started else 0) > allowed
+    started = sum(isinstance(entry, AttemptStarted) and entry.job == ended.job for entry in journal)
+    return started > case.history.restart_attempts
 
 
 def _state_destroyed(case: Case, ended: JobEnded) -> bool:

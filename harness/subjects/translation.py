@@ -248,8 +248,14 @@ def settings(scenario: Scenario) -> Settings:
         snapshot_write_us=told.snapshot_write_us,
         spill_flush_us=told.spill_flush_us,
         transaction_us=told.transaction_us,
-        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario),
+        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario) + _patience_us(told),
     )
+
+
+def _patience_us(told: Engine) -> int:
+    """How much longer than anything else a barrier may wait: a run is not at rest while such a time-out is pending, be
+    its alignment, or its job, long over."""
+    return told.alignment_timeout_us if told.alignment in ("timeout", "in-turn") else 0
 
 
 def standstill_us(scenario: Scenario) -> int:

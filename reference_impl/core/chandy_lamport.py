@@ -144,7 +144,8 @@ class Recorder:
         self._outputs = tuple(outputs)
         self._moment = moment or FirstMarker()
         self._takings: dict[SnapshotName, _Taking] = {}
-        self._contributed: list[SnapshotName] = []
+        self._contributed: set[SnapshotName] = set()
+        """by name alone: whoever begins one again, or repeats a marker, is to find that it is over here"""
 
     def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
         """Start a snapshot here, whatever the clock says; nothing if it has reached this process already."""
@@ -202,18 +203,19 @@ class Recorder:
         if not taking.complete:
             return []
         del self._takings[snapshot]
-        self._contributed.append(snapshot)
+        self._contributed.add(snapshot)
         channels = {channel: tuple(messages) for channel, messages in taking.channels.items()}
         told = Contribution(snapshot=snapshot, process=self._process, state=taking.state, channels=channels)
         return [Contribute(contribution=told)]
 
 
 class Collector:
-    """Puts contributions together; a snapshot is complete when every process has contributed."""
+    """Puts contributions together; a snapshot is complete when every process has contributed, and handed over then."""
 
     def __init__(self, processes: Sequence[ProcessName]) -> None:
         self._processes = tuple(processes)
         self._parts: dict[SnapshotName, dict[ProcessName, Contribution]] = {}
+        self._complete: set[SnapshotName] = set()
 
     def on_contribution(self, told: Contribution) -> tuple[Contribution, ...]:
         """The whole snapshot, in the order of the processes, if this completed it; () otherwise.
@@ -222,8 +224,11 @@ class Collector:
         """
         require(told.process in self._processes, f"{told.process} is no process of the system")
         parts = self._parts.setdefault(told.snapshot, {})
-        require(told.process not in parts, f"{told.process} contributed to {told.snapshot} twice")
+        again = told.process in parts or told.snapshot in self._complete
+        require(not again, f"{told.process} contributed to {told.snapshot} twice")
         parts[told.process] = told
         if len(parts) < len(self._processes):
             return ()
+        del self._parts[told.snapshot]
+        self._complete.add(told.snapshot)
         return tuple(parts[process] for process in self._processes)

@@ -65,10 +65,19 @@ class Regional(Attempts):
         return self._mend(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
 
     def _fail_over(self, cause: str) -> list[Effect]:
-        """A restart of a part that has not begun is counted already: it becomes one of all."""
-        if isinstance(self.stage, Mending) and not self.stage.has_begun:
+        """A restart of a part that has not started is counted already: it becomes one of all."""
+        if self._is_counted:
             self._restarts -= 1
         return super()._fail_over(cause)
+
+    @property
+    def _is_counted(self) -> bool:
+        """A part is about to restart, and what is lost besides restarts with it: that is one restart, not two.
+
+        It is another once tasks have been ordered up; that a number has been drawn shows nowhere, and nobody has
+        had anything of it.  So restarts are as many as attempts were started after the first.
+        """
+        return isinstance(self.stage, Mending) and not self.stage.has_started
 
     def _mend(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
         """Give up what is pending, for it lacks a part now, and start that part again after a delay."""
@@ -82,7 +91,7 @@ class Regional(Attempts):
         if isinstance(self.stage, Mending) and not self.stage.has_begun:
             self.stage = msgspec.structs.replace(self.stage, tasks=lost)
             return effects
-        self._restarts += 1
+        self._restarts += not self._is_counted
         if self._restarts > self.config.restart_attempts:
             return [*effects, *self._close("failed", self._used_up(cause))]
         self.stage = Mending(lost, cause)

@@ -54,6 +54,11 @@ class Mending(msgspec.Struct, frozen=True):
         """The tasks have their new number: what is lost of the old one is lost already."""
         return self.step in ("saving", "deploying")
 
+    @property
+    def has_started(self) -> bool:
+        """The tasks are ordered up."""
+        return self.step == "deploying"
+
 
 class Terminating(msgspec.Struct, frozen=True):
     """Everything rests on a complete checkpoint (None: at-most-once); tasks commit and finish."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from cutproof.reference_impl.core.chandy_lamport import (
@@ -99,3 +102,25 @@ def test_a_snapshot_is_complete_when_all_have_contributed_once() -> None:
         collector.on_contribution(mine)
     with pytest.raises(ProtocolViolated, match="R is no process of the system"):
         collector.on_contribution(Contribution(snapshot=T, process=ProcessName("R"), state="", channels={}))
+
+
+class Large:
+    """A state, or a message, of which one wants to know whether anybody still has it."""
+
+
+def test_what_is_complete_is_handed_over_and_only_its_name_is_kept() -> None:
+    """The name, so that nothing of it begins again."""
+    state, message = Large(), Large()
+    gone = [weakref.ref(state), weakref.ref(message)]
+    collector, recorder = Collector([P]), Recorder(P, [LEFT], [OUT])
+    recorder.begin(S, state)
+    recorder.on_message(LEFT, message)
+    (contribute,) = recorder.on_marker(LEFT, S, state)
+    assert isinstance(contribute, Contribute)
+    assert collector.on_contribution(contribute.contribution) == (contribute.contribution,)
+    del state, message, contribute
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
+    with pytest.raises(ProtocolViolated, match="P contributed to S twice"):
+        collector.on_contribution(Contribution(snapshot=S, process=P, state="again", channels={}))
+    assert recorder.begin(S, "again") == recorder.on_marker(LEFT, S, "again") == []

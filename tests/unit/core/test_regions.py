@@ -262,6 +262,26 @@ def test_a_number_that_becomes_durable_late_deploys_nothing() -> None:
     assert numbers(job.again()) == dict.fromkeys(("source-1", "sink-1", "source-2", "sink-2"), 3)
 
 
+def test_a_number_that_nothing_was_deployed_with_is_no_restart_of_its_own() -> None:
+    job = conductor(3, restart_attempts=1).up()
+    job.lose("sink-2")
+    job.timer("restart")
+    job.lose("sink-1", 1)
+    job.saved()
+    assert sorted(deployed(job.again())) == [*("sink-1", "sink-2"), "source-1", "source-2"]
+    job.lose("sink-0", 1)
+    assert job.unsaved[-1].closing == "failed", "what is lost now has been restarted"
+
+
+def test_nor_is_it_one_when_all_is_lost_then() -> None:
+    job = conductor(restart_attempts=1).up()
+    job.lose("sink-1")
+    job.timer("restart")
+    job.lose("sink-0", 1)
+    job.saved()
+    assert numbers(job.again()) == dict.fromkeys((*A, *B), 3)
+
+
 def test_when_all_are_lost_everything_restarts_and_one_restart_is_counted() -> None:
     job = conductor(restart_attempts=1).up()
     job.lose("sink-1")

@@ -10,11 +10,13 @@ from worlds import all_there, shown
 
 from cutproof.faults.plan import AtPoint, AtTime
 from cutproof.harness.checks import problems_of
+from cutproof.harness.run import run as run_and_judge
 from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Savepoint
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.subjects.simulated import Run, SimulatedSubject
 from cutproof.properties.history import History
 from cutproof.properties.in_flight import records
 from cutproof.properties.line import Lines
+from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.core.parts import Parts
 
 # -- the cut -----------------------------------------------------------------------------------------------------
@@ -124,6 +126,17 @@ def test_after_a_time_out_an_alignment_goes_on_unaligned() -> None:
     assert not any(in_flight(patient).values())
     assert any(in_flight(impatient).values())
     assert max(durations(impatient)) < max(durations(patient))
+
+
+@pytest.mark.parametrize("alignment", ["timeout", "in-turn"])
+def test_patience_that_outlasts_the_job_does_not_keep_it_from_coming_to_rest(alignment: str) -> None:
+    """Its timers are pending when all is over, and say nothing then."""
+    found = run_and_judge(
+        SimulatedSubject(), job(alignment=alignment, alignment_timeout_us=10_000_000, faults=(kill(2),))
+    )
+    assert found.case.ended is not None
+    assert found.history.quiet
+    assert isinstance(found.judgement.verdicts["no-leaks"], Holds)
 
 
 def test_each_checkpoint_the_next_way() -> None:
