@@ -324,12 +324,11 @@ class Checkpoints:
 
     @property
     def logs_from(self) -> CheckpointId | None:
-        """The oldest checkpoint that may ask for what was in flight, one whose record is being stored included, which
-        a newer one may have got ahead of.  A savepoint is aligned, and does not ask."""
+        """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not."""
         if not self.config.keeps_logs:
             return None
-        records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
-        own = [record.checkpoint for record in records if not record.savepoint]
+        storing = [one.checkpoint for one in self.storing if not one.savepoint]  # an older one may complete later
+        own = [*storing, *(snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint)]
         newest = self.retained[-1].checkpoint if self.retained else None
         return min(own, default=newest)
 
