@@ -365,16 +365,6 @@ def test_an_older_record_that_is_stored_late_does_not_push_the_newer_one_out() -
     assert ("attempt-started", 2) in notes(job.again())
 
 
-def test_what_a_record_refers_to_that_is_being_stored_is_not_discarded_behind_a_newer_one() -> None:
-    job = Conductor(concurrent_checkpoints=2, alignment="unaligned", spilling="continuous").up()
-    job.trigger()
-    job.trigger()
-    job.ack(1)
-    job.ack(2)
-    assert {tell.message.logs_from for tell in of(Tell, job.stored(2)) if isinstance(tell.message, Complete)} == {1}
-    assert {tell.message.logs_from for tell in of(Tell, job.stored(1)) if isinstance(tell.message, Complete)} == {2}
-
-
 # -- refused -----------------------------------------------------------------------------------------------------
 
 
