@@ -103,6 +103,9 @@ def test_of_a_checkpoint_that_is_given_up_nothing_is_left() -> None:
     book = recording(0)
     book.took(0, A)
     book.drop(ONE)
+    assert not book.listening
+    book.delivered(ONE, 0, (C,))
+    assert written(book) == {}
     book.begin(TWO, (0,), overtakes_outputs=False)
     book.hold(TWO, a_snapshot())
     book.delivered(TWO, 0, (B,))

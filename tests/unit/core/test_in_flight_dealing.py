@@ -109,6 +109,10 @@ def dealt(wide: int, how: str, new_senders: int) -> list[dict[int, list[Passing]
     return found
 
 
+LANES = ((0, 1, 12, 6, 7, 13), (2, 3, 14, 8, 9, 15), (4, 5, 16, 10, 11, 17))
+"""of each old sender, what `dealt` says that it had under way: at a receiver, then for it, then of the next"""
+
+
 @pytest.mark.parametrize("how", ["hash", "rebalance"])
 @pytest.mark.parametrize(("wide", "new_senders"), [(1, 2), (3, 2), (2, 7), (7, 3)])
 def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wide: int, new_senders: int) -> None:
@@ -116,6 +120,11 @@ def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wid
     rows = [one for mine in found for passing in mine.values() for one in passing if is_record(one)]
     assert Counter(one[4] for one in rows) == Counter(range(18))
     for mine in found:
+        for lane in LANES:
+            channels = {channel: [one[4] for one in passing if is_record(one)] for channel, passing in mine.items()}
+            there = [[origin for origin in origins if origin in lane] for origins in channels.values()]
+            (together,) = [origins for origins in there if origins] or [[]]
+            assert together == [origin for origin in lane if origin in together]
         assert set(mine) <= set(range(new_senders))
         for passing in mine.values():
             assert passing[-1] == (8,)
