@@ -28,7 +28,7 @@ from .layouts import layouts, widest
 from .line import INFINITE, Line, Lines
 from .replay import is_determined
 from .user_functions import has_user_timers
-from .workload import END_OF_TIME, Row, Topology, Workload, window_of
+from .workload import END_OF_TIME, Input, Row, Topology, Workload, window_of
 
 
 class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,11 +123,27 @@ class Case:
         return frozenset(checkpoint for checkpoint in found if checkpoint is not None)
 
     def _let_go(self, completed: Completed) -> bool:
-        sources = {source.name for source in self.workload.inputs}
+        """Whether a source had let all windows go that would not have by itself: one of those that have read all
+        of their input, and say so, may stand beside others that go on."""
         return any(
-            state.watermark == END_OF_TIME and task.rpartition("-")[0] in sources
+            state.watermark == END_OF_TIME and self._has_more(task, state)
             for task, state in self.states(completed.checkpoint).items()
         )
+
+    def _has_more(self, task: str, state: StoredState) -> bool:
+        """Whether a source's snapshot leaves records to be read, or to come."""
+        source = self._sources.get(task.rpartition("-")[0])
+        if source is None:
+            return False
+        return not source.bounded or any(offset < self._ends[split] for split, offset in state.positions.items())
+
+    @cached_property
+    def _sources(self) -> dict[str, Input]:
+        return {source.name: source for source in self.workload.inputs}
+
+    @cached_property
+    def _ends(self) -> dict[int, int]:
+        return {split: len(records) for split, _, records in self.workload.splits()}
 
     @cached_property
     def by_applies(self) -> bool:

@@ -15,6 +15,7 @@ SIMULATED = {
     "B07": "sent after, applied before",
     "B09": "sent after, applied before",
     "B10": "transaction differs",
+    "B13": "copies differ",
     "B15": "sent before, applied after",
     "C01": "sent before, applied after",
     "C04": "in-flight data differs",
