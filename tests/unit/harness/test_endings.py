@@ -144,7 +144,8 @@ def _gap(first: AnyCommand, second: AnyCommand) -> str:
         return "at once"
     if isinstance(second.trigger, AtPoint):
         return "at a step"
-    assert isinstance(first.trigger, AtTime) and isinstance(second.trigger, AtTime)
+    assert isinstance(first.trigger, AtTime)
+    assert isinstance(second.trigger, AtTime)
     assert second.trigger.at_us > first.trigger.at_us
     return "later"
 
