@@ -69,7 +69,8 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
         topology = by_key_or_forward(draw_topology(choices, workload, recipe))
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
     tuning = Tuning(checkpoints=(2, 6), memory_percent=10, nodes=(2, 3, 4))
-    can = "exactly-once" in frame.guarantees and "transactional" in frame.sinks
+    can = frame.capabilities is None or frame.capabilities.local_recovery
+    can = can and "exactly-once" in frame.guarantees and "transactional" in frame.sinks
     settings = {"failover": "local", "committing": "writer", "spilling": "at-once"} if can else {}
     stage = stage_of(choices, frame, recipe, tuning, None, **settings)
     capacity = choices.pick((stage.engine.channel_capacity, 3, 8))

@@ -22,7 +22,7 @@ from cutproof.properties.history import FaultFired
 
 replace = msgspec.structs.replace
 SIMULATED = SimulatedSubject().capabilities
-ABLE = replace(SIMULATED, faults=frozenset(KINDS), real_time=True, deviations=False)
+ABLE = replace(SIMULATED, faults=frozenset(KINDS), real_time=True, deviations=False, local_recovery=False)
 SIZE = REAL_TIME_PROFILES["default"].scenarios
 
 
