@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from ..properties.line import INFINITE
 from ..properties.spark.questions import Question, decode, encode, questions_of
 from ..properties.spark.tables import Difference, OracleAnswer
+from ..properties.user_functions import CounterpartFailed
 from ..properties.words import row_in_words
 from ..properties.workload import Row
-from .exit_codes import HarnessFailed
+from .exit_codes import HarnessFailed, UsageError
 from .run import Result
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class PySpark:
             return self._examine(questions)
         except SparkUnavailable as error:
             raise HarnessFailed(str(error)) from None
+        except CounterpartFailed as error:
+            raise UsageError(" ".join(str(error).split())) from None
         except Exception as error:  # whatever Java or Spark throws: nothing of the batch is judged
             first = next(iter(str(error).strip().splitlines()), "")
             kind = type(error).__name__

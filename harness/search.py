@@ -18,7 +18,7 @@ import msgspec
 from ..reports.model import OracleCounts
 from .background import in_background
 from .batches import BatchOutcome
-from .exit_codes import CutproofError, one_line
+from .exit_codes import CutproofError, UsageError, one_line
 from .graphs.beside import SystemOutcome
 from .interruption import Interruption
 from .oracle import Examined, Oracle
@@ -115,7 +115,10 @@ class Search:
         """no more can be run: the environment failed, or the subject"""
 
     def run(self) -> Found:
-        """Search until the budget is spent; whatever ends it sooner, what was done so far is found."""
+        """Search until the budget is spent; whatever ends it sooner, what was done so far is found.
+
+        Raises UsageError for code of the user's that nothing can be judged by.
+        """
         self._began = time.perf_counter()
         self._progress.step("running scenarios", self._budget.scenarios)
         try:
@@ -127,6 +130,9 @@ class Search:
         except KeyboardInterrupt:
             self._found.interrupted = self._interruption.came = True
             self._abandon()
+        except UsageError:
+            self._abandon()
+            raise
         except BrokenExecutor:
             self._found.failures.append("a worker process died; what it was doing is lost")
             self._abandon()
@@ -172,6 +178,8 @@ class Search:
 
     def _take(self, chunk: Chunk) -> None:
         found = self._found
+        if chunk.wrong:
+            raise UsageError(chunk.wrong)
         if not found.tally.run and not found.tally.undriven:
             found.start_s += time.perf_counter() - self._began
         for undriven in chunk.undriven:
@@ -244,6 +252,8 @@ class Search:
         self._examining, self._asked = None, []
         try:
             examined = examining.result()
+        except UsageError:
+            raise
         except Exception as error:
             found.unconfirmed.update(asked)
             told = one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"

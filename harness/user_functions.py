@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-from ..properties.user_functions import Counterpart, CounterpartFailed, Expecting, judge_by
-from ..properties.workload import Node, User
+from ..properties.user_functions import Counterpart, CounterpartFailed, Expecting, counterpart, judge_by, user_nodes
+from ..properties.workload import Node, User, Workload
 from ..reference_impl.core.errors import Refused
 from ..reference_impl.core.operators import Operator
 from ..reference_impl.core.user_functions import Function, UserOperator
 from .config import nearest
-from .exit_codes import UsageError
+from .exit_codes import UsageError, one_line
 
 
 def never_asked(records: Any) -> Any:
@@ -87,6 +87,18 @@ def _never_called(kind: type[Function]) -> Iterator[str]:
             yield name
 
 
+def demand(workload: Workload) -> None:
+    """Raise UsageError for a workload with a user's function that nobody has made known."""
+    for name in user_nodes(workload).values():
+        try:
+            counterpart(name)
+        except CounterpartFailed:
+            raise UsageError(_UNKNOWN.format(name)) from None
+
+
+_UNKNOWN = "there is no user function {!r}; make it known with --function package.module:NAME"
+
+
 def user_operator(name: str) -> Callable[[], Operator]:
     """What makes an instance of a user's operator; raises Refused for a name that was not made known."""
     function = _called(name)
@@ -117,13 +129,13 @@ def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
 
 def _called(name: str) -> UserFunction:
     if name not in _known:
-        raise Refused(f"there is no user function {name!r}; make it known with --function package.module:NAME")
+        raise Refused(_UNKNOWN.format(name))
     return _known[name]
 
 
 def _loaded(entry: str) -> UserFunction:
-    module_name, colon, attribute = entry.partition(":")
-    if not colon:
+    module_name, _, attribute = entry.partition(":")
+    if not module_name or not attribute:
         raise UsageError(f"a user function is named package.module:NAME, not {entry!r}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -131,6 +143,8 @@ def _loaded(entry: str) -> UserFunction:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise UsageError(f"the function {entry} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever a user's module does when it is imported
+        raise UsageError(f"the function {entry} cannot be imported: {one_line(error)}") from error
     found = getattr(module, attribute, None)
     if found is None:
         public = [other for other in vars(module) if not other.startswith("_")]

@@ -131,7 +131,9 @@ def loaded_workload(workload: Workload | str | None, topology: Topology | None =
 
 
 def campaign_of(request: Request) -> Campaign:
-    """The campaign that a request means."""
+    """The campaign that a request means; raises UsageError for a workload with a function that nobody knows."""
+    if request.workload is not None:
+        user_functions.demand(request.workload.workload)
     from .. import __version__
 
     profile = profile_called(request.profile, real_time=request.real_time)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..properties.user_functions import CounterpartFailed
 from . import batches
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, HarnessFailed, one_line
@@ -72,6 +73,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     failures: list[str] = []
     """systems and batches that could not be run, and why, each in one sentence"""
     undriven: list[Undriven] = []
+    wrong: str = ""
+    """what is wrong with the user's own code, in one line: nothing can be judged by it"""
     ended: str = ""
     """why no more can be run, in one line: the environment failed, or the subject cannot be driven at all"""
 
@@ -93,12 +96,13 @@ class Worker:
         self._draw = drawer(plan, self.subject.capabilities)
         self._beside = Beside(plan.seed) if plan.systems else None
         self._ended = ""
+        self._wrong = ""
 
     def chunk(self, first: int, end: int) -> Chunk:
         """Scenarios `first` to `end` - 1 of the plan's seed."""
         chunk = Chunk(outcomes=[], questions=[], undriven=[], systems=[], batches=[], failures=[])
         for index in range(first, end):
-            if self._ended:
+            if self._ended or self._wrong:
                 break
             self._go_on()
             began = time.perf_counter()
@@ -110,7 +114,7 @@ class Worker:
                 self._system(chunk, self._beside, index // EVERY)
             if self._beside is not None and index % batches.EVERY == batches.MEETS:
                 self._batch(chunk, index, scenario)
-        return msgspec.structs.replace(chunk, ended=self._ended)
+        return msgspec.structs.replace(chunk, wrong=self._wrong, ended=self._ended)
 
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
         try:
@@ -126,6 +130,9 @@ class Worker:
             question = question_of(result)
         except CutproofError as error:  # of the environment: the next scenario would fare no better
             self._ended = one_line(error)
+            return
+        except CounterpartFailed as error:
+            self._wrong = " ".join(str(error).split())
             return
         except SubjectFailed as error:
             self._ended = " ".join(str(error).split())

@@ -21,6 +21,7 @@ from . import (
 )
 from .case import Case
 from .history import History
+from .user_functions import CounterpartFailed
 from .verdict import INVARIANTS, Unknown, Verdict, Violated, in_a_word
 from .workload import Topology, Workload
 
@@ -66,9 +67,14 @@ def judge_case(case: Case) -> Judgement:
 
 
 def verdict_of(case: Case, invariant: str) -> Verdict:
-    """One invariant's verdict; a checker that raises leaves it unknown."""
+    """One invariant's verdict; a checker that raises leaves it unknown.
+
+    Raises CounterpartFailed where it is a user's own code that raises: its user is to be told.
+    """
     try:
         return CHECKERS[invariant](case)
+    except CounterpartFailed:
+        raise
     except Exception as error:  # a broken history may break a checker anywhere: nobody knows then
         place = error.__traceback__
         while place is not None and place.tb_next is not None:

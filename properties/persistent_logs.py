@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .case import Case
-from .history import PersistentLog, SnapshotDeleted, Stored
+from .history import CoordinatorDown, History, PersistentLog, SnapshotDeleted, Stored
 from .line import INFINITE
 from .verdict import Violated
 from .words import journal_until
@@ -43,9 +43,11 @@ def discarded_early(case: Case) -> Violated | None:
     if not history.logs:
         return None
     deleted = {one.checkpoint: one.order for one in history.journal if isinstance(one, SnapshotDeleted)}
+    losses = _losses(history)
     logs = {log.name: log for log in history.logs}
     for completed in history.completed:
-        gone = deleted.get(completed.checkpoint, INFINITE)
+        lost = next((order for order in losses if order > completed.order), INFINITE)
+        gone = min(lost, deleted.get(completed.checkpoint, INFINITE))
         for stored, name, first in _references(case, completed.checkpoint):
             log = logs.get(name)
             order = _lost(log, first, stored.order, gone) if log is not None else None
@@ -59,6 +61,13 @@ def discarded_early(case: Case) -> Violated | None:
                     events=journal_until(history, order),
                 )
     return None
+
+
+def _losses(history: History) -> list[int]:
+    """When all snapshots were lost: with the memory of a coordinator that died, if they were in it."""
+    if history.snapshots != "memory":
+        return []
+    return [entry.order for entry in history.journal if isinstance(entry, CoordinatorDown)]
 
 
 def _references(case: Case, checkpoint: int) -> Iterator[tuple[Stored, str, int]]:

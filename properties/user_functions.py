@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,6 +38,11 @@ Owed = tuple[int | None, int, int]
 Expecting = Callable[[Sequence[KeyRecord], int], Iterable[Owed]]
 """takes a key's records and the watermark's time, or for what goes by processing time that which it was told
 last (either `END_OF_TIME` once all input has ended)"""
+
+
+_ROW_OF = ("value", "tag", "tag2")
+MOST_OWED = 100_000
+"""rows of one key: a counterpart that goes on to the end of time, as a timer may that always sets the next, is told"""
 
 
 class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +163,13 @@ class UserMachine(Machine):
         function = self.operator.function
         expected = counterpart(function).expected
         try:
-            return list(expected(tuple(self.records[key]), self.time if self._goes_by_time else BEGINNING))
+            told = expected(tuple(self.records[key]), self.time if self._goes_by_time else BEGINNING)
+            owed = list(islice(told, MOST_OWED + 1))
         except Exception as error:  # whatever a user's code raises
             raise CounterpartFailed(f"`expected` of {function} raised {type(error).__name__}: {error}") from error
+        if len(owed) > MOST_OWED:
+            raise CounterpartFailed(f"`expected` of {function} owes more than {MOST_OWED:,} rows of key {key}")
+        for row in owed:
+            if not isinstance(row, tuple | list) or len(row) != len(_ROW_OF):
+                raise CounterpartFailed(f"`expected` of {function} gave {row!r}; a row is ({', '.join(_ROW_OF)})")
+        return owed

@@ -141,11 +141,12 @@ def explain(error: Exception) -> CutproofError:
     if isinstance(error, OSError):
         return _from_os(error)
     from ...properties.spark.errors import CheckInputError, SparkUnavailable
+    from ...properties.user_functions import CounterpartFailed
     from ..files import ScenarioFileError
     from ..subject import SubjectFailed
 
-    if isinstance(error, (ScenarioFileError, CheckInputError)):
-        return UsageError(str(error))
+    if isinstance(error, (ScenarioFileError, CheckInputError, CounterpartFailed)):
+        return UsageError(" ".join(str(error).split()))
     if isinstance(error, (SparkUnavailable, SubjectFailed)):
         return HarnessFailed(str(error))
     told = textwrap.shorten(one_line(error), LINE, placeholder=" ...")

@@ -44,8 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.judge import judge
+    from ..user_functions import demand
 
     path, scenario, history = _read(options.history, options.scenario)
+    demand(scenario.workload)
     oracle = begin(options)
     with progress_of(options) as progress:
         progress.step(f"judging {options.history.name}")

@@ -65,12 +65,14 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ..graphs.files import is_system
     from ..replay import replay, report_of
     from ..store import write_report
+    from ..user_functions import demand
 
     if is_system(options.scenario):
         elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
         refuse_for_system(str(options.scenario), {**elsewhere, "--runs": options.runs > 1, "--out": options.out})
         return _replay_system(options.scenario, output)
     scenario = read_scenario(options.scenario)
+    demand(scenario.workload)
     if options.batch:
         return _both_ways(scenario, options, output)
     with closing(subject_called(options.subject, _defect(options, scenario))) as subject:

@@ -17,6 +17,7 @@ from .choices import Choices
 from .engines import Tuning
 from .faults import draw_fault, possible
 from .stage import Frame, stage_of
+from .stop_races import racing_stops
 
 LAST_WORDS = ("complete", "terminate", "finished", "ended", "trigger", "ack")
 """the control messages that an end rests on"""
@@ -49,17 +50,19 @@ def inputs_end_apart(choices: Choices, frame: Frame) -> Scenario:
 
 
 def stopped(choices: Choices, frame: Frame) -> Scenario:
-    """S9: a stop or a drain, some while the input ends by itself; its savepoint is given up, or something
-    dies while it commits; then the job is resumed."""
+    """S9: a stop or a drain, some while the input ends by itself, some in a race with another command; its
+    savepoint is given up, or something dies while it commits; then the job is resumed."""
+    race = choices.percent(35)
     sink = choices.pick(("transactional", "transactional", "transactional", "idempotent"))
     sink = sink if sink in frame.sinks else min(frame.sinks)
     recipe = frame.recipe(
         most_records=60,
-        shapes=("chain", "union", "join"),
+        shapes=("chain", "union", "union", "join") if race else ("chain", "union", "join"),
         idempotent=sink == "idempotent",
         apart=choices.percent(40),
         unbounded_percent=25,
-        mixed_percent=20,
+        mixed_percent=60 if race else 30,
+        windows_percent=50 if race else 25,
         parallelism=(1, 1, 2),
         most_operators=2,
     )
@@ -67,7 +70,9 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
     target = stage.target
     asked = _at_the_natural_end(choices, target) if choices.percent(40) else _amid_reading(choices, target)
     commands: tuple[AnyCommand, ...] = (StopWithSavepoint(trigger=asked, drain=choices.percent(45)),)
-    if choices.percent(10):  # the user does not wait for it
+    if race:
+        commands = racing_stops(choices, target, asked)
+    elif choices.percent(10):  # the user does not wait for it
         commands = (*commands, Cancel(trigger=AtPoint(point=choices.pick(_LAST_STEPS), occurrence=target.checkpoints)))
     faults: tuple[AnyFault, ...] = ()
     if choices.percent(45):

@@ -19,6 +19,7 @@ from .faults import (
     possible,
     some_task,
 )
+from .stop_races import racing_stops
 
 RARE_MESSAGES = ("deploy", "running", "cancel", "decline", "abort", "terminate", "finished")
 
@@ -121,7 +122,7 @@ def mixed_commands(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]
     """What a user may ask meanwhile; whoever stops a job starts it again, mostly."""
     trigger = at_some_step(choices, target) if choices.percent(30) else at_some_time(choices, target, share=(20, 90))
     again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
-    sort = choices.between(0, 9)
+    sort = choices.between(0, 11)
     if sort < 4:
         return (Savepoint(trigger=trigger),)
     if sort < 7:
@@ -130,6 +131,8 @@ def mixed_commands(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]
         return (StopWithSavepoint(trigger=trigger, drain=True),)
     if sort < 9:
         return (Cancel(trigger=trigger), again)
+    if sort < 11:
+        return (*racing_stops(choices, target, trigger), again)
     return (Savepoint(trigger=trigger), StopWithSavepoint(trigger=AtPoint(point="savepoint-requested")), again)
 
 

@@ -41,7 +41,7 @@ from .stage import Frame, Template, stage_of
 def general(choices: Choices, frame: Frame) -> Scenario:
     """Any workload, any faults, sometimes commands and a schedule of its own."""
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
-    recipe = frame.recipe(idempotent=sink == "idempotent")
+    recipe = frame.recipe(idempotent=sink == "idempotent", mixed_percent=10)
     stage = stage_of(choices, frame, recipe, Tuning(guarantees=(guarantee,), sinks=(sink,)))
     return stage.scenario(
         "general",

@@ -66,7 +66,14 @@ def new_rows(given: str, rows: str) -> str:
 
 def given_by(function: str, taken: DataFrame) -> DataFrame:
     """What the user's `spark` makes of records; raises CounterpartFailed for what is no table of rows."""
-    made = counterpart(function).spark(taken)
+    spark = counterpart(function).spark
+    try:
+        made = spark(taken)
+    except CounterpartFailed:
+        raise
+    except Exception as error:  # whatever a user's code raises
+        told = f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
+        raise CounterpartFailed(f"`spark` of {function} raised {told}") from error
     lacking = [name for name in COLUMNS if name not in getattr(made, "columns", ())]
     if lacking:
         raise CounterpartFailed(f"`spark` of {function} gives no column {', '.join(lacking)}")

@@ -133,6 +133,8 @@ class Batch:
                 return run, attempt + 1
             except TaskDied as death:
                 cause = str(death)
+            except Refused as refused:  # what a user's function gives, or asks for, is told with its name
+                cause = str(refused)
             except Exception as error:  # whatever a user's function raises fails its task
                 cause = f"its user function raised {type(error).__name__}: {error}"
             if not spec.rewindable:

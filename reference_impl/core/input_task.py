@@ -272,7 +272,11 @@ class OperatorTask(InputTask):
 
     def cut(self, checkpoint: CheckpointId) -> list[Effect]:
         held = self._held and self.parts.held_output.before_barrier(self._held)
-        return [*(self.release() if held else []), *super().cut(checkpoint)]
+        released = self.release() if held else []
+        try:
+            return [*released, *super().cut(checkpoint)]
+        except Refused as error:
+            return [*released, self._raised(error)]
 
     def end_input(self) -> list[Effect]:
         held = self._held and self.parts.held_output.before_barrier(self._held)
@@ -327,7 +331,10 @@ class OperatorTask(InputTask):
         return [*super().opened(), *self._ask(self.parts.processing_time.wakes(self.operator.alarms))]
 
     def _raised(self, error: Exception) -> Effect:
-        return Fail(f"the user function of {self.spec.task} raised {type(error).__name__}: {error}")
+        name = f"{self.operator.function} " if self.operator.function else ""
+        if isinstance(error, Refused):  # what it gave, or asked for, is told with its name
+            return Fail(f"the user function of {self.spec.task} is refused: {error}")
+        return Fail(f"the user function {name}of {self.spec.task} raised {type(error).__name__}: {error}")
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         try:

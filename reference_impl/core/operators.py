@@ -29,6 +29,8 @@ class Operator:
     """it lets out one row at a time: the task holds the others back for its mailbox"""
     clocked = False
     """it goes by processing time: its task is told the time before each record, and when a timer is due"""
+    function = ""
+    """the name of the user's function that it is, if any"""
     rolling = False
     """each row of a key replaces the one before it: a batch wants the last alone (FIN-6)"""
 

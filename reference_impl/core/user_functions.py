@@ -13,11 +13,17 @@ that `snapshot` does not hand over is lost with the attempt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from .declared_state import Declared as Declared
+from .declared_state import items_of as items_of
+from .declared_state import list_of as list_of
+from .declared_state import map_of as map_of
+from .declared_state import union_of as union_of
+from .declared_state import value_of as value_of
 from .errors import Refused
 from .messages import Record
 from .operator_state import Item as Item
@@ -30,8 +36,9 @@ from .windows import PANE
 
 Out = tuple[int | None, int, int]
 """(value, tag, tag2) of a row; its key is that of what it comes from"""
-TYPES: dict[str, type] = {"int": int, "str": str, "bool": bool, "float": float}
+_ROW, _WHOLE_ROW = "(value, tag, tag2)", "(key, value, tag, tag2)"
 _EMPTY: dict[str, Any] = {"value": None, "list": [], "map": {}, "items": [], "union": []}
+_INT64 = range(-(1 << 63), 1 << 63)
 _COPY_MASK = (1 << 8) - 1
 _ORIGIN = ""
 """the name under which a snapshot has the origin of a key's greatest record"""
@@ -39,64 +46,9 @@ _OWN = "*"
 """the name under which it has what a function hands over of a key itself"""
 
 
-class Declared(msgspec.Struct, frozen=True):
-    """A state: its kind and the type of what is in it.  A value, a list and a map are by key; items and a union
-    are the subtask's, of no key."""
-
-    kind: str
-    of: str
-
-    @property
-    def in_words(self) -> str:
-        return f"{self.kind} of {self.of}"
-
-    @property
-    def is_of_subtask(self) -> bool:
-        return self.kind in ("items", "union")
-
-    def fits(self, value: object) -> bool:
-        """Whether a value is of the kind and type; the keys of a map are texts."""
-        if self.kind == "list" or self.is_of_subtask:
-            return isinstance(value, list) and all(self._is_one(item) for item in value)
-        if self.kind == "map":
-            return isinstance(value, dict) and all(
-                isinstance(key, str) and self._is_one(item) for key, item in value.items()
-            )
-        return value is None or self._is_one(value)
-
-    def _is_one(self, value: object) -> bool:
-        return type(value) is TYPES[self.of]
-
-
-def value_of(kind: type) -> Declared:
-    """One value a key, None until it is put: of int, str, bool or float."""
-    return _declared("value", kind)
-
-
-def list_of(kind: type) -> Declared:
-    """A list a key."""
-    return _declared("list", kind)
-
-
-def map_of(kind: type) -> Declared:
-    """A map a key, its own keys being texts."""
-    return _declared("map", kind)
-
-
-def items_of(kind: type) -> Declared:
-    """A list of the subtask's own; where the job is laid out anew its items are dealt to the new ones in turn."""
-    return _declared("items", kind)
-
-
-def union_of(kind: type) -> Declared:
-    """A list of the subtask's own; at each restore every subtask is offered the items of all, see `keeps`."""
-    return _declared("union", kind)
-
-
-def _declared(kind: str, of: type) -> Declared:
-    if of.__name__ not in TYPES:
-        raise Refused(f"a state can be of {', '.join(TYPES)}, not of {of.__name__}")
-    return Declared(kind, of.__name__)
+MOST_TIMERS_IN_TURN = 10_000
+"""how many timers, each set by the one before it, may fire at one watermark: at the end of all input every
+time has come, and a function that always sets the next would go on for ever"""
 
 
 class Taken(NamedTuple):
@@ -142,7 +94,11 @@ class Context:
         self._operator.clear(self.key, name)
 
     def set_timer(self, time: int) -> None:
-        """Be told once the watermark has reached an event time; setting one twice is setting it once."""
+        """Be told once the watermark has reached an event time; setting one twice is setting it once.
+
+        At the end of all input every time has come, so a timer that always sets the next never ends: the
+        function is Refused after MOST_TIMERS_IN_TURN.
+        """
         self._operator.set_timer(self.key, time)
 
     def drop_timer(self, time: int) -> None:
@@ -208,12 +164,19 @@ class UserOperator(Operator):
 
     def __init__(self, name: str, make: Callable[[], Function]) -> None:
         super().__init__()
-        self._name = name
+        self.function = self._name = name
         self._make = make
-        self._begin(make(), TaskState())
+        self._begin(self._made(), TaskState())
         lawless = type(self._function).keeps is Function.keeps
         if lawless and any(one.kind == "union" for one in self._function.states.values()):
             raise Refused(f"{name} declares a union, and not by what rule it keeps items of it (`keeps`)")
+
+    def _made(self) -> Function:
+        """Raises Refused for one that cannot be made."""
+        try:
+            return self._make()
+        except Exception as error:  # whatever a user's code raises
+            raise Refused(f"{self._name} cannot be made: it raised {type(error).__name__}: {error}") from error
 
     def _begin(self, function: Function, state: TaskState) -> None:
         self._function = function
@@ -234,7 +197,7 @@ class UserOperator(Operator):
         key = record.key
         self._origins[key] = max(self._origins.get(key, 0), record.origin & ~_COPY_MASK | PANE)
         taken = Taken(key, record.value, record.tag, record.tag2, self.now if self.clocked else record.ts)
-        rows = self._function.on_record(taken, Context(self, key))
+        rows = self._checked(self._function.on_record(taken, Context(self, key)), _ROW)
         return [Record(key, value, tag, tag2, record.origin, record.ts) for value, tag, tag2 in rows]
 
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
@@ -245,7 +208,7 @@ class UserOperator(Operator):
             for key in sorted(self._origins, key=_order):
                 rows.extend(self._of_key(key, self._function.on_end(Context(self, key))))
             rows.extend(self._fired(()))
-            last = self._function.on_close(Context(self, None))
+            last = self._checked(self._function.on_close(Context(self, None)), _WHOLE_ROW)
             rows.extend(Record(key, value, tag, tag2, PANE, self.time) for key, value, tag, tag2 in last)
         return rows
 
@@ -262,15 +225,34 @@ class UserOperator(Operator):
     def _fired(self, due: Iterable[Timer]) -> list[Record]:
         rows: list[Record] = []
         waiting = list(due) or self.timers.take(self.time)
-        while waiting:
+        for _ in range(MOST_TIMERS_IN_TURN):
+            if not waiting:
+                return rows
             for at, key, _ in waiting:
                 rows.extend(self._of_key(key, self._function.on_timer(at, Context(self, key))))
             waiting = self.timers.take(self.time)
-        return rows
+        raise Refused(self._endless(waiting[0]))
+
+    def _endless(self, timer: Timer) -> str:
+        at, key, _ = timer
+        when = "at the end of all input" if self.time >= END_OF_TIME else f"at the watermark {self.time}"
+        return (
+            f"{self._name} has set a timer from a timer {MOST_TIMERS_IN_TURN:,} times {when}, the last one of key"
+            f" {key} for {at}: all of them are due, so it must stop by itself"
+        )
 
     def _of_key(self, key: int | None, rows: Iterable[Out]) -> list[Record]:
         origin = self._origins.get(key, PANE)
-        return [Record(key, value, tag, tag2, origin, self.time) for value, tag, tag2 in rows]
+        return [Record(key, value, tag, tag2, origin, self.time) for value, tag, tag2 in self._checked(rows, _ROW)]
+
+    def _checked(self, rows: Iterable[Any], form: str) -> Iterator[Any]:
+        """The rows that a function gives; raises Refused for what is none."""
+        if not isinstance(rows, Iterable):
+            raise Refused(f"{self._name} gave {rows!r}, which is not a number of rows")
+        for row in rows:
+            if not _is_row(row, form):
+                raise Refused(f"{self._name} gave {row!r}; a row is {form}: whole numbers of 64 bits, or None as value")
+            yield row
 
     def set_timer(self, key: int | None, time: int) -> None:
         if not self._function.timed:
@@ -322,9 +304,16 @@ class UserOperator(Operator):
         """(key, name, JSON) of all that is held: nothing of it changes after it was handed over."""
         found = [(key, name, text) for (key, name), text in self._held.items()]
         if self._function.owns_state:
-            own = self._function.snapshot().items()
-            found += [(key, _OWN, msgspec.json.encode(value).decode()) for key, value in own]
+            found += self._handed_over()
         return found + [(key, _ORIGIN, str(origin)) for key, origin in self._origins.items()]
+
+    def _handed_over(self) -> list[tuple[int | None, str, str]]:
+        """What it keeps itself; raises Refused where that raises, or is no mapping of what JSON can say."""
+        try:
+            own = self._function.snapshot().items()
+            return [(key, _OWN, msgspec.json.encode(value).decode()) for key, value in own]
+        except Exception as error:  # whatever a user's code raises
+            raise Refused(f"`snapshot` of {self._name} raised {type(error).__name__}: {error}") from error
 
     def listed(self) -> list[Item]:
         return self._of_kind("items")
@@ -352,11 +341,11 @@ class UserOperator(Operator):
         return []
 
     def restore(self, entries: list[Entry]) -> None:
-        self._begin(self._make(), TaskState())
+        self._begin(self._made(), TaskState())
 
     def resume(self, state: TaskState) -> None:
         """Go on from a snapshot; raises Refused for state that the function does not declare, or not so."""
-        self._begin(self._make(), state)
+        self._begin(self._made(), state)
         self._check(state.declared)
         own: dict[int | None, Any] = {}
         for key, name, text in state.held:
@@ -369,7 +358,13 @@ class UserOperator(Operator):
         for name, text in (*state.listed, *state.shared):
             self._items.setdefault(name, []).append(text)
         if self._function.owns_state:
+            self._take_back(own)
+
+    def _take_back(self, own: Mapping[int | None, Any]) -> None:
+        try:
             self._function.restore(own)
+        except Exception as error:  # whatever a user's code raises
+            raise Refused(f"`restore` of {self._name} raised {type(error).__name__}: {error}") from error
 
     def _check(self, stored: Mapping[str, str]) -> None:
         declared = self.declared()
@@ -380,6 +375,16 @@ class UserOperator(Operator):
                 raise Refused(f"the snapshot of {self._name} holds {what}, which it does not declare")
             if now != was:
                 raise Refused(f"the snapshot of {self._name} holds {what}; it declares {now} now")
+
+
+def _is_row(row: object, form: str) -> bool:
+    """Whether it is of a form: whole numbers, and None where a value (or a key) may be NULL."""
+    if not isinstance(row, tuple | list) or len(row) != form.count(",") + 1:
+        return False
+    nullable = len(row) - 2
+    return all(
+        (part is None and at < nullable) or (type(part) is int and part in _INT64) for at, part in enumerate(row)
+    )
 
 
 def _order(key: int | None) -> tuple[bool, int]:

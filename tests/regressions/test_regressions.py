@@ -10,7 +10,7 @@ from cutproof.harness.files import read_scenario
 from cutproof.harness.run import Result, run
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import CheckpointAborted, CoordinatorUp, FaultFired
-from cutproof.properties.verdict import Holds
+from cutproof.properties.verdict import Holds, Unknown
 
 HERE = Path(__file__).parent
 
@@ -24,6 +24,17 @@ def test_it_holds(name: str) -> None:
     result = result_of(name)
     assert result.judgement.violated == {}
     assert isinstance(result.judgement.verdicts["progress"], Holds)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (HERE / "failed").glob("*.json")))
+def test_a_job_that_fails_for_lack_of_its_snapshots_is_accused_of_nothing(name: str) -> None:
+    """Its coordinator died, and with it the memory that they were in."""
+    result = result_of(f"failed/{name}")
+    assert result.history.snapshots == "memory"
+    assert result.judgement.violated == {}
+    progress = result.judgement.verdicts["progress"]
+    assert isinstance(progress, Unknown)
+    assert "were in the memory of the coordinator that died" in progress.detail
 
 
 def test_an_older_checkpoint_completes_beside_a_newer_one_that_was_given_up() -> None:

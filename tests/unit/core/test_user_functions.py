@@ -209,7 +209,7 @@ def test_a_timer_that_raises_fails_its_task() -> None:
     task = machines.up(machines.operator(operator(Raises)))
     machines.take(task, at(1, 5))
     effects = task.step(Arrived(0, Watermark(15)))
-    assert machines.reason(effects[1:]) == "the user function of op-0 raised ValueError: no such thing"
+    assert machines.reason(effects[1:]) == "the user function mine of op-0 raised ValueError: no such thing"
 
 
 def test_own_state_is_refused_by_a_function_that_has_none() -> None:

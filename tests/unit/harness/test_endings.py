@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from cutproof.faults.plan import AtPoint, InPhase, LateMessage, LoseMessage, RepeatMessage
+from cutproof.faults.plan import AtPoint, AtTime, InPhase, LateMessage, LoseMessage, RepeatMessage
 from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Cancel, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint, kind_of
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.endings import ENDS, LAST_WORDS
 from cutproof.harness.subject import Capabilities
@@ -102,14 +102,52 @@ def test_checkpoints_complete_after_tasks_finished_and_are_restored(apart_result
     assert restored
 
 
+def told(scenario: Scenario) -> tuple[str, ...]:
+    """What its users ask for before they resume, in the order of the commands."""
+    return tuple(
+        "drain" if isinstance(one, StopWithSavepoint) and one.drain else kind_of(one)
+        for one in scenario.commands
+        if not isinstance(one, Resume)
+    )
+
+
 def test_every_job_is_stopped_or_drained_and_mostly_resumed(stopped: list[Scenario]) -> None:
+    ended = [one for one in stopped if set(told(one)) & {"stop-with-savepoint", "drain", "cancel"}]
+    assert len(ended) == SCENARIOS
     stops = [command for one in stopped for command in one.commands if isinstance(command, StopWithSavepoint)]
-    assert len(stops) == SCENARIOS
+    assert len(stops) > SCENARIOS * 9 // 10
     assert SCENARIOS // 4 < sum(command.drain for command in stops) < SCENARIOS * 3 // 4
     resumed = sum(any(isinstance(command, Resume) for command in one.commands) for one in stopped)
     assert SCENARIOS * 6 // 10 < resumed < SCENARIOS
     assert any(isinstance(command, Cancel) for one in stopped for command in one.commands)
     assert {one.engine.sink for one in stopped} == {"transactional", "idempotent"}
+
+
+def test_all_commands_that_can_race_do_so_in_either_order() -> None:
+    draw = scenario_of(Drawing(templates=("S9",)))
+    pairs = Counter(told(draw(6, index)) for index in range(600))
+    kinds = ("stop-with-savepoint", "drain", "cancel", "savepoint")
+    assert min(pairs[first, second] for first in kinds for second in kinds if first != second) >= 5
+    assert 150 < sum(number for pair, number in pairs.items() if len(pair) == 2) < 300
+
+
+def test_races_come_at_once_at_a_step_and_later_and_often_beside_an_endless_input(stopped: list[Scenario]) -> None:
+    races = [one for one in stopped if len(told(one)) == 2]
+    gaps = Counter(_gap(*one.commands[:2]) for one in races)
+    assert min(gaps[gap] for gap in ("at once", "at a step", "later")) > 5
+    mixed = [one for one in races if len({source.bounded for source in one.workload.inputs}) == 2]
+    assert len(mixed) > len(races) // 4
+
+
+def _gap(first: AnyCommand, second: AnyCommand) -> str:
+    if first.trigger == second.trigger:
+        return "at once"
+    if isinstance(second.trigger, AtPoint):
+        return "at a step"
+    assert isinstance(first.trigger, AtTime)
+    assert isinstance(second.trigger, AtTime)
+    assert second.trigger.at_us > first.trigger.at_us
+    return "later"
 
 
 def test_stops_end_in_every_way(stopped_results: list[Result]) -> None:

@@ -11,9 +11,9 @@ from cutproof.faults.plan import AtTime, KillTask
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties import consistent_cut, no_leaks, restored_state
+from cutproof.properties import consistent_cut, no_leaks, persistent_logs, restored_state
 from cutproof.properties.case import Case
-from cutproof.properties.history import History, PersistentLog
+from cutproof.properties.history import CoordinatorDown, History, PersistentLog
 from cutproof.properties.log_lies import leave_log, trim_early
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.properties.workload import Count, Input, Node, Workload
@@ -115,3 +115,28 @@ def test_a_log_that_was_opened_when_nobody_could_delete_it_any_more_is_excused()
     history.logs.append(PersistentLog(name="late", task="count-0", attempt=1, opened=late))
     history.residue.logs.append("late")
     assert isinstance(no_leaks.check(case(history)), Holds)
+
+
+def test_what_died_with_a_coordinators_memory_is_retained_until_then_and_no_longer() -> None:
+    history = fresh()
+    checkpoint = next(number for number, spilled in _spilled(history).items() if spilled)
+    log = next(one for one in history.logs if one.name == _spilled(history)[checkpoint][0])
+    completed = next(one for one in history.completed if one.checkpoint == checkpoint)
+    history.snapshots = "memory"
+    history.journal.append(CoordinatorDown(order=completed.order + 2, at_us=completed.at_us))
+    history.journal.sort(key=lambda entry: entry.order)
+    log.cleared = completed.order + 3
+    assert persistent_logs.discarded_early(case(history)) is None
+    log.cleared = completed.order + 1
+    assert persistent_logs.discarded_early(case(history)) is not None
+    history.snapshots, log.cleared = "files", completed.order + 3
+    assert persistent_logs.discarded_early(case(history)) is not None
+
+
+def _spilled(history: History) -> dict[int, list[str]]:
+    """The logs that each completed checkpoint refers to."""
+    lines = case(history).lines
+    return {
+        number: [ref[0] for state in lines.states(number).values() for refs in state.spilled.values() for ref in refs]
+        for number in lines.completed
+    }

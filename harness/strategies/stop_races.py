@@ -1,0 +1,56 @@
+"""Commands that race: two users ask for different ends of one job, or one of them changes his mind.
+
+What a command means depends on what was asked before it and on how far that has
+come: a drain that comes while a stop takes its savepoint, a cancel before
+either, a savepoint whose barriers are under way as the input is let go.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from ...faults.plan import AnyTrigger, AtPoint, AtTime
+from ..forecast import Forecast
+from ..scenario import AnyCommand, Cancel, Savepoint, StopWithSavepoint
+from .choices import Choices
+
+KINDS = ("stop", "drain", "cancel", "savepoint")
+PAIRS = tuple(permutations(KINDS, 2))
+STEPS = (
+    "savepoint-requested",
+    "checkpoint-triggered",
+    "checkpoint-acknowledged",
+    "checkpoint-completed",
+    "commit-requested",
+    "completion-notified",
+    "end-of-data-sent",
+    "end-of-partition-sent",
+)
+"""of the way from a command to the end of its job"""
+
+
+def racing_stops(choices: Choices, target: Forecast, asked: AnyTrigger) -> tuple[AnyCommand, ...]:
+    """Two commands of different kinds: the first as `asked`, the other at once, at a step of the end, or a
+    little later."""
+    first, second = choices.pick(PAIRS)
+    return _command(first, asked), _command(second, _moment(choices, target, asked))
+
+
+def _moment(choices: Choices, target: Forecast, asked: AnyTrigger) -> AnyTrigger:
+    sort = choices.between(0, 9)
+    if sort < 2:
+        return asked
+    if sort < 6 or not isinstance(asked, AtTime):
+        occurrence = choices.pick((1, 1, 2, target.checkpoints))
+        return AtPoint(point=choices.pick(STEPS), occurrence=occurrence, side=choices.pick(("after", "before")))
+    return AtTime(at_us=asked.at_us + target.checkpoint_us * choices.pick((1, 2, 4, 8, 16, 32)) // 8)
+
+
+def _command(kind: str, trigger: AnyTrigger) -> AnyCommand:
+    match kind:
+        case "cancel":
+            return Cancel(trigger=trigger)
+        case "savepoint":
+            return Savepoint(trigger=trigger)
+        case _:
+            return StopWithSavepoint(trigger=trigger, drain=kind == "drain")

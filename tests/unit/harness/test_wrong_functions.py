@@ -1,0 +1,186 @@
+"""A user's own code that is wrong is told to its user in one line: bad input, and not the harness's failure (OPS-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import subjects
+
+from cutproof.harness.cli import entry
+from cutproof.harness.exit_codes import ExitCode, UsageError
+from cutproof.harness.files import write_history, write_scenario
+from cutproof.harness.oracle import PySpark
+from cutproof.harness.run import run
+from cutproof.harness.scenario import Scenario
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.user_functions import UserFunction, known
+from cutproof.harness.verification import Request, campaign_of, loaded_workload, verify
+from cutproof.properties.spark.user_functions import given_by
+from cutproof.properties.user_functions import CounterpartFailed, UserMachine
+from cutproof.properties.verdict import Violated
+from cutproof.properties.workload import Input, Node, User, Workload
+from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken
+from unit.user_examples import examples_known
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with examples_known(monkeypatch):
+        yield
+
+
+def workload(name: str = "top-two") -> Workload:
+    splits = (tuple((n % 3, n, 100 + n) for n in range(24)),)
+    source = Input(name="source", splits=splits, times=(tuple(range(0, 240, 10)),), delay=40)
+    operator = User(function=name, ordered=name == "top-two", timed=name != "top-two")
+    return Workload(name="own", inputs=(source,), nodes=(Node(name="mine", operator=operator, inputs=("source",)),))
+
+
+def scenario(name: str = "top-two") -> Scenario:
+    capabilities = SimulatedSubject().capabilities
+    return scenario_of(Drawing(capabilities=capabilities, workload=workload(name), templates=("S14",)))(3, 0)
+
+
+def top_two(**changes: Any) -> UserFunction:
+    function: UserFunction = __import__("top_two").TOP_TWO
+    return msgspec.structs.replace(function, **changes)
+
+
+def raises(*_: Any) -> Any:
+    raise ZeroDivisionError("by a user")
+
+
+# -- an entry that leads nowhere -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("raise ValueError('at import')", "cannot be imported: ValueError: at import"),
+        ("def broken(:", "cannot be imported: SyntaxError: invalid syntax"),
+        ("import sys; sys.exit(3)", "cannot be imported: SystemExit: 3"),
+        ("import nowhere_at_all", "cannot be imported: No module named 'nowhere_at_all'"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_bad_input(
+    text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "users_own.py").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert entry.main(["verify", "--function", "users_own:X", "--scenarios", "1"]) == ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"cutproof: the function users_own:X {words}")
+
+
+@pytest.mark.parametrize("name", [":X", "silence:", ":", "silence"])
+def test_half_an_entry_is_bad_input(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["verify", "--function", name, "--scenarios", "1"]) == ExitCode.USAGE
+    assert f"is named package.module:NAME, not {name!r}" in capsys.readouterr().err
+
+
+# -- a function that nobody has made known -------------------------------------------
+
+UNKNOWN = "cutproof: there is no user function 'mine'; make it known with --function package.module:NAME"
+
+
+def test_a_scenario_with_an_unknown_function_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_scenario(tmp_path / "own.json", scenario("mine"))
+    assert entry.main(["replay", str(tmp_path / "own.json"), "--quick"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [UNKNOWN]
+
+
+def test_a_history_with_an_unknown_function_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_scenario(tmp_path / "scenario.json", scenario("mine"))
+    write_history(tmp_path / "history.json", SimulatedSubject().run(scenario("top-two")))
+    assert entry.main(["judge", str(tmp_path / "history.json"), "--quick"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [UNKNOWN]
+
+
+def test_a_workload_with_an_unknown_function_is_bad_input() -> None:
+    assert campaign_of(Request(seed=0, workload=loaded_workload(workload())))
+    with pytest.raises(UsageError, match="there is no user function 'mine'; make it known with --function"):
+        campaign_of(Request(seed=0, workload=loaded_workload(workload("mine"))))
+
+
+# -- a counterpart that raises, or never ends ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expected", "words"),
+    [
+        (raises, "`expected` of top-two raised ZeroDivisionError: by a user"),
+        (lambda records, time: ((n, 0, 0) for n in count()), "`expected` of top-two owes more than 100,000 rows of"),
+        (lambda records, time: [(1, 2)], r"`expected` of top-two gave \(1, 2\); a row is \(value, tag, tag2\)"),
+        (lambda records, time: None, "`expected` of top-two raised TypeError"),
+    ],
+)
+def test_a_wrong_expected_is_bad_input(expected: Any, words: str) -> None:
+    known([top_two(expected=expected)])
+    with pytest.raises(CounterpartFailed, match=words):
+        UserMachine(User(function="top-two")).take_at((1, 2, 3, 0), 0, 0)
+    with pytest.raises(UsageError, match=words):
+        verify(SimulatedSubject(), workload(), scenarios=2, oracle=subjects.Agreeing(), workers=1)
+
+
+def test_a_wrong_expected_is_bad_input_to_a_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known([top_two(expected=raises)])
+    write_scenario(tmp_path / "own.json", scenario())
+    assert entry.main(["replay", str(tmp_path / "own.json"), "--quick"]) == ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "cutproof: `expected` of top-two raised ZeroDivisionError: by a user"
+
+
+class Up(PySpark):
+    """On no session at all."""
+
+    def wait(self) -> None:
+        pass
+
+
+class Asks:
+    """In place of the oracle: asks a function's `spark` for its rows."""
+
+    computed = queries = 0
+
+    def judge_batch(self, *_: Any) -> Any:
+        return given_by("top-two", None)  # type: ignore[arg-type]
+
+
+def test_a_spark_that_raises_is_bad_input_and_named() -> None:
+    known([top_two(spark=raises)])
+    with pytest.raises(UsageError, match="`spark` of top-two raised ZeroDivisionError: by a user"):
+        Up(Asks()).examine([])  # type: ignore[arg-type]
+
+
+class AsksInASearch(subjects.Agreeing):
+    def examine(self, questions: Any) -> Any:
+        return Up(Asks()).examine(questions)  # type: ignore[arg-type]
+
+
+def test_a_search_ends_with_the_line_of_a_spark_that_raises() -> None:
+    known([top_two(spark=raises)])
+    with pytest.raises(UsageError, match="`spark` of top-two raised ZeroDivisionError: by a user"):
+        verify(SimulatedSubject(), workload(), scenarios=2, oracle=AsksInASearch(), workers=1)
+
+
+# -- a function that gives what is no row --------------------------------------------
+
+
+class Text(Function):
+    def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
+        yield "text", record.tag, 0  # type: ignore[misc]
+
+
+def test_a_function_that_gives_no_row_fails_its_job_and_is_named() -> None:
+    known([top_two(function=Text)])
+    result = run(SimulatedSubject(), scenario())
+    verdict = result.judgement.verdicts["progress"]
+    assert isinstance(verdict, Violated)
+    assert "the user function of mine-0 is refused: top-two gave ('text', " in verdict.message
