@@ -12,7 +12,7 @@ import msgspec
 
 from ..faults.plan import KINDS
 from ..reports.model import ReportView, Seconds, Summary
-from . import known_failures
+from . import batch_findings, known_failures
 from .coverage import in_words, possible_cells
 from .exit_codes import CutproofError, ExitCode, one_line
 from .findings import Finding, Teller
@@ -135,10 +135,10 @@ class _Work:
                 close(self._subject)
 
     def _findings(self, found: Found, interruption: Interruption) -> list[Finding]:
-        if not found.failing and not found.wrong_systems:
+        if not found.something:
             return []
         self._progress.step("shrinking", None)
-        return [*self._of_systems(found), *self._of_scenarios(found, interruption)]
+        return [*self._of_systems(found), *self._of_batches(found), *self._of_scenarios(found, interruption)]
 
     def _of_systems(self, found: Found) -> Iterator[Finding]:
         folder = self._folder
@@ -152,6 +152,20 @@ class _Work:
                 )
             except CutproofError as error:
                 found.failures.append(one_line(error))
+
+    def _of_batches(self, found: Found) -> list[Finding]:
+        folder = self._folder
+        where = folder.path if folder else Path()
+        try:
+            return batch_findings.told(
+                found.wrong_batches,
+                keep=folder.add_counterexample if folder else lambda name, _: f"{name}.json",
+                replay_command=lambda path: shlex.join(["cutproof", "replay", str(where / path), "--batch"]),
+                found_s=found.first_failure_s,
+            )
+        except CutproofError as error:
+            found.failures.append(one_line(error))
+            return []
 
     def _of_scenarios(self, found: Found, interruption: Interruption) -> list[Finding]:
         if not found.failing:

@@ -47,6 +47,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("B02", "B04", "B07", "B09", "B10", "B15", "C01", "C04", "C06", "C08"), ("S3",)),
     **dict.fromkeys(("P01", "P02", "P03", "P04"), ("S3",)),
     **dict.fromkeys(("C07", "D01"), ("S4",)),
+    "B13": ("S5",),
     **dict.fromkeys(("D07", "D08", "D09", "D11", "D14"), ("laid-out-anew",)),
     "E05": ("slow-record",),
     "E07": ("S9",),

@@ -17,6 +17,7 @@ import msgspec
 
 from ..reports.model import OracleCounts
 from .background import in_background
+from .batches import BatchOutcome
 from .exit_codes import CutproofError, UsageError, one_line
 from .graphs.beside import SystemOutcome
 from .interruption import Interruption
@@ -55,6 +56,8 @@ class Found(msgspec.Struct, kw_only=True):
     """violated by the quick checker, by index"""
     wrong_systems: list[SystemOutcome] = []
     """violated, by number"""
+    wrong_batches: list[BatchOutcome] = []
+    """which left something else than streaming, by index"""
     unconfirmed: set[int] = set()
     """indexes of those that PySpark did not judge, or judged otherwise"""
     failures: list[str] = []
@@ -65,6 +68,11 @@ class Found(msgspec.Struct, kw_only=True):
     """nothing was done but to wait for the interpreters and Spark to start"""
     oracle_s: float = 0.0
     first_failure_s: float = 0.0
+
+    @property
+    def something(self) -> bool:
+        """Whether anything is violated by what is known so far."""
+        return bool(self.failing or self.wrong_systems or self.wrong_batches)
 
 
 class Search:
@@ -91,7 +99,9 @@ class Search:
         self._progress = progress or Silent()
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
-        self._found = Found(tally=Tally(), failing=[], wrong_systems=[], unconfirmed=set(), failures=[])
+        self._found = Found(
+            tally=Tally(), failing=[], wrong_systems=[], wrong_batches=[], unconfirmed=set(), failures=[]
+        )
         self._next = 0
         self._running: dict[Future[Encoded], int] = {}
         """chunks under way, and the first scenario of each"""
@@ -131,6 +141,7 @@ class Search:
             self._abandon()
         self._found.failing.sort(key=lambda outcome: outcome.index)
         self._found.wrong_systems.sort(key=lambda outcome: outcome.number)
+        self._found.wrong_batches.sort(key=lambda outcome: outcome.index)
         self._found.search_s = time.perf_counter() - self._began
         return self._found
 
@@ -163,8 +174,7 @@ class Search:
     def _over(self) -> bool:
         budget = self._budget
         late = budget.seconds is not None and time.perf_counter() - self._began >= budget.seconds
-        violated = bool(self._found.failing or self._found.wrong_systems)
-        return self._ended or late or (budget.stop_at_first and violated)
+        return self._ended or late or (budget.stop_at_first and self._found.something)
 
     def _take(self, chunk: Chunk) -> None:
         found = self._found
@@ -182,23 +192,30 @@ class Search:
             found.tally.add(outcome)
             self._waiting.append((outcome.index, question))
             if outcome.violations:
-                if not found.failing and not found.wrong_systems:
-                    found.first_failure_s = time.perf_counter() - self._began
+                self._note_first()
                 found.failing.append(outcome)
             if self._on_outcome is not None:
                 self._on_outcome(outcome)
-        self._take_systems(chunk)
+        self._take_beside(chunk)
         self._progress.advance(found.tally.run, _note(found.tally))
 
-    def _take_systems(self, chunk: Chunk) -> None:
+    def _note_first(self) -> None:
+        if not self._found.something:
+            self._found.first_failure_s = time.perf_counter() - self._began
+
+    def _take_beside(self, chunk: Chunk) -> None:
         found = self._found
         found.failures.extend(chunk.failures)
         for outcome in chunk.systems:
             found.tally.add_system(outcome)
             if outcome.system is not None:
-                if not found.failing and not found.wrong_systems:
-                    found.first_failure_s = time.perf_counter() - self._began
+                self._note_first()
                 found.wrong_systems.append(outcome)
+        for compared in chunk.batches:
+            found.tally.add_batch(compared)
+            if compared.scenario is not None:
+                self._note_first()
+                found.wrong_batches.append(compared)
 
     def _end(self, chunk: Chunk) -> None:
         """Told once, however many workers say so; what has not begun does not begin."""
@@ -275,6 +292,6 @@ class Search:
 
 def _note(tally: Tally) -> str:
     """Beside the bar: what the bar does not count."""
-    violated = tally.violated + tally.systems["violated"]
+    violated = tally.violated + tally.systems["violated"] + tally.batches["violated"]
     said = (f"{tally.systems.total():,} systems" if tally.systems else "", f"{violated} violated" if violated else "")
     return ", ".join(filter(None, said))

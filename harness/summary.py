@@ -7,6 +7,7 @@ from collections import Counter
 from ..faults.plan import KINDS, kind_of
 from ..properties.verdict import INVARIANTS, Holds, Violated, in_a_word
 from ..reports.model import (
+    BatchCounts,
     CheckpointCounts,
     CommandCounts,
     FaultCounts,
@@ -17,6 +18,7 @@ from ..reports.model import (
     Summary,
     SystemCounts,
 )
+from .batches import BatchOutcome
 from .coverage import CoverageTally
 from .graphs.beside import SystemOutcome
 from .outcome import Outcome
@@ -42,6 +44,8 @@ class Tally:
         self.coverage = CoverageTally()
         self.systems = Counter[str]()
         """outcomes of systems of processes, in a word"""
+        self.batches = Counter[str]()
+        """the same of batches held against streaming"""
         self._totals = Counter[str]()
         self._unapplied = Counter[str]()
         self._durations_us: list[int] = []
@@ -60,6 +64,9 @@ class Tally:
     def add_system(self, outcome: SystemOutcome) -> None:
         self.systems[in_a_word((outcome.verdict,))] += 1
         self._totals.update(snapshots=outcome.snapshots, under_way=outcome.under_way)
+
+    def add_batch(self, outcome: BatchOutcome) -> None:
+        self.batches[in_a_word((outcome.verdict,))] += 1
 
     def _add_verdicts(self, outcome: Outcome) -> None:
         for name, verdict in outcome.verdicts.items():
@@ -141,6 +148,12 @@ class Tally:
                 unknown=self.systems["unknown"],
                 snapshots=self._totals["snapshots"],
                 under_way=self._totals["under_way"],
+            ),
+            batches=BatchCounts(
+                run=self.batches.total(),
+                held=self.batches["held"],
+                violated=self.batches["violated"],
+                unknown=self.batches["unknown"],
             ),
         )
 

@@ -20,6 +20,8 @@ from pathlib import Path
 import msgspec
 
 from ..properties.user_functions import CounterpartFailed
+from . import batches
+from .batches import BatchOutcome
 from .exit_codes import CutproofError, HarnessFailed, one_line
 from .graphs.beside import EVERY, Beside, SystemOutcome
 from .inputs import LoadedWorkload
@@ -49,7 +51,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
     systems: bool = False
-    """systems of processes are run beside the scenarios"""
+    """systems of processes are run beside the scenarios, and jobs as a stream and as a batch"""
 
 
 class Undriven(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,8 +69,9 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     questions: list[bytes] = []
     """one for each outcome"""
     systems: list[SystemOutcome] = []
+    batches: list[BatchOutcome] = []
     failures: list[str] = []
-    """systems that could not be run, and why, each in one sentence"""
+    """systems and batches that could not be run, and why, each in one sentence"""
     undriven: list[Undriven] = []
     wrong: str = ""
     """what is wrong with the user's own code, in one line: nothing can be judged by it"""
@@ -97,7 +100,7 @@ class Worker:
 
     def chunk(self, first: int, end: int) -> Chunk:
         """Scenarios `first` to `end` - 1 of the plan's seed."""
-        chunk = Chunk(outcomes=[], questions=[], undriven=[], systems=[], failures=[])
+        chunk = Chunk(outcomes=[], questions=[], undriven=[], systems=[], batches=[], failures=[])
         for index in range(first, end):
             if self._ended or self._wrong:
                 break
@@ -109,6 +112,8 @@ class Worker:
             self._one(chunk, index, scenario, time.perf_counter() - began)
             if self._beside is not None and index % EVERY == 0:
                 self._system(chunk, self._beside, index // EVERY)
+            if self._beside is not None and index % batches.EVERY == batches.MEETS:
+                self._batch(chunk, index, scenario)
         return msgspec.structs.replace(chunk, wrong=self._wrong, ended=self._ended)
 
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
@@ -144,6 +149,12 @@ class Worker:
             chunk.systems.append(beside.run(number))
         except Exception as error:  # of the machine or its judge: reported as the harness's failure
             chunk.failures.append(f"system {number} could not be run: {_where(error)}")
+
+    def _batch(self, chunk: Chunk, index: int, scenario: Scenario) -> None:
+        try:
+            chunk.batches.append(batches.beside(index, scenario))
+        except Exception as error:  # of the engine: reported as the harness's failure
+            chunk.failures.append(f"the batch of scenario {index} could not be run: {_where(error)}")
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
         """The scenario made smaller, for as long as it fails in the same way."""

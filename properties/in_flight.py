@@ -22,6 +22,8 @@ class InFlight(msgspec.Struct, kw_only=True):
 
     queued: list[Passing] = []
     unsent: list[Passing] = []
+    replays: list[int] = []
+    """of the first ones queued, how often each had been put back"""
 
     @property
     def origins(self) -> list[int]:
@@ -58,7 +60,8 @@ def channels_of(
             continue
         for number, passing in state.queued.items():
             if number < len(run.inputs):
-                found.setdefault(run.inputs[number], InFlight()).queued = list(passing)
+                one = found.setdefault(run.inputs[number], InFlight())
+                one.queued, one.replays = list(passing), list(state.replays.get(number, ()))
         for number, passing in state.unsent.items():
             if number < len(run.outputs):
                 found.setdefault(run.outputs[number], InFlight()).unsent = list(passing)

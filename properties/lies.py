@@ -106,6 +106,9 @@ def move_cut(case: Case) -> Lie | None:
 
 
 def edit_stored(case: Case) -> Lie | None:
+    """Keyed state says something else; where rows follow the merge order, nobody knows what it says."""
+    if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
+        return None
     return in_store(case, _has_entry, _edit_entry)
 
 

@@ -4,13 +4,14 @@ Of a hash edge it is the records whose keys the task owns: what one old sender
 had under way, in one channel and in its order.  Of a rebalance who has which is
 nobody's concern, and all subtasks together have each once.  Behind the records
 stands the least of what the old senders had said last of event time.  The new
-senders send none of it again.
+senders send none of it again.  What had been put back before comes first.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .case import Case
 from .history import TaskRun
@@ -19,6 +20,9 @@ from .layouts import owner_of_key
 from .line import decode_state
 from .stored_state import Passing, StoredState
 from .workload import BEGINNING
+
+Lane = list[tuple[int, Passing]]
+"""Elements, each with how often it had been put back."""
 
 
 def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]]:
@@ -31,8 +35,10 @@ def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]
         if not any(lane for lane, _ in lanes):
             continue
         by_key = is_by_key(case, operator, run.operator)
-        for number, (lane, _) in enumerate(lanes):
-            mine = [one for one in lane if len(one) > 1 and owner_of_key(one[0], topology, run.operator) == run.subtask]
+        often = sorted({times for lane, _ in lanes for times, _ in lane}, reverse=True)
+        for times, (number, (lane, _)) in itertools.product(often, enumerate(lanes)):
+            rows = _rows(one for replayed, one in lane if replayed == times)
+            mine = [one for one in rows if owner_of_key(one[0], topology, run.operator) == run.subtask]
             found.setdefault(channels[number % len(channels)], []).extend(mine if by_key else ())
         time = min(said for _, said in lanes)
         for channel in channels if time > BEGINNING else ():
@@ -59,7 +65,10 @@ def dealt_in_turn(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
     if not senders or len(loads) < case.layout_of(run).parallelism[run.operator]:
         return ()
     stored = Counter(
-        one for sender in senders for lane, _ in _lanes(case, run.operator, sender, checkpoint) for one in _rows(lane)
+        one
+        for sender in senders
+        for lane, _ in _lanes(case, run.operator, sender, checkpoint)
+        for one in _rows(it for _, it in lane)
     )
     loaded: Counter[Passing] = Counter()
     for one, state in loads:
@@ -74,7 +83,7 @@ def is_by_key(case: Case, sender: str, receiver: str) -> bool:
     return case.topology.edge(sender, receiver).partitioning == "hash"
 
 
-def _rows(passing: list[Passing]) -> Iterator[Passing]:
+def _rows(passing: Iterable[Passing]) -> Iterator[Passing]:
     return (one for one in passing if len(one) > 1)
 
 
@@ -83,7 +92,7 @@ def _operator(channel: str) -> str:
     return channel.partition(">")[0].rpartition("-")[0]
 
 
-def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[tuple[list[Passing], int]]:
+def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[tuple[Lane, int]]:
     """By old sender, what it had under way to an operator, in order, and what it had said last of event time."""
     stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
     receivers = [
@@ -99,16 +108,14 @@ def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[
             yield _lane(case, receivers, name.partition(">")[0], checkpoint)
 
 
-def _lane(
-    case: Case, receivers: list[tuple[TaskRun, StoredState]], sender: str, checkpoint: int
-) -> tuple[list[Passing], int]:
-    lane: list[Passing] = []
+def _lane(case: Case, receivers: list[tuple[TaskRun, StoredState]], sender: str, checkpoint: int) -> tuple[Lane, int]:
+    lane: Lane = []
     said: list[int] = []
     for run, state in receivers:
         channel = f"{sender}>{run.task}"
         held: InFlight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
         under_way = [*held.queued, *held.unsent]
-        lane += under_way
+        lane += zip(itertools.chain(held.replays, itertools.repeat(0)), under_way, strict=False)
         heard = state.times[run.inputs.index(channel)] if state.times else BEGINNING
         said.append(max([heard, *(one[0] for one in under_way if len(one) == 1 and one[0] is not None)]))
     return lane, min(said, default=BEGINNING)

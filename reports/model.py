@@ -135,6 +135,16 @@ class SystemCounts(Value, kw_only=True):
     """messages that these have in channels"""
 
 
+class BatchCounts(Value, kw_only=True):
+    """Jobs that were executed as a batch too, and held against what they left as a stream."""
+
+    run: int = 0
+    held: int = 0
+    violated: int = 0
+    unknown: int = 0
+    """the result depends on an order, or the stream did not finish"""
+
+
 class RecordCounts(Value, kw_only=True):
     read: int = 0
     committed: int = 0
@@ -227,6 +237,7 @@ class Summary(Value, kw_only=True):
     """natural-end, stop, drain, cancel and resume: every way to end a job and to go on"""
     coverage: Coverage = Coverage()
     systems: SystemCounts = SystemCounts()
+    batches: BatchCounts = BatchCounts()
     failures: list[str] = []
     """what went wrong in the harness or its environment, each in one sentence"""
 

@@ -36,9 +36,13 @@ class HeatMap(Value, kw_only=True):
 
 
 def violated(summary: Summary) -> list[str]:
-    """The violated invariants, but those whose every failure is a known one; of systems of processes last."""
+    """The violated invariants, but those whose every failure is a known one; what stands beside the scenarios last."""
     names = [line.name for line in invariant_lines(summary) if line.verdict == "violated"]
-    return [*names, "consistent-cut of general snapshots"] if summary.systems.violated else names
+    beside = {
+        "consistent-cut of general snapshots": summary.systems.violated,
+        "exactly-once of batches": summary.batches.violated,
+    }
+    return names + [name for name, wrong in beside.items() if wrong]
 
 
 def headline(summary: Summary) -> str:
@@ -81,7 +85,21 @@ def lead(summary: Summary) -> str:
 
 
 def systems_lead(summary: Summary) -> str:
-    """What was run beside the scenarios, in one sentence; empty when nothing was."""
+    """What was run beside the scenarios; empty when nothing was."""
+    return " ".join(filter(None, (_systems(summary), _batches(summary))))
+
+
+def _batches(summary: Summary) -> str:
+    counts = summary.batches
+    if not counts.run:
+        return ""
+    return (
+        f"{plural(counts.run, 'job')} ran as a batch too: {counts.held:,} left what streaming left, "
+        f"{counts.violated:,} did not, {counts.unknown:,} cannot be compared."
+    )
+
+
+def _systems(summary: Summary) -> str:
     counts = summary.systems
     if not counts.run:
         return ""

@@ -39,6 +39,7 @@ examples:
   cutproof replay tests/kept.cutproof.json --subject my.engine:Engine
   cutproof replay ID.json --defect none     the same scenario on the unmodified engine
   cutproof replay ID.json --subject processes --runs 10
+  cutproof replay batch-ID.json --batch     as a stream and as a batch: the same is left
 
 exit codes: 0 held, 1 violated, 2 no such file or none that can be read, 4 the harness failed"""
 
@@ -48,6 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_subject(parser)
     parser.add_argument(
         "--runs", metavar="N", type=count, default=1, help="run it so many times, and say how many were violated (1)"
+    )
+    parser.add_argument(
+        "--batch",
+        action="store_true",
+        help="run its job as a stream to the end and as a batch, and compare what is left",
     )
     parser.add_argument("--story", action="store_true", help="the story event by event, not only its main points")
     parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario, history and a report here")
@@ -67,6 +73,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         return _replay_system(options.scenario, output)
     scenario = read_scenario(options.scenario)
     demand(scenario.workload)
+    if options.batch:
+        return _both_ways(scenario, options, output)
     with closing(subject_called(options.subject, _defect(options, scenario))) as subject:
         oracle = begin(options)
         with progress_of(options) as progress:
@@ -99,6 +107,23 @@ def _replay_system(path: Path, output: Output) -> ExitCode:
     output.result({"format": FORMAT, "scenario": str(path), "outcome": told.outcome,
                    "verdicts": {"consistent-cut": told.verdict}, "trace_sha256": told.trace_sha256})  # fmt: skip
     return ExitCode.VIOLATED if told.outcome == "violated" else ExitCode.HELD
+
+
+def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) -> ExitCode:
+    """Its job on inputs that end, as a stream and as a batch of the reference engine (FIN-6)."""
+    from ...properties.verdict import Violated
+    from ..batches import INVARIANT, both_ways
+    from ..exit_codes import UsageError
+    from ..streaming_batch import as_bounded
+
+    elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect, "--runs": options.runs > 1,
+                 "--out": options.out, "--story": options.story}  # fmt: skip
+    if unused := [name for name, given in elsewhere.items() if given]:
+        raise UsageError(f"--batch compares two ways of the reference engine: leave out {', '.join(unused)}")
+    verdict = both_ways(as_bounded(scenario))
+    tell_verdicts({INVARIANT: verdict}, output)
+    output.result({"format": FORMAT, "scenario": str(options.scenario), "batch": verdict})
+    return ExitCode.VIOLATED if isinstance(verdict, Violated) else ExitCode.HELD
 
 
 def _command(options: argparse.Namespace) -> str:

@@ -33,7 +33,8 @@ unaligned checkpoints, and what goes wrong), runs each on the subject, and judge
 recorded history against what PySpark says the answer is. Failures are shrunk until they
 read as a story. The same seed and version draw the same scenarios. Beside the jobs of
 the simulated engine stand systems of processes, one for every 20 scenarios: any graph,
-on which general snapshots are taken and judged by causality.
+on which general snapshots are taken and judged by causality; and of every 40 jobs one
+runs as a batch too, and has to leave what it leaves as a stream.
 
 The run folder gets summary.json, report.html, junit.xml, scenarios.jsonl and
 counterexamples/, each replayable alone with `cutproof replay`."""

@@ -58,7 +58,7 @@ def laid_out_anew(choices: Choices, scenario: Scenario, percent: int = 50, width
         if isinstance(command, Resume) and not command.parallelism and choices.percent(percent):
             before = topologies_of(msgspec.structs.replace(scenario, commands=tuple(commands[:index])))
             parallelism = _draw(choices, before[-1], widths)
-            if _judged_alike(scenario.workload, before, rescaled(before[-1], parallelism)):
+            if judged_alike(scenario.workload, before, rescaled(before[-1], parallelism)):
                 commands[index] = msgspec.structs.replace(command, parallelism=parallelism)
     return msgspec.structs.replace(scenario, commands=tuple(commands))
 
@@ -68,11 +68,11 @@ def _draw(choices: Choices, topology: Topology, widths: Sequence[int]) -> dict[s
     wide = min(choices.pick(widths), topology.key_groups)
     names = list(topology.parallelism)
     if choices.percent(60):
-        names = _joined(topology, choices.pick(names))
+        names = joined(topology, choices.pick(names))
     return {name: wide for name in names if topology.parallelism[name] != wide}
 
 
-def _joined(topology: Topology, name: str) -> list[str]:
+def joined(topology: Topology, name: str) -> list[str]:
     """An operator and all that forward edges join to it."""
     found = [name]
     for one in found:
@@ -82,7 +82,7 @@ def _joined(topology: Topology, name: str) -> list[str]:
     return found
 
 
-def _judged_alike(workload: Workload, before: tuple[Topology, ...], after: Topology) -> bool:
+def judged_alike(workload: Workload, before: tuple[Topology, ...], after: Topology) -> bool:
     """Whether as much can be said of the output in the new layout as in the old ones: where it would depend on
     an order that it did not depend on, what the engine was set up for (its sink, say) would not fit any more."""
     old, new = widest(before), widest((*before, after))

@@ -2,7 +2,8 @@
 
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
 checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 and S4 (data in
-flight, of `unaligned`), S7 (two-phase commit against a troubled store), S11
+flight, of `unaligned`), S5 (data in flight dealt anew, of `unaligned_rescaling`),
+S7 (two-phase commit against a troubled store), S11
 (windows in event time, late records, idle splits), S12 (the coordinator's races),
 S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends
 of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
@@ -18,7 +19,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import cells, endings, enumerators, extras, races, regional, rescaling, unaligned
+from . import cells, endings, enumerators, extras, races, regional, rescaling, unaligned, unaligned_rescaling
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -241,6 +242,7 @@ TEMPLATES: dict[str, Template] = {
     **races.TEMPLATES,
     **rescaling.TEMPLATES,
     **unaligned.TEMPLATES,
+    **unaligned_rescaling.TEMPLATES,
     **cells.TEMPLATES,
 }
 
@@ -249,6 +251,7 @@ SHARES: dict[str, int] = {
     "S2": 10,
     "S3": 5,
     "S4": 3,
+    "S5": 3,
     "S7": 10,
     "S8": 7,
     "S9": 5,

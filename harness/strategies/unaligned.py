@@ -44,7 +44,7 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
         windows_percent=40,
         batches_percent=25,
     )
-    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(4, 12), concurrent=(2, 1, 3)))
+    stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 12), concurrent=(2, 1, 3)))
     target = stage.target
     faults: list[AnyFault] = [_kill(choices, target) if choices.percent(75) else extras.restart(choices, target)]
     if choices.percent(50):
@@ -70,11 +70,11 @@ def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
         varied_percent=20,
         unbounded_percent=15,
     )
-    stage = _stage(choices, frame, recipe, Tuning(checkpoints=(4, 10)))
+    stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 10)))
     target = stage.target
     commands: tuple[AnyCommand, ...] = ()
     for later in (0, 4)[: 1 + choices.percent(35)]:
-        asked = _seasoned(choices, target, later)
+        asked = seasoned(choices, target, later)
         stop: AnyCommand = StopWithSavepoint(trigger=asked) if choices.percent(12) else Cancel(trigger=asked)
         commands = (*commands, stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
     faults = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1))))
@@ -86,21 +86,21 @@ def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"S3": backpressure, "S4": laid_out_in_flight}
 
 
-def _seasoned(choices: Choices, target: Forecast, later: int = 0) -> AtTime:
+def seasoned(choices: Choices, target: Forecast, later: int = 0) -> AtTime:
     """When there is something to restore, so many checkpoints later; what is in flight outlasts the reading."""
     quarters = choices.between(2, 14) + 4 * later
     return AtTime(at_us=target.first_completion_us + target.engine.checkpoint_interval_us * quarters // 4)
 
 
 def _kill(choices: Choices, target: Forecast) -> AnyFault:
-    return plan.KillTask(trigger=_seasoned(choices, target), task=some_task(choices, target))
+    return plan.KillTask(trigger=seasoned(choices, target), task=some_task(choices, target))
 
 
 def _again(choices: Choices, target: Forecast) -> AnyFault:
     """A second crash: while what was in flight is read, or is taken again."""
     if choices.percent(50):
         return plan.KillTask(trigger=during_recovery(choices, target), task=some_task(choices, target))
-    return plan.KillTask(trigger=_seasoned(choices, target, later=4), task=some_task(choices, target))
+    return plan.KillTask(trigger=seasoned(choices, target, later=4), task=some_task(choices, target))
 
 
 def _trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
@@ -118,10 +118,43 @@ def _trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     return (draw_fault(choices, target, kind, early(choices, target)),)
 
 
-def _stage(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning) -> Stage:
+def without_forward(topology: Topology) -> Topology:
+    """The layout with rows sent by key where they went straight on; at least as many key groups as subtasks."""
+    edges = tuple(
+        msgspec.structs.replace(edge, partitioning="hash") if edge.partitioning == "forward" else edge
+        for edge in topology.edges
+    )
+    return msgspec.structs.replace(topology, edges=edges, key_groups=max(topology.key_groups, 16))
+
+
+class Crowd(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is in flight."""
+
+    capacities: tuple[int, ...] = (2, 3, 4, 8)
+    """how many elements a channel holds"""
+    paces: tuple[int, ...] = (4, 3, 6)
+    """how long work on a record takes, in quarters of the time between two reads"""
+    alignments: tuple[str, ...] = ALIGNMENTS
+    hasty: bool = False
+    """no barrier has more patience than one read takes"""
+
+
+USUAL = Crowd()
+
+
+def crowded_stage(
+    choices: Choices,
+    frame: Frame,
+    recipe: Recipe,
+    tuning: Tuning,
+    *,
+    crowd: Crowd = USUAL,
+    laid_out: Callable[[Topology], Topology] = without_forward,
+) -> Stage:
+    """A stage on which records are in flight when barriers come; `laid_out` has the last word on the layout."""
     if frame.workload is None:
         workload = draw_workload(choices, recipe)
-        topology = without_forward(draw_topology(choices, workload, recipe))
+        topology = laid_out(draw_topology(choices, workload, recipe))
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
     guarantee = "exactly-once" if "exactly-once" in frame.guarantees else min(frame.guarantees)
     sink = "transactional" if "transactional" in frame.sinks else min(frame.sinks)
@@ -129,11 +162,14 @@ def _stage(choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning) -> St
     stage = stage_of(choices, frame, recipe, tuning)
     if guarantee != "exactly-once":
         return stage
-    alignment, capacity = choices.pick(ALIGNMENTS), choices.pick((2, 3, 4, 8))
-    apply_us = stage.engine.read_interval_us * choices.pick((4, 3, 6)) // 4
+    alignment, capacity = choices.pick(crowd.alignments), choices.pick(crowd.capacities)
+    apply_us = stage.engine.read_interval_us * choices.pick(crowd.paces) // 4
     engine = msgspec.structs.replace(
         stage.engine, alignment=alignment, channel_capacity=capacity, apply_cost_us=apply_us
     )
+    if crowd.hasty:
+        patience_us = min(engine.alignment_timeout_us, engine.read_interval_us)
+        engine = msgspec.structs.replace(engine, alignment_timeout_us=patience_us)
     if stage.engine.alignment == "aligned":
         engine = spilled(choices, engine)
     interval_us = max(engine.checkpoint_interval_us, _busy_us(engine, stage.topology))
@@ -152,12 +188,3 @@ def _busy_us(engine: Engine, topology: Topology) -> int:
     under_way_us = 2 * engine.channel_latency_us // engine.channel_capacity
     written_us = engine.snapshot_write_us if engine.snapshot_mode == "synchronous" else 0
     return 2 * (barriers_us + under_way_us + written_us)
-
-
-def without_forward(topology: Topology) -> Topology:
-    """The layout with rows sent by key where they went straight on; at least as many key groups as subtasks."""
-    edges = tuple(
-        msgspec.structs.replace(edge, partitioning="hash") if edge.partitioning == "forward" else edge
-        for edge in topology.edges
-    )
-    return msgspec.structs.replace(topology, edges=edges, key_groups=max(topology.key_groups, 16))

@@ -253,9 +253,10 @@ def settings(scenario: Scenario) -> Settings:
 
 
 def _patience_us(told: Engine) -> int:
-    """How much longer than anything else a barrier may wait: a run is not at rest while such a time-out is pending, be
-    its alignment, or its job, long over."""
-    return told.alignment_timeout_us if told.alignment in ("timeout", "in-turn") else 0
+    """How much longer than anything else a barrier, or a row that is to be spilled, may wait: a run is not at rest
+    while such a time-out is pending, be its alignment, or its job, long over."""
+    barrier_us = told.alignment_timeout_us if told.alignment in ("timeout", "in-turn") else 0
+    return max(barrier_us, told.spill_after_us if told.spilling == "buffer-timeout" else 0)
 
 
 def standstill_us(scenario: Scenario) -> int:

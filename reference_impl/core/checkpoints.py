@@ -327,7 +327,8 @@ class Checkpoints:
         """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not."""
         if not self.config.keeps_logs:
             return None
-        own = [snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint]
+        storing = [one.checkpoint for one in self.storing if not one.savepoint]  # an older one may complete later
+        own = [*storing, *(snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint)]
         newest = self.retained[-1].checkpoint if self.retained else None
         return min(own, default=newest)
 

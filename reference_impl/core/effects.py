@@ -46,11 +46,16 @@ class Overtake(Effect):
 
 class Refill(Effect):
     """Put restored elements back into an input channel; `handed_over` says what it holds then, of these and of what
-    it holds by now."""
+    it holds by now.
+
+    Of all channels, those come first that were put back most often: `replays` says of the first ones how often it
+    was before, none of the others was.
+    """
 
     channel: int
     elements: tuple[Element, ...]
     handed_over: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+    replays: tuple[int, ...] = ()
 
 
 class Append(Effect):

@@ -18,10 +18,16 @@ it refers to is durable (`persistent`).
 A restored task puts `queued` back into its inputs, before anything new, and
 sends `unsent` before anything else.  Ends of data are in no snapshot: who had
 ended says so again.
+
+A checkpoint amid that replay holds what is left of it, in front of what is new.
+Where a job was laid out anew, or a split was given to another reader, the two can
+be of one key and one split in two channels: so a snapshot counts how often each
+element has been put back, and what was more often comes first, whatever channel.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -33,9 +39,11 @@ from .messages import Element, Idle, Record, Watermark
 from .part import Part
 from .persistent import KEPT, Ledger, Lying
 from .state import Passing, Snapshot, TaskState
+from .topology import OVERTAKEN_EDGES
 
 T = TypeVar("T")
 Channels = tuple[int, ...]
+NEVER_BEFORE: Mapping[int, Sequence[int]] = {}
 
 
 def pack(elements: Iterable[Element]) -> list[Passing]:
@@ -74,6 +82,8 @@ class Recording(msgspec.Struct, kw_only=True):
     missing: list[int]
     """input channels that have neither delivered the barrier nor ended"""
     queued: dict[int, list[Passing]] = {}
+    replays: dict[int, list[int]] = {}
+    """of the first ones queued, how often each was put back"""
     spilled: dict[int, list[Any]] = {}
     """the same in channels that are persistent, as it stands in the ledger (`Lying`)"""
     awaits: int | None = None
@@ -95,6 +105,11 @@ class Recording(msgspec.Struct, kw_only=True):
 
 class Capture(Part):
     """What of the data in flight belongs to a checkpoint, and what becomes of it."""
+
+    def may_overtake(self, partitioning: str) -> bool:
+        """Whether barriers may overtake on such an edge: where records find their receivers again in any layout, and
+        no two subtasks have to have taken the same."""
+        return partitioning in OVERTAKEN_EDGES
 
     def may_turn(self, overtaken: bool, patience: int) -> bool:
         """Whether an alignment goes on unaligned once its barriers have lost their patience: only where they may
@@ -144,19 +159,27 @@ class InFlight:
         self.ledger = ledger
         """of channels that are persistent"""
         self._recordings: dict[CheckpointId, Recording] = {}
-        self._replayed: dict[int, int] = {}
-        """by channel, how much lies in it that the task was restored with"""
+        self._replayed: dict[int, deque[int]] = {}
+        """by channel, of each element in it that the task was restored with, how often that was put back"""
         self.listening = ledger is not None
         """it is to be told what is taken; looked at before each record"""
 
     def _changed(self) -> None:
         self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
 
-    def put_back(self, queued: Mapping[int, Sequence[Passing]]) -> list[Effect]:
-        """Have the task's inputs filled with what it was restored with."""
-        self._replayed = {channel: len(passing) for channel, passing in queued.items() if passing}
+    def put_back(
+        self, queued: Mapping[int, Sequence[Passing]], replays: Mapping[int, Sequence[int]] = NEVER_BEFORE
+    ) -> list[Effect]:
+        """Have the task's inputs filled with what it was restored with; `replays` as a snapshot has it."""
+        refills: list[Effect] = []
+        self._replayed = {}
+        for channel, passing in queued.items():
+            before = tuple(replays.get(channel, ()))[: len(passing)]
+            refills.append(Refill(channel, unpack(passing), self._capture.handed_over, before))
+            if passing:
+                self._replayed[channel] = deque(1 + times for times in (*before, *[0] * (len(passing) - len(before))))
         self._changed()
-        return [Refill(channel, unpack(passing), self._capture.handed_over) for channel, passing in queued.items()]
+        return refills
 
     def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
         """The task snapshots now; these channels have not delivered the barrier."""
@@ -170,12 +193,13 @@ class InFlight:
     def took(self, channel: int, element: Element) -> None:
         """The task takes something from a channel: it is in flight for whoever waits for the channel's barrier."""
         replayed = channel in self._replayed
+        times = (self._replayed[channel][0],) if replayed else ()
         lying = self.ledger.took(channel, element) if self.ledger is not None else None
         for checkpoint, recording in self._recordings.items():
             if channel in recording.missing and self._capture.recorded(checkpoint, element, replayed=replayed):
-                self._keep(recording, channel, (element,), (lying,))
+                self._keep(recording, channel, (element,), (lying,), times)
         if replayed:
-            self._replayed[channel] -= 1
+            self._replayed[channel].popleft()
             if not self._replayed[channel]:
                 del self._replayed[channel]
                 self._changed()
@@ -186,8 +210,9 @@ class InFlight:
         if recording is None:
             return
         if passed:
-            kept = self._capture.overtaken(checkpoint, passed, self._replayed.get(channel, 0))
-            self._keep(recording, channel, kept, self._lying(channel, passed, kept))
+            replayed = tuple(self._replayed.get(channel, ()))
+            kept = self._capture.overtaken(checkpoint, passed, len(replayed))
+            self._keep(recording, channel, kept, self._lying(channel, passed, kept), replayed)
         if channel in recording.missing:
             recording.missing.remove(channel)
 
@@ -202,15 +227,27 @@ class InFlight:
         return places
 
     def _keep(
-        self, recording: Recording, channel: int, elements: Sequence[Element], places: Sequence[Lying | None]
+        self,
+        recording: Recording,
+        channel: int,
+        elements: Sequence[Element],
+        places: Sequence[Lying | None],
+        replays: Sequence[int],
     ) -> None:
-        """Elements of a channel belong to a checkpoint: their rows, or where they lie."""
+        """Elements of a channel belong to a checkpoint: their rows, or where they lie; the first ones have been put
+        back so often."""
         if self.ledger is not None:
             lying = [one for one in places if one is not None and isinstance(one.element, KEPT)]
             if lying:
                 recording.spilled.setdefault(channel, []).extend(lying)
-        elif packed := pack(elements):
-            recording.queued.setdefault(channel, []).extend(packed)
+            kept = len(lying)
+        else:
+            packed = pack(elements)
+            if packed:
+                recording.queued.setdefault(channel, []).extend(packed)
+            kept = len(packed)
+        if kept and replays:
+            recording.replays.setdefault(channel, []).extend(replays[:kept])
 
     def ended(self, channel: int) -> None:
         """No barrier will come from it any more: all that it sent has been taken."""
@@ -261,7 +298,8 @@ class InFlight:
             if one.is_whole and one.snapshot is not None and self._is_safe(one):
                 del self._recordings[checkpoint]
                 refs = self.ledger.refs(one.spilled) if self.ledger is not None else {}
-                done.append((checkpoint, one.snapshot.with_in_flight(one.queued, one.unsent or {}, refs)))
+                snapshot = one.snapshot.with_in_flight(one.queued, one.unsent or {}, refs)
+                done.append((checkpoint, snapshot.with_replays(one.replays) if one.replays else snapshot))
         self._changed()
         return done
 

@@ -7,6 +7,7 @@ the records whose keys it owns, of a rebalance those whose turn it is.
 
 What one old sender had under way stays in one channel and in its order: of each
 old channel first what lay at the receiver, then what the sender still had.
+What had been put back before, and was not taken again, comes before all else.
 Watermarks cannot be mapped so; behind the records stands the least of what the
 old senders had said last, which nothing dealt here is late for.
 """
@@ -23,6 +24,7 @@ from .topology import key_group, owner
 States = Sequence[tuple[Piece, TaskState]]
 """Of an operator's old subtasks, in their order."""
 
+Channel = tuple[Sequence[Passing], Sequence[int], Sequence[Passing]]
 InOrder = Callable[[Sequence[Passing], Sequence[Passing]], list[Passing]]
 
 
@@ -34,17 +36,38 @@ class Before:
         self._receivers = receivers
         self._senders = senders
 
-    def lanes(self, in_order: InOrder) -> list[list[Passing]]:
-        """By old sender, all that it had under way; `in_order` puts that of one channel behind one another."""
+    def is_anything(self) -> bool:
+        """Whether there was something."""
+        return any(queued or unsent for queued, _, unsent in self._channels())
+
+    def replayed(self) -> list[int]:
+        """How often some of it had been put back before, falling; 0 is among them."""
+        return sorted({0, *(one for _, replays, _ in self._channels() for one in replays)}, reverse=True)
+
+    def lanes(self, in_order: InOrder, replayed: int = 0) -> list[list[Passing]]:
+        """By old sender, all that it had under way and was so often put back; `in_order` puts that of one channel
+        behind one another."""
         return [
-            [one for lane in self._of_sender(sender, in_order) for one in lane]
+            [one for lane in self._of_sender(sender, in_order, replayed) for one in lane]
             for sender, _ in enumerate(self._senders)
         ]
 
-    def _of_sender(self, sender: int, in_order: InOrder) -> Iterator[list[Passing]]:
+    def _of_sender(self, sender: int, in_order: InOrder, replayed: int) -> Iterator[list[Passing]]:
+        for queued, replays, unsent in self._channels_of(sender):
+            times = itertools.chain(replays, itertools.repeat(0))
+            so_often = [one for one, often in zip(queued, times, strict=False) if often == replayed]
+            yield in_order(so_often, [] if replayed else unsent)
+
+    def _channels(self) -> Iterator[Channel]:
+        for sender, _ in enumerate(self._senders):
+            yield from self._channels_of(sender)
+
+    def _channels_of(self, sender: int) -> Iterator[Channel]:
+        """Of an old sender's channels: what lay there, how often that was put back, and what was unsent."""
         for receiver, (piece, state) in enumerate(self._receivers):
-            queued = state.queued.get(self._channel(piece, sender), [])
-            yield in_order(queued, self._senders[sender][1].unsent.get(receiver, []))
+            channel = self._channel(piece, sender)
+            unsent = self._senders[sender][1].unsent.get(receiver, [])
+            yield state.queued.get(channel, []), state.replays.get(channel, []), unsent
 
     def said_last(self) -> int:
         """The least of what the old senders had said of event time, under way or heard."""

@@ -167,30 +167,39 @@ class Gathering:
         if not self._share.unchanged:
             mine = len(self._states) - sum(self._senders)
             state = redistributed(self._states[:mine], self._share, redistribution)
-            state.queued = self._queued(self._states[:mine], self._states[mine:], redistribution)
+            state.queued, state.replays = self._queued(self._states[:mine], self._states[mine:], redistribution)
             return state
         own = next((state for piece, state in self._states if piece is self._own), TaskState())
         unions = [state.shared for _, state in self._states]
         return msgspec.structs.replace(own, shared=redistribution.shared(unions, self._share))
 
-    def _queued(self, receivers: States, senders: States, redistribution: Redistribution) -> dict[int, list[Passing]]:
-        """By channel, its share of what was in flight before its operator."""
+    def _queued(
+        self, receivers: States, senders: States, redistribution: Redistribution
+    ) -> tuple[dict[int, list[Passing]], dict[int, list[int]]]:
+        """By channel, its share of what was in flight before its operator; and how often that was put back before."""
         queued: dict[int, list[Passing]] = {}
+        replays: dict[int, list[int]] = {}
         if not redistribution.dealt(receivers):
-            return queued
+            return queued, replays
         left = iter(senders)
         for gate, wide in enumerate(self._senders):
             before = Before(gate, receivers, list(itertools.islice(left, wide)))
-            lanes = before.lanes(redistribution.in_order)
-            if not any(lanes):
+            if not before.is_anything():
                 continue
             channels = [channel for channel, of in enumerate(self._share.gates) if of == gate]
-            for number, lane in enumerate(redistribution.queued(lanes, gate, self._share)):
-                queued.setdefault(channels[number % len(channels)], []).extend(lane)
+            for times in before.replayed():
+                lanes = before.lanes(redistribution.in_order, times)
+                for number, lane in enumerate(redistribution.queued(lanes, gate, self._share)):
+                    channel = channels[number % len(channels)]
+                    queued.setdefault(channel, []).extend(lane)
+                    replays.setdefault(channel, []).extend([times] * len(lane) if times else ())
             time = before.said_last()
             for channel in channels if time > BEGINNING else ():
                 queued.setdefault(channel, []).append((time,))
-        return {channel: passing for channel, passing in queued.items() if passing}
+        return (
+            {channel: passing for channel, passing in queued.items() if passing},
+            {channel: times for channel, times in replays.items() if times},
+        )
 
 
 def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redistribution: Redistribution) -> TaskState:

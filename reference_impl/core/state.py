@@ -79,6 +79,8 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     queued: dict[int, list[Passing]] = {}
     unsent: dict[int, list[Passing]] = {}
     """in flight (FLIP-76): by input channel what its barrier overtook there, by output channel what it overtook here"""
+    replays: dict[int, list[int]] = {}
+    """of the first elements of `queued`, by channel: how many restores have put each back before; the others are new"""
     spilled: dict[int, list[Ref]] = {}
     """by input channel what was in flight there, as references to its log, in the stead of `queued`"""
     rotations: list[int] = []
@@ -126,6 +128,10 @@ class Snapshot:
         """The same, with what was in flight to the task, by input channel, and from it, by output channel."""
         fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent, spilled=spilled)
         return Snapshot(fixed, self._heap, self._describe)
+
+    def with_replays(self, replays: dict[int, list[int]]) -> Snapshot:
+        """The same, with how often what was in flight to the task had been put back."""
+        return Snapshot(msgspec.structs.replace(self._fixed, replays=replays), self._heap, self._describe)
 
     def materialise(self) -> TaskState:
         """The state as it is written."""

@@ -207,9 +207,10 @@ class Task:
                 self.snapshot_now().materialise(),
                 queued={channel: list(passing) for channel, passing in queued.items()},
                 unsent=state.unsent,
+                replays=state.replays,
             )
             effects.append(Restored(self._restoring.checkpoint or NO_CHECKPOINT, now))
-            effects.extend(self.in_flight.put_back(queued))
+            effects.extend(self.in_flight.put_back(queued, state.replays))
             effects.extend(
                 Send(channel, element) for channel, passing in state.unsent.items() for element in unpack(passing)
             )

@@ -100,14 +100,15 @@ class JobGraph:
     def parallelism(self) -> dict[str, int]:
         return {spec.name: spec.parallelism for spec in self.operators}
 
-    def overtaken(self, spec: OperatorSpec) -> bool:
-        """Whether barriers may overtake what is in an operator's inputs (FLIP-76).
+    def overtaken(self, spec: OperatorSpec, may_be: Callable[[str], bool] = OVERTAKEN_EDGES.__contains__) -> bool:
+        """Whether barriers may overtake what is in an operator's inputs (FLIP-76); `may_be` says it of an edge, by
+        its partitioning.
 
         Not where some input has a place for each row that a new layout could not find again (forward), or what
         its subtasks took must be the same (broadcast), and not what is sealed for a checkpoint on its way to its
         commit.  Such an operator aligns, on all its inputs.
         """
-        return spec.role in OVERTAKEN_ROLES and all(edge.partitioning in OVERTAKEN_EDGES for edge in spec.inputs)
+        return spec.role in OVERTAKEN_ROLES and all(may_be(edge.partitioning) for edge in spec.inputs)
 
     def laid_out(self, parallelism: Mapping[str, int]) -> JobGraph:
         """The same job at another parallelism of some operators.

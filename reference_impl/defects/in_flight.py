@@ -70,6 +70,14 @@ class PatientOnKeptEdges(Capture):
         return True
 
 
+class BroadcastToo(Capture):
+    """B13: barriers overtake on broadcast edges as on any other."""
+
+    def may_overtake(self, partitioning: str) -> bool:
+        self.reached = self.reached or partitioning == "broadcast"
+        return partitioning == "broadcast" or super().may_overtake(partitioning)
+
+
 class OutputsNotAwaited(Capture):
     """B15: the snapshot is written before it is known what the barrier overtook in the outputs."""
 
@@ -157,6 +165,13 @@ DEFECTS = (
         title="forced-aligned edge still receives an unaligned-capable barrier",
         invariant="consistent-cut",
         replacements=lambda: {"capture": PatientOnKeptEdges()},
+    ),
+    Defect(
+        id="B13",
+        upstream="FLINK-22815 / FLINK-22686",
+        title="unaligned checkpoint on broadcast edges",
+        invariant="consistent-cut",
+        replacements=lambda: {"capture": BroadcastToo()},
     ),
     Defect(
         id="B15",

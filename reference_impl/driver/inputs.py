@@ -5,10 +5,15 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from ..core.messages import Element, Record
 from ..trace import ChannelLog
+
+RESTORED = -1
+"""When a restored element arrived: before all that came from its sender; and before other restored ones, the more
+often it was put back."""
 
 HandOver = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 """From restored elements and those that a channel holds by then, to what it holds from then on."""
@@ -43,8 +48,11 @@ class InputQueue:
         del self.queue[place]
         self.impatient -= 1
 
-    def put_back(self, elements: Sequence[Element], handed_over: HandOver, log: ChannelLog) -> None:
-        """Restored elements come beside what the channel holds, as `handed_over` says; what it leaves out is gone."""
+    def put_back(
+        self, elements: Sequence[Element], handed_over: HandOver, log: ChannelLog, replays: Sequence[int] = ()
+    ) -> None:
+        """Restored elements come beside what the channel holds, as `handed_over` says; what it leaves out is gone.
+        `replays`: of the first ones, how often they were put back before."""
         self._restored += len(elements)
         for element in elements:
             if type(element) is Record:
@@ -53,5 +61,6 @@ class InputQueue:
                 log.recovered_watermarks.append((getattr(element, "time", None), len(log.recovered)))
         live = tuple(self.queue)
         self.queue.clear()
-        self.queue.extend(handed_over([(0, element) for element in elements], live))
+        restored = [(RESTORED - times, one) for times, one in zip_longest(replays, elements, fillvalue=0)]
+        self.queue.extend(handed_over(restored, live))
         self.taken += len(elements) + len(live) - len(self.queue)

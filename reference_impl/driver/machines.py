@@ -86,15 +86,18 @@ class Machines:
             subtask=subtask,
             parallelism=spec.parallelism,
             splits=self.graph.splits_of(spec, subtask),
-            overtaken=bool(spec.inputs) and self.graph.overtaken(spec),
+            overtaken=bool(spec.inputs) and self._overtaken(spec),
             partitioning=tuple(edge.partitioning for edge in spec.inputs),
         )
         return self._of_role(spec, subtask, described, begins)
 
+    def _overtaken(self, spec: OperatorSpec) -> bool:
+        return self.graph.overtaken(spec, self._job.parts.capture.may_overtake)
+
     def _outputs(self, out: Sequence[Wire]) -> tuple[Output, ...]:
         if not out:
             return ()
-        overtaken = self.graph.overtaken(self._specs[out[0].receiver][0])
+        overtaken = self._overtaken(self._specs[out[0].receiver][0])
         return (Output(partitioning=out[0].partitioning, channels=tuple(range(len(out))), overtaken=overtaken),)
 
     def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:

@@ -74,7 +74,7 @@ class Inbound(Protocol):
     def take_ahead(self, place: int) -> None:
         """The barrier at this place of the queue is taken before its turn."""
 
-    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
         """Put restored elements back; `handed_over` says where, beside what it holds."""
 
 

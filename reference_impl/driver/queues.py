@@ -19,7 +19,7 @@ def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple
     for number, channel in enumerate(inputs):
         if channel.queue and not blocked[number]:
             arrival = channel.queue[0][0]
-            if arrival < channel.stalled_until:
+            if arrival < channel.stalled_until and arrival >= 0:  # what was put back is held by nothing
                 arrival = channel.stalled_until
             if arrival < first:
                 first, chosen = arrival, number

@@ -116,7 +116,7 @@ class TaskRunner:
             Block: self._block,
             Unblock: self._unblock,
             Overtake: self._ahead.put,
-            Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.handed_over),
+            Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.handed_over, effect.replays),
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,

@@ -197,10 +197,10 @@ class InputChannel(InputQueue):
             self.is_over = True
             self.on_broken(reason)
 
-    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
         """Put restored elements back; the room that the sender was granted stays its own."""
         self._refilled += len(elements)
-        self.put_back(elements, handed_over, self._opened())
+        self.put_back(elements, handed_over, self._opened(), replays)
         if self.receiver is not None:
             self.receiver.schedule(self._outbox.loop.now)
 

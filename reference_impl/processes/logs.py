@@ -27,7 +27,7 @@ from ..core.state import Ref
 from ..wire import Codec, Reader, WireError
 from .durable import NOT_THERE, sync_folders
 
-LONG = 1 << 16
+LONG = 1 << 12
 """bytes of a log's file after which another is begun"""
 Numbered = tuple[int, Element]
 

@@ -100,13 +100,13 @@ class DataChannel(InputQueue):
         if self.sender is not None:
             self.sender.drain()
 
-    def refill(self, elements: Sequence[Element], handed_over: HandOver) -> None:
+    def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
         """Put restored elements back; `handed_over` says what it holds then, of these and of what is in it."""
         if self.broken:
             return
-        self.put_back(elements, handed_over, self.log)
+        self.put_back(elements, handed_over, self.log, replays)
         if self.receiver is not None:
-            self.receiver.schedule(max(self._loop.now, self.stalled_until))
+            self.receiver.schedule(self._loop.now)
 
     # -- faults ----------------------------------------------------------------------
 

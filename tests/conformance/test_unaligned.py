@@ -10,8 +10,8 @@ from answers import owed
 from conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtPoint, CutChannel, KillCoordinator, KillTask
-from cutproof.harness.scenario import Engine, Scenario
+from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillCoordinator, KillTask
+from cutproof.harness.scenario import Cancel, Engine, Resume, Scenario
 from cutproof.harness.subject import Subject
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
@@ -193,3 +193,62 @@ def test_a_job_that_nothing_ends_comes_to_rest(subject: Subject) -> None:
     assert put_back(result.history)
     assert result.history.quiet
     assert statuses(result) == []
+
+
+# -- persistent channels -------------------------------------------------------------------------------------------
+
+
+def referred_to(history: History) -> Counter[str]:
+    """How many elements of each log some stored state refers to."""
+    found: Counter[str] = Counter()
+    for one in history.stored:
+        state = decode_state(one.state)
+        assert state is not None
+        for log, first, end in (ref for refs in state.spilled.values() for ref in refs):
+            found[log] += end - first
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spilling", "store"), [("continuous", "log"), ("continuous", "files"), ("buffer-timeout", "log")]
+)
+def test_what_was_in_flight_comes_back_from_logs(subject: Subject, spilling: str, store: str) -> None:
+    asked = scenario("orders", KillTask(trigger=AMID, task="count-0"), spilling=spilling, spill_store=store)
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked.workload)
+    assert referred_to(result.history)
+    assert list(put_back(result.history)) == [2]
+    assert result.history.residue.logs == [], "the job is over, and its last checkpoint is aligned"
+
+
+def test_two_crashes_and_a_new_coordinator_amid_it(subject: Subject) -> None:
+    """Each attempt has logs of its own; a new coordinator finds out which of them are still needed."""
+    again = AtPoint(point="task-running", task="count-0", occurrence=2, side="after")
+    dies = KillCoordinator(trigger=AtPoint(point="barrier-received", occurrence=30, side="after"))
+    faults = KillTask(trigger=AMID, task="count-1"), KillTask(trigger=again, task="count-0"), dies
+    asked = scenario("orders", *faults, spilling="continuous", restart_attempts=4)
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked.workload)
+    assert len(attempts(result.history)) == 4
+    assert {log.attempt for log in result.history.logs} >= {1, 3, 4}
+    assert result.history.residue.logs == []
+
+
+def test_references_in_the_coordinator_s_memory(subject: Subject) -> None:
+    crash = KillTask(trigger=AMID, task="count-0")
+    asked = scenario("orders", crash, snapshot_store="memory", spilling="continuous")
+    result = conforms(subject, asked, *EXACTLY)
+    assert committed(result) == owed(asked.workload)
+    assert referred_to(result.history)
+    assert put_back(result.history)
+
+
+def test_what_is_referred_to_is_dealt_anew(subject: Subject) -> None:
+    """The job is cancelled with data in flight, and goes on with other widths: all read the logs, and deal."""
+    commands = (Cancel(trigger=AMID), Resume(trigger=AtTime(at_us=1_000), parallelism={"count": 3, "sink": 3}))
+    asked = replace(scenario("orders", spilling="continuous"), commands=commands)
+    result = conforms(subject, asked, "exactly-once", "consistent-cut", "restored-state")
+    assert committed(result) == owed(asked.workload)
+    assert statuses(result) == ["cancelled", "finished"]
+    assert referred_to(result.history)
+    assert put_back(result.history)

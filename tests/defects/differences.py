@@ -15,6 +15,7 @@ SIMULATED = {
     "B07": "sent after, applied before",
     "B09": "sent after, applied before",
     "B10": "transaction differs",
+    "B13": "copies differ",
     "B15": "sent before, applied after",
     "C01": "sent before, applied after",
     "C04": "in-flight data differs",
@@ -107,7 +108,7 @@ SIMULATED = {
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
 misses it."""
 
-NOT_ON_PROCESSES = ("I09", "L03", "L09", "P01", "P02", "P03", "P04")
+NOT_ON_PROCESSES = ("I09", "L03", "L09")
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 
 _OTHERWISE = {
@@ -120,6 +121,7 @@ _OTHERWISE = {
     "K07": "applied twice",
     "K10": "applied twice",
     "L08": "wrong row",
+    "P04": "loaded state differs",
 }
 
 ON_PROCESSES = {

@@ -16,7 +16,7 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "processes"
 TOO_LONG = ("A16", "E11", "J07", "J08", "J10", "J18", "J25", "J29", "X03")
 """Nothing ends a run of these but its bound, after half a minute: measured for docs/defects.md, not run as tests."""
 
-ALIKE = ("B04", "B07", "B10", "C04", "C06", "J09")
+ALIKE = ("B04", "B07", "B10", "B13", "C04", "C06", "J09")
 """Wrong decisions on data in flight, beside seven others on it that are run as tests: measured, not run, as each run
 takes two seconds."""
 

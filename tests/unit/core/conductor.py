@@ -133,6 +133,7 @@ class Conductor:
         attempt: int | None = None,
         state: TaskState | None = None,
         ended: bool = False,
+        logs: tuple[str, ...] = (),
     ) -> list[Effect]:
         attempt = attempt or self.machine.attempt
         return [
@@ -146,6 +147,7 @@ class Conductor:
                 handle=handle(checkpoint, task, attempt, self.machine.job),
                 state=state,
                 ended=ended,
+                logs=logs,
             )
         ]
 

@@ -12,6 +12,7 @@ from cutproof.reference_impl.core.state import Passing, Snapshot, TaskState
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)
 A, B, C = row(1, 10, origin=1), row(2, 20, origin=2), row(3, 30, origin=3)
+D = row(4, 40, origin=4)
 
 
 def a_snapshot(*, ended: bool = False) -> Snapshot:
@@ -102,6 +103,9 @@ def test_of_a_checkpoint_that_is_given_up_nothing_is_left() -> None:
     book = recording(0)
     book.took(0, A)
     book.drop(ONE)
+    assert not book.listening
+    book.delivered(ONE, 0, (C,))
+    assert written(book) == {}
     book.begin(TWO, (0,), overtakes_outputs=False)
     book.hold(TWO, a_snapshot())
     book.delivered(TWO, 0, (B,))
@@ -156,6 +160,22 @@ def test_what_is_put_back_is_held_by_a_checkpoint_that_is_taken_amid_it() -> Non
     book.took(0, A)
     book.delivered(ONE, 0, (B, C))
     assert written(book) == {ONE: ({0: pack((A, B, C))}, {})}
+
+
+def test_a_checkpoint_amid_the_replay_counts_how_often_each_was_put_back() -> None:
+    """A was put back twice by now, B and C once; A is taken behind the first barrier, then B, and C is overtaken."""
+    book = InFlight(Capture())
+    assert book.put_back({1: pack((A, B, C))}, {1: [1]})[0].replays == (1,)  # type: ignore[attr-defined]
+    book.begin(ONE, (0, 1), overtakes_outputs=False)
+    book.hold(ONE, a_snapshot())
+    book.took(1, A)
+    book.took(0, D)
+    book.took(1, B)
+    book.delivered(ONE, 1, (C, D))
+    book.delivered(ONE, 0, (A,))
+    ((_, snapshot),) = book.whole()
+    state = snapshot.materialise()
+    assert (state.queued, state.replays) == ({1: pack((A, B, C, D)), 0: pack((D, A))}, {1: [2, 1, 1]})
 
 
 def test_what_is_put_back_comes_before_what_has_arrived() -> None:

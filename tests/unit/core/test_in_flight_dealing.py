@@ -40,6 +40,23 @@ def test_of_each_old_channel_comes_first_what_lay_at_the_receiver() -> None:
     assert Before(1, receivers, senders).lanes(Redistribution().in_order) == [[A, D, C], [B, A, (5,)]]
 
 
+def test_what_was_put_back_most_often_is_dealt_first_whoever_sent_it() -> None:
+    """Sender 0 goes on with what sender 1 had read before: C and D of the latter come before A and B, which are new."""
+    old = TaskState(queued={0: [A], 1: [C, D]}, replays={1: [2, 1]})
+    receivers = [Piece(handle=None, state=old, gates=(0, 0), finished=False)]
+    sent = [TaskState(unsent={0: [B]}), TaskState()]
+    senders = [Piece(handle=None, state=state, gates=(), finished=False) for state in sent]
+    gathering = Gathering(receivers, share(0, 1, "hash", 1), senders=(senders,))
+    assert gathering.next_handle() is None
+    state = gathering.state(Redistribution())
+    assert (state.queued, state.replays) == ({0: [C, D, A, B]}, {0: [2, 1]})
+
+
+def test_a_mark_of_being_idle_is_something() -> None:
+    assert Before(0, states(TaskState(queued={0: [()]}), gates=(0,)), states(TaskState())).is_anything()
+    assert not Before(0, states(TaskState(), gates=(0,)), states(TaskState())).is_anything()
+
+
 def test_nothing_of_another_input_is_dealt() -> None:
     receivers = states(TaskState(queued={0: [A]}), gates=(0, 1))
     assert Before(1, receivers, states(TaskState())).lanes(Redistribution().in_order) == [[]]
@@ -92,6 +109,10 @@ def dealt(wide: int, how: str, new_senders: int) -> list[dict[int, list[Passing]
     return found
 
 
+LANES = ((0, 1, 12, 6, 7, 13), (2, 3, 14, 8, 9, 15), (4, 5, 16, 10, 11, 17))
+"""of each old sender, what `dealt` says that it had under way: at a receiver, then for it, then of the next"""
+
+
 @pytest.mark.parametrize("how", ["hash", "rebalance"])
 @pytest.mark.parametrize(("wide", "new_senders"), [(1, 2), (3, 2), (2, 7), (7, 3)])
 def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wide: int, new_senders: int) -> None:
@@ -99,6 +120,11 @@ def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wid
     rows = [one for mine in found for passing in mine.values() for one in passing if is_record(one)]
     assert Counter(one[4] for one in rows) == Counter(range(18))
     for mine in found:
+        for lane in LANES:
+            channels = {channel: [one[4] for one in passing if is_record(one)] for channel, passing in mine.items()}
+            there = [[origin for origin in origins if origin in lane] for origins in channels.values()]
+            (together,) = [origins for origins in there if origins] or [[]]
+            assert together == [origin for origin in lane if origin in together]
         assert set(mine) <= set(range(new_senders))
         for passing in mine.values():
             assert passing[-1] == (8,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from subjects import Agreeing
 
@@ -15,7 +16,7 @@ from cutproof.harness.graphs.beside import EVERY, Beside, SystemOutcome
 from cutproof.harness.graphs.files import read_system
 from cutproof.harness.graphs.run import run_and_judge
 from cutproof.harness.graphs.shrink import shrunk
-from cutproof.harness.pool import Here
+from cutproof.harness.pool import Here, chunk_of
 from cutproof.harness.profiles import PROFILES
 from cutproof.harness.progress import Silent
 from cutproof.harness.search import Budget, Found, Search
@@ -112,6 +113,14 @@ def test_a_violated_one_is_red_kept_and_had_again(tmp_path: Path, capsys: pytest
     assert (len(kept.processes), len(kept.acts), len(kept.beginnings)) == (told.size.tasks, 1, 1)
     assert main(["replay", str(path)]) == ExitCode.VIOLATED
     assert "missing in a channel" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("deaf")
+def test_a_violated_one_comes_whole_from_a_worker_process() -> None:
+    chunk = Worker(PLAN, SimulatedSubject()).chunk(0, 1)
+    (there,) = chunk_of(msgspec.msgpack.encode(chunk)).systems
+    assert there == chunk.systems[0]
+    assert there.system == system_of()(3, 0)
 
 
 @pytest.mark.usefixtures("deaf")

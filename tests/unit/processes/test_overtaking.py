@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.in_flight import Capture
 from cutproof.reference_impl.core.messages import Barrier, Idle, Watermark
+from cutproof.reference_impl.driver.inputs import RESTORED
+from cutproof.reference_impl.driver.queues import first_to_arrive
 from unit.processes.ends import Ends, record
 
 IN_FRONT = Capture().handed_over
@@ -72,6 +74,23 @@ def test_what_is_put_back_comes_first_and_takes_and_gives_no_credit(ends: Ends) 
     began = ends.loop.now
     ends.until(lambda: ends.loop.now - began > 10_000)
     assert (sender._credits, receiver.consumed) == (2, 1), "one was the sender's"
+
+
+def test_what_was_put_back_more_often_comes_first_whatever_its_channel(ends: Ends) -> None:
+    first, second = ends.receiver(), ends.receiver()
+    first.refill((record(1), record(2)), IN_FRONT, (1,))
+    second.refill((record(3), record(4)), IN_FRONT, (2, 1))
+    taken = []
+    while (chosen := first_to_arrive((first, second), (False, False))[1]) >= 0:
+        taken.append(getattr((first, second)[chosen].queue.popleft()[1], "origin", None))
+    assert taken == [3, 1, 4, 2]
+
+
+def test_what_is_put_back_waits_for_no_stalled_network(ends: Ends) -> None:
+    receiver = ends.receiver()
+    receiver.stalled_until = ends.loop.now + 1_000_000
+    receiver.refill((record(1),), IN_FRONT)
+    assert first_to_arrive((receiver,), (False,)) == (RESTORED, 0)
 
 
 def test_the_log_has_what_is_put_back(ends: Ends) -> None:

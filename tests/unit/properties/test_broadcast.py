@@ -263,6 +263,8 @@ def test_the_odd_one_out() -> None:
     one, other = StoredState(broadcast=[("rules", "[1,2,3]")]), StoredState()
     assert odd_one_out({"a-0": one, "a-1": one}) is None
     assert odd_one_out({"a-0": one, "a-1": one, "a-2": other}) == ("a-0", "a-2")
+    changed = StoredState(broadcast=[("rules", "[1,2,4]")])
+    assert odd_one_out({"a-0": one, "a-1": changed}) == ("a-0", "a-1"), "as many, and not the same"
     assert rules_in(one) == [(0, 1, 2, 3)]
     assert rules_in(other) == []
 

@@ -10,7 +10,9 @@ from worlds import all_there, run
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator
 from cutproof.harness.checks import problems_of
-from cutproof.harness.scenario import Cancel, Resume, Savepoint
+from cutproof.harness.run import run as judged
+from cutproof.harness.scenario import Cancel, Deviation, Resume, Savepoint
+from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History, SnapshotDeleted, StoredState
 from cutproof.properties.line import Lines
 
@@ -81,6 +83,20 @@ def test_logs_are_trimmed_behind_the_oldest_checkpoint_that_is_retained(store: s
             ref for n in retained for state in lines.states(n).values() for of in state.spilled.values() for ref in of
         ]
         assert not [first for log, first, _ in refs if log == name and first < before]
+
+
+def test_a_checkpoint_that_completes_behind_a_newer_one_finds_its_logs() -> None:
+    """Found by the search: the last word of checkpoint 1 comes while the record of 2 is being written, and 1 is
+    retained beside 2."""
+    late = (
+        Deviation(what="control ack sink-0", occurrence=1, by_us=3_000),
+        Deviation(what="write coordinator", occurrence=1, by_us=4_000),
+    )
+    settings = {"concurrent_checkpoints": 2, "checkpoint_interval_us": 1_500, "retained_checkpoints": 2}
+    result = judged(SimulatedSubject(), job(records=160, spilling="continuous", deviations=late, **settings))
+    assert [one.checkpoint for one in result.history.completed][:2] == [2, 1]
+    assert 1 in dict(referring(result.history))
+    assert not result.judgement.violated
 
 
 @pytest.mark.parametrize("way", WAYS)

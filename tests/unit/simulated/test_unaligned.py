@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import pytest
 from overtaken import channels_held, durations, in_flight, job, kill, loaded
-from worlds import all_there, shown
+from worlds import all_there, journal, shown
 
-from cutproof.faults.plan import AtPoint, AtTime
+from cutproof.faults.plan import AtPoint, AtTime, DelayChannel
 from cutproof.harness.checks import problems_of
 from cutproof.harness.run import run as run_and_judge
 from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Savepoint
 from cutproof.harness.subjects.simulated import Run, SimulatedSubject
-from cutproof.properties.history import History
+from cutproof.properties.history import CheckpointTriggered, FaultFired, History
 from cutproof.properties.in_flight import records
 from cutproof.properties.line import Lines
 from cutproof.properties.verdict import Holds
@@ -46,6 +47,11 @@ def test_no_channel_is_set_aside_and_the_barrier_goes_on_before_the_snapshot_is_
         events = shown(history, task, "barrier-sent", "snapshot-persisted")
         first = {what: next(one.at_us for one in events if one.what == what) for what in {one.what for one in events}}
         assert first["barrier-sent"] + 1_000 <= first["snapshot-persisted"]
+    two = shown(history, "op1-0", "barrier-received", "barrier-sent", "record-applied")
+    one, other = (at for at, event in enumerate(two) if event.what == "barrier-received" and event.checkpoint == 1)
+    between = [(event.what, event.peer) for event in two[one + 1 : other]]
+    assert ("record-applied", two[one].peer) in between, "the channel that has delivered is read on"
+    assert ("barrier-sent", "sink-0") in between, "and the barrier is out before the other channel has delivered"
 
 
 def test_with_one_input_alone_a_barrier_overtakes_too() -> None:
@@ -59,6 +65,9 @@ def test_with_one_input_alone_a_barrier_overtakes_too() -> None:
 def test_several_at_a_time_in_memory_and_while_a_task_stands_still(more: dict[str, object]) -> None:
     history = all_there(job(faults=(kill(3),), checkpoint_interval_us=700, **more))
     assert any(in_flight(history).values())
+    begun = [(entry.order, 1) for entry in journal(CheckpointTriggered, history)]
+    under_way = accumulate(step for _, step in sorted([*begun, *((one.order, -1) for one in history.completed)]))
+    assert (max(under_way) > 1) is ("concurrent_checkpoints" in more)
 
 
 # -- edges that are kept aligned ---------------------------------------------------------------------------------
@@ -78,10 +87,18 @@ def test_a_rebalance_is_overtaken() -> None:
 
 
 def test_what_is_sealed_for_a_checkpoint_is_never_overtaken() -> None:
-    history = all_there(job(committing="global", faults=(kill(2),)))
-    channels = channels_held(history)
-    assert channels
-    assert not [channel for channel in channels if "committer" in channel]
+    """With slow committers there is something that a barrier could overtake."""
+    slow = {"width": 3, "checkpoint_interval_us": 700, "concurrent_checkpoints": 3, "apply_cost_us": 500}
+    history = all_there(job(committing="global", faults=(kill(2),), **slow))
+    lines = Lines(history)
+    held = {
+        channel
+        for number in lines.completed
+        for channel, one in lines.in_flight(number).items()
+        if one.queued or one.unsent
+    }
+    assert held
+    assert not [channel for channel in held if "committer" in channel]
 
 
 # -- recovery ----------------------------------------------------------------------------------------------------
@@ -128,12 +145,33 @@ def test_after_a_time_out_an_alignment_goes_on_unaligned() -> None:
     assert max(durations(impatient)) < max(durations(patient))
 
 
-@pytest.mark.parametrize("alignment", ["timeout", "in-turn"])
-def test_patience_that_outlasts_the_job_does_not_keep_it_from_coming_to_rest(alignment: str) -> None:
+def test_an_alignment_that_waits_for_a_slow_channel_loses_patience_too() -> None:
+    """No barrier lies in a queue then: one has been taken, the other is still under way."""
+    slow = DelayChannel(trigger=AtTime(at_us=600), sender="op0-0", receiver="op1-0", by_us=4_000, for_us=20_000)
+    settings = {"apply_cost_us": 20, "channel_capacity": 64, "faults": (slow, kill(2))}
+    patient = all_there(job(alignment="timeout", alignment_timeout_us=60_000, **settings))
+    impatient = all_there(job(alignment="timeout", alignment_timeout_us=300, **settings))
+    assert in_flight(patient)[1] == {}
+    assert list(in_flight(impatient)[1]) == ["op0-0>op1-0"]
+    assert _marked_us(impatient, "op1-0") + 3_000 < _marked_us(patient, "op1-0")
+
+
+def _marked_us(history: History, task: str) -> int:
+    """When a task took its first snapshot."""
+    return next(run.marks[0].at_us for run in history.runs if run.task == task)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"alignment": "timeout", "alignment_timeout_us": 10_000_000},
+        {"alignment": "in-turn", "alignment_timeout_us": 10_000_000},
+        {"spilling": "buffer-timeout", "spill_after_us": 10_000_000},
+    ],
+)
+def test_patience_that_outlasts_the_job_does_not_keep_it_from_coming_to_rest(settings: dict[str, object]) -> None:
     """Its timers are pending when all is over, and say nothing then."""
-    found = run_and_judge(
-        SimulatedSubject(), job(alignment=alignment, alignment_timeout_us=10_000_000, faults=(kill(2),))
-    )
+    found = run_and_judge(SimulatedSubject(), job(faults=(kill(2),), **settings))
     assert found.case.ended is not None
     assert found.history.quiet
     assert isinstance(found.judgement.verdicts["no-leaks"], Holds)
@@ -179,11 +217,16 @@ def test_there_and_back_again_with_a_crash_between() -> None:
     commands = (
         Cancel(trigger=AtTime(at_us=4_500)),
         Resume(trigger=AtTime(at_us=500), parallelism={"op1": 7, "sink": 3}),
-        Cancel(trigger=AtTime(at_us=12_000)),
+        Cancel(trigger=AtTime(at_us=24_000)),
         Resume(trigger=AtTime(at_us=500), parallelism={"op1": 2, "sink": 2}),
     )
-    history = all_there(job(records=160, commands=commands, faults=(kill(9, "op1-1"),)))
+    history = all_there(job(records=240, commands=commands, faults=(kill(2, "op1-1"),)))
     assert {run.job for run in history.runs} == {1, 2, 3}
+    assert [entry.kind for entry in journal(FaultFired, history)] == ["kill-task"]
+    assert len({run.attempt for run in history.runs if run.job == 2}) == 2, "the crash came in the other layout"
+    for number in (1, 2):
+        taken_over = max(entry.checkpoint for entry in history.completed if entry.job == number)
+        assert in_flight(history)[taken_over], f"nothing was in flight when job {number} was cancelled"
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------

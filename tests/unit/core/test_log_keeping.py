@@ -1,0 +1,55 @@
+"""The coordinator and the logs of persistent channels: which are kept, and up to where."""
+
+from __future__ import annotations
+
+from conductor import TASKS, Conductor, of, told
+
+from cutproof.reference_impl.core.effects import ClearLogs, Effect
+from cutproof.reference_impl.core.messages import Complete
+
+
+def persistent(**more: object) -> Conductor:
+    return Conductor(alignment="unaligned", spilling="continuous", **more).up()
+
+
+def logs_from(effects: list[Effect]) -> list[int | None]:
+    return [news.logs_from for _, news in told(Complete, effects)]
+
+
+def test_tasks_hear_which_checkpoint_may_still_ask_for_what_is_in_their_logs() -> None:
+    job = persistent(retained_checkpoints=2)
+    for checkpoint, oldest in ((1, 1), (2, 1), (3, 2)):
+        job.trigger()
+        job.ack(checkpoint)
+        assert set(logs_from(job.stored(checkpoint))) == {oldest}
+
+
+def test_an_older_checkpoint_whose_record_is_still_being_stored_may_ask_too() -> None:
+    job = persistent(concurrent_checkpoints=2)
+    job.trigger()
+    job.trigger()
+    job.ack(1)
+    job.ack(2)
+    assert set(logs_from(job.stored(2))) == {1}
+
+
+def test_logs_are_kept_for_snapshots_that_refer_to_them_and_for_the_attempts_that_run() -> None:
+    job = persistent()
+    job.trigger()
+    job.ack(1, logs=("job-1/log/op-0-1/0",))
+    (cleared,) = of(ClearLogs, job.stored(1))
+    assert cleared.keep == ("job-1/log/op-0-1/0",)
+    assert cleared.living == tuple(f"job-1/log/{task}-1" for task in TASKS)
+    job.trigger()
+    job.ack(2)
+    (cleared,) = of(ClearLogs, job.stored(2))
+    assert cleared.keep == ()
+
+
+def test_nobody_speaks_of_logs_where_there_are_none() -> None:
+    job = Conductor().up()
+    job.trigger()
+    job.ack(1)
+    effects = job.stored(1)
+    assert set(logs_from(effects)) == {None}
+    assert of(ClearLogs, effects) == []
