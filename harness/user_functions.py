@@ -70,11 +70,20 @@ def known(functions: Iterable[UserFunction | str]) -> None:
             raise UsageError(f"{function.name} says nothing to PySpark: give it a `spark`")
         if function.function.owns_state and function.function.states:
             raise UsageError(f"{function.name} declares states and owns its state: it can do one of the two")
+        _try_to_make(function)
         _known[function.name] = function
         _entries.pop(function.name, None)
         if isinstance(one, str):
             _entries[function.name] = one
         judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark))
+
+
+def _try_to_make(function: UserFunction) -> None:
+    """Once, before a job would: raises UsageError."""
+    try:
+        UserOperator(function.name, function.function)
+    except Refused as error:
+        raise UsageError(str(error)) from error
 
 
 _CALLED_IF = {"on_timer": "timed", "on_end": "timed", "on_close": "timed", "on_clock": "clocked"}

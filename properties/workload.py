@@ -148,6 +148,9 @@ class Workload(Value, kw_only=True):
 SINK = "sink"
 """The name of the one sink, in topologies, task names and histories."""
 
+MOST_WINDOWS = 1_000
+"""Sliding windows that one record may be of: each is held, and each is a row."""
+
 
 class Edge(Value, kw_only=True):
     """How rows go from one operator to the next.
@@ -304,6 +307,11 @@ def _window_problems(node: Node) -> Iterator[str]:
     lengths = [getattr(operator, name) for name in ("size", "slide", "gap", "gap_us") if hasattr(operator, name)]
     if any(length < 1 for length in lengths) or operator.lateness < 0:
         yield f"{node.name} has a size, slide or gap below 1, or a lateness below 0"
+    elif isinstance(operator, Sliding) and operator.size > operator.slide * MOST_WINDOWS:
+        yield (
+            f"{node.name} has windows of {operator.size} every {operator.slide}: a record would be of"
+            f" {-(-operator.size // operator.slide):,}, and {MOST_WINDOWS:,} it can be"
+        )
     if isinstance(operator, Burst) and operator.lateness:
         yield f"{node.name} goes by processing time, in which nothing is late"
     if operator.of not in ("count", "sum"):

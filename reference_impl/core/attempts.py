@@ -252,7 +252,12 @@ class Attempts(ABC):
 
 
 def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
-    """Why a job cannot start from a snapshot; "" when it can (FIN-2; FLIP-147)."""
+    """Why a job cannot start from a snapshot; "" when it can (FIN-2; FLIP-147).
+
+    As in Flink without `allowNonRestoredState`, nothing that the snapshot holds is dropped in silence.
+    """
+    if reason := _other_than_it_was(graph, restores):
+        return reason
     graph = layout_of(graph, restores)
     gone = graph.whole(restores.finished)
     for name in gone:
@@ -262,8 +267,32 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
                 f"checkpoint {restores.checkpoint} counts {name} as finished, and {', '.join(before)} before it has"
                 " not: nothing that it sends would be taken"
             )
-    missing = [task for task, spec, _ in graph.tasks() if spec.name not in gone and task not in restores.handles]
-    return f"checkpoint {restores.checkpoint} holds no state of {', '.join(missing)}" if missing else ""
+    missing = [(task, spec.name) for task, spec, _ in graph.tasks() if spec.name not in gone]
+    missing = [(task, name) for task, name in missing if task not in restores.handles]
+    new = dict.fromkeys(name for _, name in missing if restores.parallelism and name not in restores.parallelism)
+    if new:
+        return f"checkpoint {restores.checkpoint} is of a job without {', '.join(new)}: it holds no state to begin with"
+    lost = ", ".join(task for task, _ in missing)
+    return f"checkpoint {restores.checkpoint} holds no state of {lost}" if lost else ""
+
+
+def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> str:
+    """Whether the job lacks an operator that it had, or deals its keys out by other groups."""
+    tasks = (*restores.handles, *restores.finished)
+    before = dict.fromkeys((*restores.parallelism, *(task.rpartition("-")[0] for task in tasks)))
+    lacking = [name for name in before if name not in graph.parallelism]
+    if lacking:
+        return (
+            f"checkpoint {restores.checkpoint} holds state of {', '.join(lacking)}, which the job no longer has:"
+            " nobody would take it"
+        )
+    if restores.key_groups not in (0, graph.key_groups):
+        keyed = [spec.name for spec in graph.operators if spec.role == "operator"]
+        return (
+            f"checkpoint {restores.checkpoint} holds the state of {', '.join(keyed) or 'its operators'} by"
+            f" {restores.key_groups} key groups, and the job has {graph.key_groups}"
+        )
+    return ""
 
 
 def deployment(

@@ -237,6 +237,7 @@ class Checkpoints:
             finished=pending.finished,
             logs=tuple(log for logs in pending.logs.values() for log in logs),
             parallelism=self._graph.parallelism,
+            key_groups=self._graph.key_groups,
             enumerators=self.parts.enumerating.recorded(pending.enumerators, self.enumerators.snapshot),
         )
 

@@ -191,6 +191,8 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """of persistent channels, those that its states refer to"""
     parallelism: dict[str, int] = {}
     """of each operator, as the job was laid out that took it; empty where it was never said"""
+    key_groups: int = 0
+    """by which it was laid out; 0 where it was never said"""
     enumerators: dict[str, EnumeratorState] = {}
     """by source, of those whose splits are dealt out as the job runs (OPS-3)"""
 

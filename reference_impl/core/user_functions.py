@@ -46,7 +46,7 @@ _OWN = "*"
 """the name under which it has what a function hands over of a key itself"""
 
 
-MOST_TIMERS_IN_TURN = 10_000
+MOST_TIMERS_IN_TURN = 1_000
 """how many timers, each set by the one before it, may fire at one watermark: at the end of all input every
 time has come, and a function that always sets the next would go on for ever"""
 

@@ -62,6 +62,7 @@ def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> Complet
         "ending": "",
         "handles": dict(zip(TASKS, handles(checkpoint, attempt), strict=True)),
         "parallelism": GRAPH.parallelism,
+        "key_groups": GRAPH.key_groups,
     }
     return CompletedSnapshot(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**told, **more})
 

@@ -66,7 +66,7 @@ def stored(effects: list[Effect]) -> EnumeratorState:
 
 def snapshot(**more: Any) -> CompletedSnapshot:
     states = dict(zip(TASKS, handles(1, tasks=TASKS), strict=True))
-    return complete_snapshot(1, handles=states, **more)
+    return complete_snapshot(1, handles=states, parallelism=graph(1).parallelism, **more)
 
 
 # -- giving ------------------------------------------------------------------------------------------------------

@@ -66,8 +66,8 @@ def test_a_chain_that_ends_by_itself_fires_at_the_end_of_all_input() -> None:
 
 def test_a_chain_that_never_ends_fails_its_task_at_the_end_of_all_input() -> None:
     assert told_of(Ticks, Watermark(END)) == (
-        "the user function of op-0 is refused: ticks has set a timer from a timer 10,000 times at the end of all"
-        " input, the last one of key 1 for 100015: all of them are due, so it must stop by itself"
+        "the user function of op-0 is refused: ticks has set a timer from a timer 1,000 times at the end of all"
+        " input, the last one of key 1 for 10015: all of them are due, so it must stop by itself"
     )
 
 

@@ -85,6 +85,16 @@ def test_half_an_entry_is_bad_input(name: str, capsys: pytest.CaptureFixture[str
     assert f"is named package.module:NAME, not {name!r}" in capsys.readouterr().err
 
 
+class Unmade(Function):
+    def __init__(self) -> None:
+        raise OSError("no room")
+
+
+def test_a_function_that_cannot_be_made_is_bad_input() -> None:
+    with pytest.raises(UsageError, match="top-two cannot be made: it raised OSError: no room"):
+        known([top_two(function=Unmade)])
+
+
 # -- a function that nobody has made known -------------------------------------------
 
 UNKNOWN = "cutproof: there is no user function 'mine'; make it known with --function package.module:NAME"

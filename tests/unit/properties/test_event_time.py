@@ -93,6 +93,8 @@ def test_a_window_is_of_class_w_where_something_may_be_late(inputs: tuple[Input,
 WRONG: list[tuple[Workload, str]] = [
     (workload(Tumbling(size=0)), "a size, slide or gap below 1"),
     (workload(Sliding(size=4, slide=0)), "a size, slide or gap below 1"),
+    (workload(Sliding(size=10**9, slide=1)), "a record would be of 1,000,000,000, and 1,000 it can be"),
+    (workload(Sliding(size=3_001, slide=3)), "a record would be of 1,001, and 1,000 it can be"),
     (workload(Session(gap=4, lateness=-1)), "a lateness below 0"),
     (workload(Tumbling(size=4, of="least")), "it can be of count or sum"),
     (workload(Tumbling(size=4), Tumbling(size=4)), "more than one window"),
@@ -109,7 +111,12 @@ def test_what_makes_no_sense_is_said(wrong: Workload, says: str) -> None:
 
 
 def test_what_makes_sense_is_not_complained_of() -> None:
-    for window in (Tumbling(size=4), Sliding(size=4, slide=3), Session(gap=1, of="sum", lateness=5)):
+    for window in (
+        Tumbling(size=4),
+        Sliding(size=4, slide=3),
+        Sliding(size=3_000, slide=3),
+        Session(gap=1, of="sum", lateness=5),
+    ):
         of = workload(Map(), window, Count(), inputs=(source("a", 1, 2), source("b", 3)))
         assert problems(of, layout(of)) == []
 

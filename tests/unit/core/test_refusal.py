@@ -1,0 +1,93 @@
+"""A job that a snapshot does not fit is refused by the names of its operators (FIN-2): nothing is dropped in silence."""
+
+from __future__ import annotations
+
+import pytest
+from conductor import Conductor, deployed
+
+from cutproof.reference_impl.core.events import CompletedSnapshot
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+
+GROUPS = 8
+
+
+def graph(*between: str, wide: int = 2, groups: int = GROUPS) -> JobGraph:
+    """A source, operators one behind the other, and a sink."""
+    specs = [OperatorSpec(name="source", parallelism=1, splits=(0, 1), role="source")]
+    for name in between:
+        before = EdgeSpec(sender=specs[-1].name, partitioning="hash")
+        specs.append(OperatorSpec(name=name, parallelism=wide, inputs=(before,)))
+    last = EdgeSpec(sender=specs[-1].name, partitioning="hash")
+    return JobGraph((*specs, OperatorSpec(name="sink", parallelism=1, inputs=(last,), role="sink")), groups)
+
+
+def snapshot(old: JobGraph, *finished: str) -> CompletedSnapshot:
+    tasks = [task for task, _, _ in old.tasks() if task not in finished]
+    return CompletedSnapshot(
+        checkpoint=CheckpointId(5),
+        job=1,
+        attempt=AttemptId(2),
+        savepoint=True,
+        ending="stop",
+        handles={task: Handle(f"of {task}") for task in tasks},
+        finished=tuple(TaskId(name) for name in finished),
+        parallelism=old.parallelism,
+        key_groups=old.key_groups,
+    )
+
+
+def told(new: JobGraph, initial: CompletedSnapshot) -> str:
+    """Why the job ends before anything is deployed; empty when it does not."""
+    job = Conductor(job=2, graph=new, coordinator={"initial": (initial,)})
+    effects = job.start()
+    reason = job.unsaved[-1].reason
+    assert (job.unsaved[-1].closing == "failed") is bool(reason)
+    assert bool(deployed([*effects, *job.saved()])) is not bool(reason)
+    return reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (
+            snapshot(graph("count", "join")),
+            graph("join"),
+            "checkpoint 5 holds state of count, which the job no longer has: nobody would take it",
+        ),
+        (
+            snapshot(graph("count", "join"), "source-0", "count-0", "count-1"),
+            graph(),
+            "checkpoint 5 holds state of count, join, which the job no longer has: nobody would take it",
+        ),
+        (
+            snapshot(graph("count", "join")),
+            graph("count", "join", groups=16),
+            "checkpoint 5 holds the state of count, join by 8 key groups, and the job has 16",
+        ),
+        (
+            snapshot(graph("count")),
+            graph("count", "fresh"),
+            "checkpoint 5 is of a job without fresh: it holds no state to begin with",
+        ),
+        (
+            snapshot(graph("count"), "source-0", "count-0", "count-1"),
+            graph("count", "fresh"),
+            "checkpoint 5 is of a job without fresh: it holds no state to begin with",
+        ),
+        (
+            snapshot(graph("count"), "source-0", "count-0", "count-1"),
+            graph("fresh", "count"),
+            "checkpoint 5 counts count as finished, and fresh before it has not: nothing that it sends would be taken",
+        ),
+    ],
+    ids=["gone", "gone and finished", "key groups", "new", "new behind a finished one", "new before a finished one"],
+)
+def test_what_does_not_fit_is_refused_by_its_operators(old: CompletedSnapshot, new: JobGraph, reason: str) -> None:
+    assert told(new, old) == reason
+
+
+@pytest.mark.parametrize("wide", [1, 2, 3])
+def test_what_fits_is_not(wide: int) -> None:
+    assert told(graph("count", "join", wide=wide), snapshot(graph("count", "join"))) == ""
+    assert told(graph("count", wide=wide), snapshot(graph("count"), "source-0", "count-0", "count-1")) == ""
