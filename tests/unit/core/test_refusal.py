@@ -1,4 +1,4 @@
-"""A job that a snapshot does not fit is refused by the names of its operators (FIN-2): nothing is dropped in silence."""
+"""A job that a snapshot does not fit is refused by its operators' names (FIN-2): nothing is dropped in silence."""
 
 from __future__ import annotations
 
