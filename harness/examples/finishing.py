@@ -218,7 +218,9 @@ def _windows_let_go() -> str:
     (source,) = runs_of(drained, "source", attempts(drained)[-1])
     open_then = {_RECORDS[offset][0] for _, offset in source.reads}
     taken = sum(count or 0 for _, count, _, _ in drained.committed)
-    require(sorted(open_then) == sorted(key for key, *_ in drained.committed), "with drain not each window fired once")
+    require(
+        Counter(open_then) == Counter(key for key, *_ in drained.committed), "with drain not each window fired once"
+    )
     require(taken == len(source.reads), f"with drain windows of {taken} of {len(source.reads)} records fired")
     return f"of {len(open_then)} open windows without drain none fired, with drain all of them, of {taken} records"
 
