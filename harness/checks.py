@@ -31,7 +31,7 @@ SPILL_STORES = ("log", "files")
 SNAPSHOT_MODES = ("asynchronous", "synchronous")
 SNAPSHOT_STORES = ("files", "memory")
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
-FAILOVERS = ("full", "region")
+FAILOVERS = ("full", "region", "local")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40

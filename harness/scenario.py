@@ -75,7 +75,8 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """together, or one of the ways that the documents reject: one-by-one, commit-at-finish,
     discard-at-finish, drain-after-savepoint"""
     failover: str = "full"
-    """what the loss of a task restarts: full (everything), or region: what data channels join it with"""
+    """what the loss of a task restarts: full (everything), region (what data channels join it with), or
+    local: it alone"""
     two_phase: tuple[str, ...] = ()
     """nodes (maps that change nothing) which commit what they pass on"""
 

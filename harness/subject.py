@@ -32,6 +32,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     deviations: bool = False
     rescales: bool = False
     """a job is resumed at another parallelism"""
+    local_recovery: bool = False
+    """a task that is lost can come up alone"""
     enumerators: bool = False
     """an input's splits can be given to its subtasks as they ask"""
     real_time: bool = False

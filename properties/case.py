@@ -99,6 +99,37 @@ class Case:
         """The network's logs by channel name and attempt."""
         return {(channel.name, channel.attempt): channel for channel in self.history.channels}
 
+    def content(self, channel: str, run: TaskRun) -> Channel | None:
+        """The network's log of one of a run's inputs, from the channel's beginning on."""
+        persistent = self.lines.persistent
+        return persistent.content(channel, run.attempt) if persistent else self.channels.get((channel, run.attempt))
+
+    def inbound(self, run: TaskRun, channel: str) -> Channel | None:
+        """The same from the first record on that the run took."""
+        persistent = self.lines.persistent
+        return persistent.inbound(run, channel) if persistent else self.channels.get((channel, run.attempt))
+
+    def first_taken(self, run: TaskRun, channel: str) -> int:
+        """The place of a run's first record in one of its inputs."""
+        return self.lines.persistent.first_taken(run, channel) if self.lines.persistent else 0
+
+    def first_sent(self, run: TaskRun, channel: str) -> int:
+        """The place of the first record that a run sent in one of its outputs."""
+        if self.lines.persistent:
+            return self.lines.persistent.first_sent(run, channel)
+        log = self.channels.get((channel, run.attempt))
+        return len(log.recovered) if log is not None else 0
+
+    def sender(self, channel: str, run: TaskRun, checkpoint: int) -> TaskRun | None:
+        """Whose attempt sent into one of a run's inputs when a checkpoint was taken."""
+        task, attempt, persistent = channel.partition(">")[0], run.attempt, self.lines.persistent
+        if persistent is not None:
+            stored = self.lines.stored(checkpoint).get(task)
+            attempt = stored.attempt if stored is not None else attempt
+            if persistent.whole(attempt) != persistent.whole(run.attempt):
+                return None
+        return self.runs.get((task, attempt))
+
     @cached_property
     def classes(self) -> dict[str, str]:
         """The class of each input and node."""

@@ -17,6 +17,9 @@ class Channel(msgspec.Struct, kw_only=True, omit_defaults=True):
     """of the records that the receiver's attempt was restored with, and took before all that was sent"""
     recovered_watermarks: list[tuple[int | None, int]] = []
     """the same of watermarks, each with the number of restored records before it"""
+    repeated: list[int] = []
+    """of the records that its sender, come up alone, sent again and its receiver had already: before all that is
+    `sent`, and not in it"""
     watermarks: list[tuple[int | None, int]] = []
     """(event time, number of records before it); the mark of being idle has no time"""
     # when (µs) each mark of being idle was, of a source whose splits can be

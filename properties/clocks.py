@@ -51,7 +51,7 @@ def _ended_early(case: Case, run: TaskRun) -> Violated | None:
     count = next((count for count, time in run.ticks if time >= END_OF_TIME), None)
     if count is None:
         return None
-    logs = [case.channels.get((name, run.attempt)) for name in run.inputs]
+    logs = [case.inbound(run, name) for name in run.inputs]
     sent = sum(len(log.content) for log in logs if log is not None)
     if run.end_of_data and (count == sent or None in logs):
         return None

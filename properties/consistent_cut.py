@@ -159,29 +159,29 @@ def _channels(case: Case, checkpoint: int) -> Violated | None:
         if run is None or mark is None:
             continue
         for index, channel in enumerate(run.inputs):
-            sent = _sent(case, channel, run.attempt, checkpoint)
-            passed = _barrier(case, channel, run.attempt, checkpoint)
-            counts = {count for count in (sent, passed, mark.received[index]) if count is not None}
+            received = case.first_taken(run, channel) + mark.received[index]
+            sent = _sent(case, channel, run, checkpoint)
+            passed = _barrier(case, channel, run, checkpoint)
+            counts = {count for count in (sent, passed, received) if count is not None}
             if len(counts) > 1:
-                return _uneven(case, checkpoint, channel, run, mark.received[index], sent, passed)
-            found = wrongly_in_flight(case, channel, run, checkpoint, mark.received[index])
+                return _uneven(case, checkpoint, channel, run, received, sent, passed)
+            found = wrongly_in_flight(case, channel, run, checkpoint, received)
             if found is not None:
                 return found
     return None
 
 
-def _sent(case: Case, channel: str, attempt: int, checkpoint: int) -> int | None:
-    sender = case.runs.get((channel.partition(">")[0], attempt))
-    mark = case.lines.mark(sender.task, attempt, checkpoint) if sender else None
+def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:
+    sender = case.sender(channel, run, checkpoint)
+    mark = case.lines.mark(sender.task, sender.attempt, checkpoint) if sender else None
     if sender is None or mark is None or channel not in sender.outputs:
         return None
     in_flight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
-    restored = len(log.recovered) if (log := case.channels.get((channel, attempt))) else 0
-    return restored + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
+    return case.first_sent(sender, channel) + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
 
 
-def _barrier(case: Case, channel: str, attempt: int, checkpoint: int) -> int | None:
-    log = case.channels.get((channel, attempt))
+def _barrier(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:
+    log = case.content(channel, run)
     place = next((before for number, before in log.barriers if number == checkpoint), None) if log else None
     if log is None or place is None:
         return None
@@ -192,7 +192,7 @@ def _uneven(
     case: Case, checkpoint: int, channel: str, run: TaskRun, received: int, sent: int | None, passed: int | None
 ) -> Violated:
     sender = channel.partition(">")[0]
-    log = case.channels.get((channel, run.attempt))
+    log = case.content(channel, run)
     known = [count for count in (sent, passed) if count is not None]
     between = log.content[min(received, *known) : max(received, *known)] if log else []
     counted = next(count for count in known if count != received)

@@ -202,13 +202,16 @@ class JournalEntry(Entry, kw_only=True, tag_field="event"):
 
 
 class AttemptStarted(JournalEntry, kw_only=True, tag="attempt-started"):
-    """The coordinator deploys the dataflow (only `tasks`, if any are named); `restores` is what it chose."""
+    """The coordinator deploys the dataflow (only `tasks`, if any are named); `restores` is what it chose.
+
+    `in_place`: those tasks come up in the channels in which the others go on (UNA-4)."""
 
     attempt: int
     job: int
     restores: int | None = None
     cause: str = ""
     tasks: list[str] = []
+    in_place: bool = False
 
 
 class AttemptRunning(JournalEntry, kw_only=True, tag="attempt-running"):

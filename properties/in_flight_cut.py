@@ -16,7 +16,7 @@ from .workload import Row
 def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, received: int) -> Violated | None:
     """Whether the records that a checkpoint holds of a channel are those that its receiver had not taken, in order,
     and say what their sender said."""
-    log = case.channels.get((channel, run.attempt))
+    log = case.content(channel, run)
     held = case.lines.in_flight(checkpoint).get(channel, NOTHING)
     if log is None or not (held.queued or held.unsent):
         return None
@@ -29,20 +29,18 @@ def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, r
         return _differs(case, channel, checkpoint, wrong, "are not those that lay in it, in their order")
     if not is_determined(case.workload, case.topology, at_sink=False):
         return None  # which of several rows of one origin went where is open
-    changed = [(origin, row) for origin, row in rows if not _was_emitted(case, channel, run.attempt, origin, row)]
+    changed = [(origin, row) for origin, row in rows if not _was_emitted(case, channel, run, origin, row)]
     if changed:
         origin, row = changed[0]
         return _differs(case, channel, checkpoint, [origin], f"say {row_in_words(row)}, which was never sent")
     return None
 
 
-def _was_emitted(case: Case, channel: str, attempt: int, origin: int, row: Row) -> bool:
+def _was_emitted(case: Case, channel: str, run: TaskRun, origin: int, row: Row) -> bool:
     """By the sender in this attempt, or in the one from which the channel's receiver was restored."""
-    sender = channel.partition(">")[0]
-    receiver = case.runs.get((channel.partition(">")[2], attempt))
     replay = case.expected.replay
-    emitted = replay.run(sender, attempt).by_origin.get(origin, [])
-    return row in emitted or (receiver is not None and row in replay.restored_rows(receiver, channel).get(origin, []))
+    emitted = replay.stream(channel.partition(">")[0], run.attempt).by_origin.get(origin, [])
+    return row in emitted or row in replay.restored_rows(run, channel).get(origin, [])
 
 
 def _differs(case: Case, channel: str, checkpoint: int, origins: list[int], told: str) -> Violated:

@@ -27,6 +27,7 @@ import msgspec
 
 from .history import AttemptStarted, Completed, History, Mark, Stored, StoredState, TaskRun
 from .in_flight import InFlight, channels_of
+from .persistent import Persistent
 from .segment import INFINITE as INFINITE
 from .segment import Segment as Segment
 
@@ -106,6 +107,11 @@ class Lines:
             entry.attempt: entry for entry in history.journal if isinstance(entry, AttemptStarted)
         }
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
+        self.persistent: Persistent | None = None
+        """the channels, where tasks came up alone in them"""
+        if any(start.in_place for start in self.starts.values()):
+            channels = {(channel.name, channel.attempt): channel for channel in history.channels}
+            self.persistent = Persistent(self, channels)
         self._completions = history.completed
         self._partial = any(start.tasks for start in self.starts.values())
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}

@@ -69,25 +69,26 @@ def _sends(case: Case, channel: str) -> list[int] | None:
         log = case.channels.get((channel, segment.run.attempt))
         if log is None:
             return None
-        sent += _put_in(case, segment, channel, log)
-        if segment.cut is not None and _moves(case, segment):  # also what attempts before had put in
+        sent += put_in(case, segment, channel, log)
+        if segment.cut is not None and moves(case, segment):  # also what attempts before had put in
             lying = case.lines.in_flight(segment.cut).get(channel, NOTHING)
             del sent[max(0, len(sent) - len(lying.origins)) :]
     return sent
 
 
-def _put_in(case: Case, segment: Segment, channel: str, log: Channel) -> list[int]:
-    """What a segment of its sender put into a channel for the first time."""
+def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | None = None) -> list[int]:
+    """What a segment of its sender put into a channel for the first time, up to its `end`, or that of so many."""
     run = segment.run
-    end = segment.sent[run.outputs.index(channel)]
+    end = segment.sent[run.outputs.index(channel)] if end is None else end
     origin = case.lines.parent(run.task, run.attempt)
     anew = origin is not None and case.rescaled(run.attempt, origin[1])
     again = case.lines.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not anew else NOTHING
-    sent = log.sent[:end]
+    sent = (log.repeated + log.sent)[:end]
     lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
     if len(sent) < end < INFINITE:  # the attempt failed before it could send what its snapshot says is to be sent
         sent = sent + origins(lying.unsent)[len(sent) - end :]
-    return [*(log.recovered if anew else []), *sent[len(origins(again.unsent)) :]]
+    content = case.content(channel, run) if anew else None
+    return [*(content.recovered if content is not None else []), *sent[len(origins(again.unsent)) :]]
 
 
 def _moved_unseen(case: Case, segment: Segment) -> bool:
@@ -100,10 +101,14 @@ def _moved_unseen(case: Case, segment: Segment) -> bool:
     return any(one.restores is not None and case.rescaled(one.attempt, one.restores) for one in between)
 
 
-def _moves(case: Case, segment: Segment) -> bool:
+def moves(case: Case, segment: Segment) -> bool:
     """Whether the job that goes on from a segment's cut is laid out anew."""
-    later = [one for one in case.line.attempts if one > segment.run.attempt]
-    return bool(later) and segment.cut is not None and case.rescaled(later[0], segment.cut)
+    starts = case.lines.starts
+    later = [one for one in case.line.attempts if one > segment.run.attempt and not starts[one].in_place]
+    if not later or segment.cut is None:
+        return False
+    came_up_alone = case.lines.persistent is not None and starts[later[0]].restores != segment.cut
+    return not came_up_alone and case.rescaled(later[0], segment.cut)
 
 
 def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Violated | None:

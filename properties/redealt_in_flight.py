@@ -113,6 +113,8 @@ def _lane(case: Case, receivers: list[tuple[TaskRun, StoredState]], sender: str,
     said: list[int] = []
     for run, state in receivers:
         channel = f"{sender}>{run.task}"
+        if channel not in run.inputs:
+            continue  # by a forward edge it sends to another
         held: InFlight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
         under_way = [*held.queued, *held.unsent]
         lane += zip(itertools.chain(held.replays, itertools.repeat(0)), under_way, strict=False)

@@ -20,7 +20,7 @@ here but the order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -32,9 +32,11 @@ from .history import StoredState, TaskRun
 from .in_flight import records
 from .layouts import owner_of_key
 from .line import Line, Lines, decode_state
+from .run_replay import RunReplay as RunReplay
 from .semantics import Entry, Machine, machine
+from .streams import Streams
 from .timed import TimedMachine, dealt_anew, timed_machine
-from .windows import Emitted, Timer
+from .windows import Timer
 from .workload import (
     COPY_BITS,
     SINK,
@@ -68,37 +70,6 @@ class Strange(msgspec.Struct, frozen=True, kw_only=True):
     again: bool
 
 
-class RunReplay(msgspec.Struct, kw_only=True):
-    """One run, replayed.
-
-    `taken[i]` is the row of the i-th applied record (None when nobody emitted
-    it), `emitted` the rows it sent on as (number of records read or applied by
-    then, origin, row), `states` the entries at the marks of completed
-    checkpoints.
-    """
-
-    taken: list[Row | None] = []
-    emitted: list[tuple[int, int, Row]] = []
-    states: dict[int, list[Entry]] = {}
-    fired: list[tuple[int, int, Row]] = []
-    """the rows that advances of its watermark, or of its clock, yielded, as (how many advances by then, origin, row)"""
-    kept: dict[int, TimedMachine] = {}
-    """the windows at the marks of completed checkpoints"""
-    by_origin: dict[int, list[Row]] = {}
-    """the emitted rows by origin, each list in order"""
-    dealt: dict[int, int] = {}
-    """by origin, how many of them receivers behind a rebalance have taken"""
-
-    def fire(self, advances: int, out: Iterable[Emitted]) -> None:
-        for origin, row in out:
-            self.fired.append((advances, origin, row))
-            self.by_origin.setdefault(origin, []).append(row)
-
-    def emit(self, taken: int, origin: int, row: Row) -> None:
-        self.emitted.append((taken, origin, row))
-        self.by_origin.setdefault(origin, []).append(row)
-
-
 class Replay:
     """The runs of a history, each replayed once, when it is asked for."""
 
@@ -116,6 +87,7 @@ class Replay:
         self._nodes = {node.name: node for node in workload.nodes}
         self._feeds = {node.name: node.inputs for node in workload.nodes} | {SINK: (workload.output,)}
         self._runs: dict[tuple[str, int], RunReplay] = {}
+        self.streams = Streams(self, lines) if lines.persistent is not None else None
         self._broadcast = with_rules(workload)
 
     def run(self, task: str, attempt: int) -> RunReplay:
@@ -126,7 +98,7 @@ class Replay:
             run = self._lines.runs.get((task, attempt))
             if run is None:
                 return known
-            for origin, row in self._unsent(run):
+            for origin, row in self.left(run):
                 known.by_origin.setdefault(origin, []).append(row)
             if run.operator in self._sources:
                 self._read(run, known)
@@ -142,12 +114,29 @@ class Replay:
 
     def restored_rows(self, run: TaskRun, channel: str) -> dict[int, list[Row]]:
         """The rows, by origin, that a run was restored with in one of its inputs."""
-        state = decode_state(run.loaded.state) if run.loaded is not None else None
         found: dict[int, list[Row]] = {}
-        if state is not None and state.queued:
-            for origin, row in records(state.queued.get(run.inputs.index(channel), ())):
-                found.setdefault(origin, []).append(row)
+        for origin, row in self.queued(run, channel):
+            found.setdefault(origin, []).append(row)
         return found
+
+    def queued(self, run: TaskRun, channel: str) -> list[tuple[int, Row]]:
+        """The same in order."""
+        state = decode_state(run.loaded.state) if run.loaded is not None else None
+        if state is None or not state.queued:
+            return []
+        return records(state.queued.get(run.inputs.index(channel), ()))
+
+    def stream(self, task: str, attempt: int) -> RunReplay:
+        """What a task sent into the channels that an attempt takes from."""
+        return self.run(task, attempt) if self.streams is None else self.streams.of(task, attempt)
+
+    def left(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
+        """What a run had from the attempt before it, and sent itself: what had still to be sent, what a batch held."""
+        yield from self._unsent(run)
+        node = self._nodes.get(run.operator)
+        if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
+            for waited, origin in waiting(decode_state(run.loaded.state) or StoredState()):
+                yield origin, waited
 
     def sink_rows(self, line: Line) -> dict[int, list[Row]]:
         """The rows that the sink's applied records brought it on a line, by epoch and in order."""
@@ -210,9 +199,6 @@ class Replay:
             return
         worker = machine(node.operator) if node else Machine()
         worker.load(self._restored_entries(run))
-        if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
-            for waited, origin in waiting(decode_state(run.loaded.state) or StoredState()):
-                replayed.by_origin.setdefault(origin, []).append(waited)
         copying = node is not None and isinstance(node.operator, FlatMap)
         senders = [_Sender(self, run, name) for name in run.inputs]
         marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
@@ -303,7 +289,7 @@ class Replay:
         task = channel.partition(">")[0]
         operator = task.rpartition("-")[0]
         deals = deals_out(self._topology, operator, run.operator)
-        return self.run(task, run.attempt), self._feeds[run.operator].index(operator), deals
+        return self.stream(task, run.attempt), self._feeds[run.operator].index(operator), deals
 
 
 class _Sender:
@@ -316,6 +302,8 @@ class _Sender:
         self._counts = self._from.dealt if deals else {}
         self._restored = replay.restored_rows(run, channel)
         """before all that was sent"""
+        if replay.streams is not None:
+            self._restored, self._counts = replay.streams.before(run, channel)
 
     def next(self, origin: int, sequence: int) -> Row | None:
         """The next row that came with an origin."""

@@ -10,6 +10,7 @@ from .held_back import batches, waiting
 from .history import TaskRun
 from .in_flight import NOTHING
 from .line import INFINITE, Segment
+from .order import moves, put_in
 from .verdict import Violated
 from .words import LIMIT, journal_until, record_in_words
 from .workload import SINK, is_clocked, origin_of
@@ -46,6 +47,8 @@ def unapplied(case: Case) -> Violated | None:
     during a checkpoint, later ones could stand in for one that is missing.
     """
     epoch = case.closing.epoch
+    if case.lines.persistent:
+        return _unapplied_along(case, epoch)
     for task, segments in case.line.segments.items():
         for segment in segments:
             taken = _taken_up_to(segment, epoch)
@@ -57,6 +60,38 @@ def unapplied(case: Case) -> Violated | None:
                 if missing:
                     return _never_applied(case, task, channel, segment.run.attempt, missing)
     return None
+
+
+def _unapplied_along(case: Case, epoch: int) -> Violated | None:
+    """The same where channels outlive the attempts at their ends: of each, all that was sent and taken on the line."""
+    for task, segments in case.line.segments.items():
+        found: dict[str, Counter[int]] = {}
+        for segment in segments:
+            for channel, origins in zip(segment.run.inputs, _taken_up_to(segment, epoch), strict=True):
+                found.setdefault(channel, Counter()).update(origins)
+        for channel, taken in found.items():
+            missing = Counter(_sent_along(case, channel, epoch)) - taken
+            if missing:
+                return _never_applied(case, task, channel, case.line.tip, missing)
+    return None
+
+
+def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
+    """The messages of a channel, on the line, that have at most this epoch."""
+    sent: list[int] = []
+    for segment in case.line.segments.get(channel.partition(">")[0], ()):
+        log = case.channels.get((channel, segment.run.attempt))
+        if log is None or channel not in segment.run.outputs:
+            continue
+        mark = segment.mark_at(epoch)
+        if epoch >= INFINITE and segment.cut is None:
+            sent += put_in(case, segment, channel, log)
+        elif mark is not None:
+            sent += put_in(case, segment, channel, log, mark.sent[segment.run.outputs.index(channel)])
+            lying = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING).origins
+            if lying and (segment.cut is None or moves(case, segment)):
+                del sent[-len(lying) :]
+    return sent
 
 
 def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]:

@@ -115,7 +115,7 @@ class _Heard:
     """The watermarks of one input channel of a run, by how many of its records were taken."""
 
     def __init__(self, case: Case, run: TaskRun, index: int) -> None:
-        log = case.channels.get((run.inputs[index], run.attempt))
+        log = case.inbound(run, run.inputs[index])
         self._marks = [(time, before) for time, before in (log.times if log else ()) if time is not None]
         times = before(case, run).times
         self._start = times[index] if index < len(times) else BEGINNING

@@ -63,6 +63,10 @@ class ChannelLog(Protocol):
     def sent(self) -> Appendable[int]: ...
 
     @property
+    def repeated(self) -> Appendable[int]:
+        """Of the records that its receiver had already, and that were dropped: before all that was sent (UNA-4)."""
+
+    @property
     def recovered(self) -> Appendable[int]:
         """Of the records that its receiver was restored with, before all that was sent."""
 

@@ -7,8 +7,8 @@ S7 (two-phase commit against a troubled store), S11
 (windows in event time, late records, idle splits), S12 (the coordinator's races),
 S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends
 of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
-regions (`regional`), jobs that go on at another parallelism (`rescaling`), the
-narrow races of `races` and each possible cell of the coverage (`cells`).
+regions (`regional`) or whose tasks recover alone (`local`), jobs that go on at
+another parallelism (`rescaling`), the narrow races of `races` and each possible cell of the coverage (`cells`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import cells, endings, enumerators, extras, races, regional, rescaling, unaligned, unaligned_rescaling
+from . import cells, endings, enumerators, extras, local, races, regional, rescaling, unaligned, unaligned_rescaling
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -243,6 +243,7 @@ TEMPLATES: dict[str, Template] = {
     **rescaling.TEMPLATES,
     **unaligned.TEMPLATES,
     **unaligned_rescaling.TEMPLATES,
+    **local.TEMPLATES,
     **cells.TEMPLATES,
 }
 
@@ -261,6 +262,7 @@ SHARES: dict[str, int] = {
     "S14": 5,
     "general": 14,
     "regional": 3,
+    "local": 4,
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
     **dict.fromkeys(rescaling.TEMPLATES, 3),

@@ -41,6 +41,7 @@ class DatedChannel:
 
     def __init__(self, channel: h.Channel, now: Callable[[], int]) -> None:
         self.sent = channel.sent
+        self.repeated = channel.repeated
         self.recovered = channel.recovered
         self.recovered_watermarks = channel.recovered_watermarks
         self.barriers = channel.barriers

@@ -19,7 +19,7 @@ from ..conducting.services import Services
 from ..exit_codes import HarnessFailed, UsageError
 from ..scenario import Scenario
 from ..services import postgres, toxiproxy
-from ..subject import Capabilities
+from ..subject import Capabilities, SubjectFailed
 from .simulated import OPERATORS
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
@@ -74,6 +74,10 @@ class ProcessesSubject:
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises SubjectFailed for one that cannot be run, CutproofError for what is missing."""
+        if scenario.engine.failover == "local":
+            raise SubjectFailed(
+                "failover local: channels between processes are not persistent; it can be full or region"
+            )
         try:
             return self._run(scenario, timeline)
         except (LauncherFailed, HarnessFailed) as error:

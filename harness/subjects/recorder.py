@@ -87,7 +87,7 @@ class Recorder:
         return RunLog(self, run)
 
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog:
-        channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[])
+        channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[], repeated=[])
         self.history.channels.append(channel)
         return DatedChannel(channel, self.now) if name.partition(">")[0].rpartition("-")[0] in self.dated else channel
 
@@ -104,9 +104,10 @@ class Recorder:
                     order=self.order(), at_us=at, attempt=attempt or 0, job=job, restores=checkpoint, cause=detail
                 )
             )
-        elif what == "tasks-restarted":
+        elif what in ("tasks-restarted", "tasks-recovered"):
             started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
             started.tasks = list(tasks)
+            started.in_place = what == "tasks-recovered"
         elif what == "attempt-running":
             journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
         elif what == "checkpoint-triggered":

@@ -10,6 +10,7 @@ from ...faults.plan import COMMON_KINDS, AtTime
 from ...faults.plan import kind_of as fault_kind
 from ...properties.history import History, Residue
 from ...reference_impl.core.errors import EngineError
+from ...reference_impl.core.local_recovery import check as check_local
 from ...reference_impl.core.parts import Parts
 from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.decisions import Decisions
@@ -61,6 +62,7 @@ class SimulatedSubject:
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
             rescales=True,
+            local_recovery=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
             spilling=frozenset(SPILLING),
@@ -89,6 +91,9 @@ class Run:
         engine = scenario.engine
         told = config(engine, lateness_us(scenario))
         told.check([source.name for source in scenario.workload.inputs if not source.rewindable])
+        graphs = job_graphs(scenario)
+        for graph in graphs:
+            check_local(graph, told)
         self._history = History(
             one_clock=True,
             subject="simulated",
@@ -113,7 +118,7 @@ class Run:
         recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
-            job_graphs(scenario),
+            graphs,
             told,
             settings(scenario),
             logs(scenario.workload),

@@ -54,7 +54,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
     told = not user_nodes(case.workload) and not batches(case.workload) and not _moved(case)
-    if by_applies and told and is_determined(case.workload, case.topology):
+    if by_applies and told and case.lines.persistent is None and is_determined(case.workload, case.topology):
         questions.append(_by_applies(case, f"{name}, as applied", rows=_at_sink(case)))
     questions.extend(_off_line(case, name, number) for number in _off_the_line(case))
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))

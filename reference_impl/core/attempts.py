@@ -16,6 +16,7 @@ from .enumerator import Enumerators
 from .errors import expect
 from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from .ids import AttemptId, CheckpointId, TaskId
+from .local_recovery import check as check_local
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
 from .rescale import deployment_from, layout_of, with_unions
@@ -32,6 +33,7 @@ class Attempts(ABC):
     def __init__(self, job: int, graph: JobGraph, config: Config, parts: Parts, attempt: AttemptId) -> None:
         """`attempt` is the last one that there was."""
         config.check([spec.name for spec in graph.operators if not spec.rewindable])
+        check_local(graph, config)
         self.job = job
         self.config = config
         self.parts = parts

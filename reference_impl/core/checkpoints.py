@@ -324,6 +324,12 @@ class Checkpoints:
         return tuple(handle for snapshot in self.retained for handle in snapshot.handles.values())
 
     @property
+    def oldest(self) -> CheckpointId | None:
+        """The oldest that may be restored: an older one whose record is being stored may complete yet."""
+        stored = [one.checkpoint for one in self.retained]
+        return min([*stored, *(one.checkpoint for one in self.storing)], default=None)
+
+    @property
     def logs_from(self) -> CheckpointId | None:
         """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not."""
         if not self.config.keeps_logs:

@@ -11,8 +11,8 @@ from .errors import Refused
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
 """How the last data is committed: `together` is how it should be (FIN-3), the others are what FLIP-147 rejects."""
 
-FAILOVERS = ("full", "region")
-"""What the loss of a task restarts: everything, or what data channels join it with."""
+FAILOVERS = ("full", "region", "local")
+"""What the loss of a task restarts: everything, what data channels join it with, or it alone."""
 
 
 ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
@@ -75,7 +75,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     finishing: str = "together"
     """one of FINISHING; only `together` keeps what is promised (FIN-9)"""
     failover: str = "full"
-    """one of FAILOVERS: what the loss of a task restarts, everything or its region (FLIP-1)"""
+    """one of FAILOVERS: what the loss of a task restarts, everything, its region (FLIP-1) or it alone (UNA-4)"""
 
     @property
     def blocking(self) -> bool:
@@ -89,8 +89,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_region(self) -> bool:
-        """A region may restart alone: it goes back to a checkpoint, and no task is gone before its time."""
-        return self.failover == "region" and self.rewinds and self.finishing == "together"
+        """A part may restart alone: it goes back to a checkpoint, and no task is gone before its time."""
+        return self.failover != "full" and self.rewinds and self.finishing == "together"
 
     @property
     def settles_at_finish(self) -> bool:

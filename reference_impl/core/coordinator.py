@@ -171,8 +171,7 @@ class Coordinator(Regional):
         going = () if self.is_ending else self.parts.finishing.leaves(pending.ended, (*finished, *self._leaving))
         waits = bool(self._leaving)
         self._leaving.update((task, pending.checkpoint) for task in going)
-        oldest = self.checkpoints.retained[0].checkpoint if self.checkpoints.retained else None
-        since = self.checkpoints.logs_from
+        oldest, since = self.checkpoints.oldest, self.checkpoints.logs_from
         news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest, logs_from=since)
         others = [task for task in self.tasks if task not in self._leaving and task not in finished]
         stay = [self.checkpoints.tell(task, news) for task in others]

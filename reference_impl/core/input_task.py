@@ -27,7 +27,8 @@ from .effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, U
 from .errors import ProtocolViolated, Refused
 from .events import Arrived, BarrierAhead, Came, Ticked, TimerFired
 from .ids import CheckpointId
-from .messages import Abort, Barrier, CancelBarrier, Complete, EndOfPartition, Idle, Record, Trigger, Watermark
+from .local_recovery import called_off
+from .messages import Abort, Barrier, CancelBarrier, Complete, Deploy, EndOfPartition, Idle, Record, Trigger, Watermark
 from .operator_state import Item, Place
 from .operators import Operator
 from .parts import Parts
@@ -104,6 +105,13 @@ class InputTask(Task):
         return [effect for checkpoint in sorted(told) for effect in self._signal(TriggerCame(checkpoint))]
 
     # -- barriers ------------------------------------------------------------------
+
+    def _on_deploy(self, message: Deploy) -> list[Effect]:
+        if self.deployed or message.given_up is None:
+            return super()._on_deploy(message)
+        self.alignment = self.parts.alignment.initial(self.config.blocking, message.given_up)
+        cancels = [effect for one in called_off(message) for effect in self.broadcast(one)]
+        return [*cancels, *super()._on_deploy(message)]
 
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier whose turn has come."""

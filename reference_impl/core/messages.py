@@ -105,6 +105,8 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     `finished`: its operator had finished as a whole; it has nothing to do but say so.
     `senders`: by input of its operator, what those that send to it left, where data may be in flight between
     them and is dealt anew (`in_flight_dealing`).
+    `channels_of`: it comes up alone, in the channels of that attempt, in which the others go on (UNA-4); every
+    checkpoint up to `given_up` that is not complete has been given up.
     `pieces`: the snapshot is of another layout of the job; these are what all old subtasks
     of the task's operator left, and the task takes its share of them (OPS-2).  With `handle` or
     `state` besides, the layout is the old one, and only the items of unions are taken of them.
@@ -117,6 +119,8 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     finished: bool = False
     pieces: tuple[Piece, ...] = ()
     senders: tuple[tuple[Piece, ...], ...] = ()
+    channels_of: AttemptId | None = None
+    given_up: CheckpointId | None = None
 
 
 class Trigger(Control, kw_only=True, tag="trigger"):

@@ -21,6 +21,7 @@ from .enumerator import Enumerating
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .in_flight import Capture
+from .local_recovery import LocalRecovery
 from .messages import Ack, Complete, Control, Record, Terminate, Trigger
 from .part import Part as Part
 from .persistent import Persisting
@@ -333,6 +334,7 @@ class Parts:
         self.processing_time = ProcessingTime()
         self.copying = Copying()
         self.capture = Capture()
+        self.local_recovery = LocalRecovery()
         self.persisting = Persisting()
         self.naming = Naming()
         self.pre_committing = PreCommitting()

@@ -5,6 +5,8 @@ go back to the latest complete checkpoint alone.  Its tasks get a new number, an
 fence of their own; the others keep theirs, what they hold and what they have open.  No
 checkpoint is taken meanwhile: it would lack a part.  What ends the job concerns all of
 it, and so does a failure amid that: `parts.Failover.lost_with` says so.
+
+Where channels are persistent a part is whatever was lost (UNA-4; `local_recovery`).
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from itertools import pairwise
 import msgspec
 
 from .attempts import Attempts, refusal
-from .effects import Effect, Note, Return, SetTimer
+from .effects import Effect, Note, Return, SetTimer, Tell
 from .errors import expect
-from .events import TaskLost
-from .ids import TaskId, task_id
-from .messages import Cancel, Running
+from .events import CompletedSnapshot, TaskLost
+from .ids import AttemptId, CheckpointId, TaskId, task_id
+from .messages import Cancel, Deploy, Running
 from .stages import Deploying, Mending, Working
 from .topology import JobGraph
 
@@ -48,7 +50,15 @@ class Regional(Attempts):
         """A part may restart alone: the others work, and nothing is under way that all must agree on."""
         return self.config.by_region and isinstance(self.stage, Working | Mending) and not self.is_ending
 
+    _whole = AttemptId(0)
+    """the newest attempt of all tasks: it has the channels"""
+
     def region_of(self, task: TaskId) -> tuple[TaskId, ...]:
+        """What restarts with a task: what data channels join it with, or where these are persistent nothing.  One that
+        may have said that nothing follows from it cannot come up among those who heard it."""
+        if self.config.failover == "local":
+            goes = (*self._leaving, *self.checkpoints.gone, *self.checkpoints.left)
+            return self.tasks if task in goes else (task,)
         return next(region for region in regions(self.graph) if task in region)
 
     # -- lost ----------------------------------------------------------------------
@@ -137,17 +147,30 @@ class Regional(Attempts):
 
         return self._save(when_saved)
 
+    def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
+        self._whole = self.attempt
+        return super()._deploy(restores, cause)
+
     def _deploy_part(self) -> list[Effect]:
         stage = expect(self.stage, Mending)
         self.stage = msgspec.structs.replace(stage, step="deploying", waiting=stage.tasks)
         restores, attempt = stage.restores, self.attempt
         checkpoint = restores.checkpoint if restores else None
+        orders = self._orders(stage.tasks, restores, suspends=False)
+        alone = self.config.failover == "local"
         return [
             Note("attempt-started", checkpoint, attempt, stage.cause),
-            Note("tasks-restarted", checkpoint, attempt, tasks=tuple(stage.tasks)),
-            *self._orders(stage.tasks, restores, suspends=False),
+            Note("tasks-recovered" if alone else "tasks-restarted", checkpoint, attempt, tasks=tuple(stage.tasks)),
+            *((self._in_place(order) for order in orders) if alone else orders),
             SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
         ]
+
+    def _in_place(self, order: Effect) -> Effect:
+        """The order to come up in channels that there are."""
+        if not isinstance(order, Tell) or not isinstance(order.message, Deploy):
+            return order
+        last = CheckpointId(self.checkpoints.next_id - 1)
+        return Tell(order.task, msgspec.structs.replace(order.message, channels_of=self._whole, given_up=last))
 
     def _not_up_in_time(self, attempt: int) -> list[Effect]:
         """Some do not run: everything is given up, whether all were to come up or a part."""

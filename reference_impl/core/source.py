@@ -16,6 +16,7 @@ from .config import Config
 from .effects import Advanced, Effect, Fail, LoadPositions, Rest, SavePosition, SetTimer, Trim
 from .events import Event, Poll, PositionsLoaded, TimerFired
 from .ids import CheckpointId
+from .local_recovery import called_off
 from .messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
 from .parts import Parts
 from .state import TaskState
@@ -198,7 +199,11 @@ class SourceTask(Task):
 
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         self._suspended = self._suspended or message.suspended
-        return super()._on_deploy(message)
+        if self.deployed or message.given_up is None:
+            return super()._on_deploy(message)
+        self._last = message.given_up
+        cancels = [effect for one in called_off(message) for effect in self.broadcast(one)]
+        return [*cancels, *super()._on_deploy(message)]
 
     def stay_finished(self) -> list[Effect]:
         return [Rest(), *super().stay_finished()]

@@ -16,6 +16,7 @@ from . import (
     event_time,
     finishing,
     in_flight,
+    local,
     recovery,
     regions,
     rescaling,
@@ -39,6 +40,7 @@ GROUPS = (
     regions,
     rescaling,
     in_flight,
+    local,
     spilling,
 )
 

@@ -43,7 +43,7 @@ def reach_task(world: World, task: TaskId, message: ToTask) -> None:
     """A control message arrives where a task lives."""
     if isinstance(message, Deploy):
         world.point("task-deployed", task, "before", None)
-        world.come_up(task, message.attempt)
+        world.come_up(task, message.attempt, message.channels_of)
     runner = world.runner(task, message.attempt)
     if runner is None or not runner.alive:
         return

@@ -227,8 +227,9 @@ class World(Protocol):
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
 
-    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
-        """Make room for an attempt; an older one of the task that answers is cancelled."""
+    def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
+        """Make room for an attempt; an older one of the task that answers is cancelled.  It comes up in the channels
+        of `channels_of`, an attempt of all tasks in which others go on (UNA-4); None: with all others, in its own."""
 
     def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
         """A task's attempt ended badly by itself."""

@@ -114,6 +114,7 @@ class ChannelJournal:
 
     def __init__(self, journal: Journal, channel: int) -> None:
         add, tick = journal.add, journal.clock.tick
+        self.repeated: list[int] = []  # nobody comes up alone here
         self.recovered: Column[int] = Column(lambda origin: add(e.RecordRecovered(tick(), channel, origin)), _never)
         self.recovered_watermarks: Column[tuple[int | None, int]] = Column(
             lambda watermark: add(e.WatermarkRecovered(tick(), channel, *watermark)), _never

@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from ..core.committing import CommittingTask, GlobalCommitter
+from ..core.errors import require
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..core.sink import TransactionalSink
@@ -153,8 +154,9 @@ class NodeWorld(ProcessWorld):
         seat = self._seats.get((task, attempt))
         return seat.runner if seat is not None else None
 
-    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
+    def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         """Make room for an attempt, unless it was here or a newer one is."""
+        require(channels_of is None, "channels between processes are not persistent: nobody comes up alone in them")
         before = self._latest.get(task)
         if before is not None:
             if before.runner.attempt >= attempt:

@@ -203,7 +203,7 @@ class ProcessWorld(ABC):
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
         absent("a task")
 
-    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
+    def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         absent("a task")
 
     def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:

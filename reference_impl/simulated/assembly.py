@@ -27,8 +27,8 @@ class Assembly:
         if self._job.graph_of(number) is not self._machines.graph:
             self._machines = Machines(self._job, number)
 
-    def runner(self, task: TaskId, attempt: AttemptId, job: int) -> TaskRunner:
-        """One attempt of a task, wired, its machine not yet told anything."""
+    def runner(self, task: TaskId, attempt: AttemptId, job: int, channels_of: AttemptId | None = None) -> TaskRunner:
+        """One attempt of a task, wired, its machine not yet told anything; `channels_of`: see `LocalAssembly`."""
         operator, subtask = self._machines.place(task)
         inputs = [self._channel(name, attempt) for name in self._machines.inputs(task)]
         outputs = [self._channel(name, attempt) for name in self._machines.outputs(task)]

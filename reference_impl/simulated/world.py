@@ -31,12 +31,12 @@ from ..driver.settings import Settings
 from ..driver.spills import Spills
 from ..driver.stores import Stores
 from ..trace import Observer
-from .assembly import Assembly
 from .clearing import Clearing
 from .control import ControlPlane
 from .director import Director
 from .external import TransactionStore
 from .links import DataChannel
+from .local_assembly import assembly_of
 from .logs import LogShelf
 from .loop import Loop
 from .phases import phase_of
@@ -99,7 +99,7 @@ class World:
         self._job = Job(
             graph=self.graph, config=config, parts=parts, logs=logs, identity=identity, later=tuple(graphs[1:])
         )
-        self._assembly = Assembly(self, self._job)
+        self._assembly = assembly_of(self, self._job)
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
         self._latest: dict[TaskId, TaskRunner] = {}
         self._nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
@@ -223,7 +223,7 @@ class World:
         """Every live attempt on a node, zombies included."""
         return [runner for runner in self._runners.values() if runner.alive and self._nodes[runner.name] == node]
 
-    def come_up(self, task: TaskId, attempt: AttemptId) -> None:
+    def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         """A node makes room for an attempt; an older one of the task that answers is cancelled."""
         if (task, attempt) in self._runners or self.job_over:
             return
@@ -232,7 +232,7 @@ class World:
             return
         if before is not None and before.alive and not before.paused:
             before.end("cancelled")
-        runner = self._assembly.runner(task, attempt, self.job)
+        runner = self._assembly.runner(task, attempt, self.job, channels_of)
         self._runners[(task, attempt)] = runner
         self._latest[task] = runner
         poison = self._poisoned.get(task)

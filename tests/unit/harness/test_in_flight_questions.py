@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, KillTask
@@ -37,3 +38,29 @@ def test_rows_in_flight_are_asked_about_though_one_attempt_sent_them_and_another
     applies = [one for question in questions_of(case, "it") for told in question.job.applies.values() for one in told]
     assert applies
     assert any(one.made_by is not None for one in applies) is crashes
+
+
+def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_came_up_alone() -> None:
+    """A survivor has rows of several attempts of its sender, and a question names one."""
+    orders = GENERAL["orders"][1]()
+    laid_out = lay_out(orders, {"orders": 2})
+    edges = tuple(msgspec.structs.replace(edge, partitioning="hash") for edge in laid_out.edges)
+    alone = Scenario(
+        workload=orders,
+        topology=msgspec.structs.replace(laid_out, edges=edges),
+        engine=Engine(
+            alignment="unaligned",
+            channel_capacity=4,
+            apply_cost_us=300,
+            checkpoint_interval_us=3_000,
+            checkpoint_timeout_us=200_000,
+            failover="local",
+        ),
+        faults=(KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0"),),
+    )
+
+    case = run(SimulatedSubject(), alone).case
+
+    assert case.by_applies, "data was in flight at some checkpoint"
+    assert case.lines.persistent is not None, "a task came up alone"
+    assert [one.job.applies for one in questions_of(case, "it") if one.job.applies] == []

@@ -22,7 +22,7 @@ from cutproof.properties.history import FaultFired
 
 replace = msgspec.structs.replace
 SIMULATED = SimulatedSubject().capabilities
-ABLE = replace(SIMULATED, faults=frozenset(KINDS), real_time=True, deviations=False)
+ABLE = replace(SIMULATED, faults=frozenset(KINDS), real_time=True, deviations=False, local_recovery=False)
 SIZE = REAL_TIME_PROFILES["default"].scenarios
 
 
@@ -105,7 +105,10 @@ def test_turns_are_taken_evenly() -> None:
 
 
 def test_the_simulators_scenarios_know_nothing_of_it() -> None:
-    modest, able = (scenario_of(Drawing(capabilities=one)) for one in (SIMULATED, replace(ABLE, real_time=False)))
+    modest, able = (
+        scenario_of(Drawing(capabilities=one))
+        for one in (SIMULATED, replace(ABLE, real_time=False, local_recovery=True))
+    )
     for index in range(40):
         faults = [kind_of(fault) for fault in able(3, index).faults]
         assert set(faults) <= set(COMMON_KINDS)

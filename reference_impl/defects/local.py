@@ -1,0 +1,61 @@
+"""What goes wrong when tasks recover alone: the order of receipt, the numbers, the repeats (UNA-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.local_recovery import LocalRecovery, Receipt
+from .registry import Defect
+
+
+class OrderForgotten(LocalRecovery):
+    """What a task sends does not wait for its order of receipt, and a replay takes channel after channel."""
+
+    def is_awaited(self) -> bool:
+        return False
+
+    def replayed(self, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
+        one_by_one = sorted(receipts, key=lambda receipt: receipt[0])
+        self.reached = self.reached or one_by_one != list(receipts)
+        return one_by_one
+
+
+class RepeatsTaken(LocalRecovery):
+    """Whoever goes on takes what comes, whatever number it has."""
+
+    def is_repeat(self, number: int, entered: int) -> bool:
+        self.reached = self.reached or number < entered
+        return False
+
+
+class OneTooFar(LocalRecovery):
+    """A replay begins behind the number that the snapshot names, as if it were that of the last one taken."""
+
+    def begins_at(self, taken: int) -> int:
+        self.reached = self.reached or taken > 0
+        return taken + 1 if taken else taken
+
+
+DEFECTS = (
+    Defect(
+        id="P05",
+        upstream="FLIP-76 (local recovery)",
+        title="a task with several inputs takes them in another order when it recovers alone",
+        invariant="order",
+        replacements=lambda: {"local_recovery": OrderForgotten()},
+    ),
+    Defect(
+        id="P06",
+        upstream="FLIP-76 (local recovery)",
+        title="those who go on do not drop what is sent to them again",
+        invariant="exactly-once",
+        replacements=lambda: {"local_recovery": RepeatsTaken()},
+    ),
+    Defect(
+        id="P07",
+        upstream="FLIP-76 (local recovery)",
+        title="what is taken again begins one element too far",
+        invariant="no-data-loss",
+        replacements=lambda: {"local_recovery": OneTooFar()},
+    ),
+)

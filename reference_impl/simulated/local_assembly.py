@@ -1,0 +1,96 @@
+"""Puts tasks together between persistent channels, all at once or one among others that go on (UNA-4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.ids import AttemptId, ChannelId, TaskId
+from ..core.local_recovery import OrderOfReceipt
+from ..driver.machines import Job
+from ..driver.runner import TaskRunner
+from .assembly import Assembly
+from .links import DataChannel
+from .local_runner import LocalRunner
+from .persistent_channels import Inlet, Outlet, PersistentChannel
+
+if TYPE_CHECKING:
+    from .world import World
+
+
+class Era:
+    """From one attempt of all tasks to the next: what outlives the attempts of single ones between."""
+
+    def __init__(self) -> None:
+        self.channels: dict[str, PersistentChannel] = {}
+        self.orders: dict[TaskId, OrderOfReceipt] = {}
+        self.working: dict[TaskId, LocalRunner] = {}
+
+
+class LocalAssembly(Assembly):
+    """The channels are of an attempt of all tasks; those who come up alone take their places at their ends."""
+
+    def __init__(self, world: World, job: Job) -> None:
+        super().__init__(world, job)
+        self._eras: dict[AttemptId, Era] = {}
+
+    def runner(self, task: TaskId, attempt: AttemptId, job: int, channels_of: AttemptId | None = None) -> TaskRunner:
+        whole = attempt if channels_of is None else channels_of
+        era = self._eras.setdefault(whole, Era())
+        order = era.orders.setdefault(task, OrderOfReceipt())
+        if task in era.working:
+            era.working[task].detach()
+            order.lose()
+        operator, subtask = self._machines.place(task)
+        names = self._machines.inputs(task), self._machines.outputs(task)
+        world = self._world
+        log = world.observer.task_started(task, operator, subtask, attempt, job, *names)
+        outlets = [self._outlet(name, attempt, whole) for name in names[1]]
+        inlets = [self._inlet(name, whole) for name in names[0]]
+        machine = self._machines.machine(task, attempt, job, world.jobs.begins)
+        runner = LocalRunner(world, machine, log, inlets, outlets, order, returns=channels_of is not None)
+        _join(runner, inlets, outlets)
+        era.working[task] = runner
+        return runner
+
+    def channel(self, name: str, attempt: AttemptId) -> DataChannel | None:
+        """Of the era that an attempt belongs to."""
+        whole = max((one for one in self._eras if one <= attempt), default=None)
+        channel = self._eras[whole].channels.get(name) if whole is not None else None
+        return channel.inlet if channel is not None else None
+
+    def _of(self, name: ChannelId, whole: AttemptId) -> PersistentChannel:
+        channels = self._eras[whole].channels
+        if name not in channels:
+            world = self._world
+            log = world.observer.channel_opened(name, whole)
+            channels[name] = PersistentChannel(name, world.parts, world.settings.channel_capacity, log)
+        return channels[name]
+
+    def _outlet(self, name: ChannelId, attempt: AttemptId, whole: AttemptId) -> Outlet:
+        channel = self._of(name, whole)
+        return Outlet(channel, channel.log if attempt == whole else self._world.observer.channel_opened(name, attempt))
+
+    def _inlet(self, name: ChannelId, whole: AttemptId) -> Inlet:
+        world = self._world
+        late = world.decisions.of(f"message {name}")
+        return Inlet(self._of(name, whole), world.loop, latency=world.settings.channel_latency_us, late=late)
+
+
+def assembly_of(world: World, job: Job) -> Assembly:
+    """What puts the tasks of a world together, as its job recovers."""
+    return (LocalAssembly if job.config.failover == "local" else Assembly)(world, job)
+
+
+def _join(runner: LocalRunner, inlets: list[Inlet], outlets: list[Outlet]) -> None:
+    """It is what its channels end in from now on."""
+    for number, inlet in enumerate(inlets):
+        channel = inlet.channel
+        inlet.receiver, inlet.number = runner, number
+        inlet.sender = channel.outlet.sender if channel.outlet is not None else None
+        channel.inlet = inlet
+        if not runner.returns:
+            inlet.fill(runner.world.loop.now, ())
+    for outlet in outlets:
+        outlet.sender, outlet.channel.outlet = runner, outlet
+        if outlet.channel.inlet is not None:
+            outlet.channel.inlet.sender = runner

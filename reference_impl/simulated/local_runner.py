@@ -1,0 +1,267 @@
+"""Drives a task that can recover alone (UNA-4): its order of receipt is durable before what follows from it leaves,
+and an attempt that comes up alone works through it again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..core.effects import Open, Persist, Refill, Report, Restored, Ship, Taken
+from ..core.events import Event, Received
+from ..core.local_recovery import OrderOfReceipt, Place, Receipt, end_code, end_of, is_numbered
+from ..core.messages import Barrier, Complete, Element, Record, Running
+from ..core.task import NO_CHECKPOINT, Task
+from ..driver.runner import TaskRunner
+from ..trace import TaskLog
+from .persistent_channels import Inlet, Outlet
+
+if TYPE_CHECKING:
+    from ..driver.ports import World
+
+
+class LocalRunner(TaskRunner):
+    """One attempt of a task between persistent channels.
+
+    `returns`: it comes up alone.  Then it takes again what its order of receipt says, a source reads again; it
+    says that it runs when it has sent all that was sent before.
+    """
+
+    __slots__ = ("_behind", "_ended", "_flushing", "_held", "_inlets", "_needs", "_order", "_outlets", "_recovery",
+                 "_replay", "_running", "returns")  # fmt: skip
+
+    def __init__(
+        self,
+        world: World,
+        task: Task,
+        log: TaskLog,
+        inlets: Sequence[Inlet],
+        outlets: Sequence[Outlet],
+        order: OrderOfReceipt,
+        *,
+        returns: bool,
+    ) -> None:
+        super().__init__(world, task, log, inlets, outlets)
+        self._inlets, self._outlets = tuple(inlets), tuple(outlets)
+        self._recovery = task.parts.local_recovery
+        self._order = order
+        self.returns = returns
+        self._behind = returns
+        """it has not done again all that was done"""
+        self._replay: deque[Receipt] = deque()
+        self._ended: list[Receipt] = []
+        self._needs: deque[int] = deque()
+        """beside the outbox: how many receipts must be durable before each may leave"""
+        self._held: deque[tuple[int, Callable[[], None]]] = deque()
+        self._flushing = False
+        self._running: Report | None = None
+        if not returns:
+            order.mark(NO_CHECKPOINT, self._place())
+        self._carry_out[Restored] = self._restored
+        self._carry_out[Report] = self._report
+        self._carry_out[Open] = self._open
+        self._carry_out[Taken] = self._taken
+        self._carry_out[Persist] = self._persist
+        self._carry_out[Ship] = self._ship
+        if returns:
+            self._carry_out[Refill] = lambda effect: None  # the log has it
+
+    def _place(self, still_to_be_sent: Sequence[int] = ()) -> Place:
+        said = still_to_be_sent or tuple(outlet.next_number for outlet in self._outlets)
+        return Place(
+            receipts=self._order.end,
+            taken=tuple(inlet.next_number for inlet in self._inlets),
+            said=tuple(said),
+            ended=tuple(self._ended),
+        )
+
+    def detach(self) -> None:
+        """Another attempt has come up in its place: whatever it still does reaches nobody."""
+        for inlet in self._inlets:
+            inlet.queue.clear()
+            inlet.sender = None
+        for outlet in self._outlets:
+            outlet.is_closed = True
+        self._order = OrderOfReceipt()
+
+    # -- the order of receipt --------------------------------------------------------
+
+    def _take_down(self, receipt: Receipt) -> None:
+        self._order.take_down(receipt)
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._flushing and self._order.durable < self._order.end:
+            self._flushing = True
+            self.world.loop.after(self.world.settings.receipt_us, self._flushed, self._order, self._order.end)
+
+    def _flushed(self, order: OrderOfReceipt, end: int) -> None:
+        self._flushing = False
+        if not self.alive or order is not self._order:
+            return
+        order.flushed(end)
+        while self._held and self._held[0][0] <= order.durable and self.alive:
+            self._held.popleft()[1]()
+        self.drain()
+        self._flush()
+
+    def _when_durable(self, action: Callable[[], None]) -> None:
+        if self._order.end <= self._order.durable:
+            action()
+        else:
+            self._held.append((self._order.end, action))
+            self._flush()
+
+    def _take_record(self, number: int, channel: Inlet, record: Record) -> None:  # type: ignore[override]
+        self._take_down((number, channel.took()))
+        if channel.sender is not None:
+            channel.sender.drain()
+        super()._take_record(number, channel, record)
+
+    def _take_other(self, number: int, channel: Inlet, element: Element) -> None:  # type: ignore[override]
+        if is_numbered(element):
+            self._take_down((number, channel.took()))
+            if channel.sender is not None:
+                channel.sender.drain()
+        elif code := end_code(element):
+            self._ended.append((number, code))
+            self._take_down((number, code))
+        super()._take_other(number, channel, element)
+
+    # -- what leaves -------------------------------------------------------------------
+
+    def _send(self, number: int, element: Element) -> None:
+        outlet = self._outlets[number]
+        if type(element) is Record:
+            self.sent[number] += 1
+        elif not self.words.announce(element):
+            return
+        self._outbox.append((outlet, element))
+        self._needs.append(self._order.end if self._recovery.is_awaited() else 0)
+        self._let_out()
+        if type(element) is Barrier:
+            self.world.point("barrier-sent", self.name, "after", self)
+
+    def _let_out(self) -> None:
+        durable = self._order.durable
+        while self._outbox and self._needs[0] <= durable and not self._outbox[0][0].is_full:
+            outlet, element = self._outbox.popleft()
+            self._needs.popleft()
+            outlet.push(element)
+        if not self._outbox:
+            self.schedule(max(self.world.loop.now, self._busy_until))
+
+    def drain(self) -> None:
+        if self._outbox and self.alive and not self.paused:
+            self._let_out()
+
+    def _taken(self, effect: Taken) -> None:
+        super()._taken(effect)
+        if self.alive:
+            self._order.mark(effect.checkpoint, self._place(self._said()))
+
+    def _said(self) -> tuple[int, ...]:
+        """By output, how many numbered elements it has said, those included that wait to be sent."""
+        waiting = dict.fromkeys((outlet.name for outlet in self._outlets), 0)
+        for outlet, element in self._outbox:
+            waiting[outlet.name] += is_numbered(element)
+        return tuple(outlet.next_number + waiting[outlet.name] for outlet in self._outlets)
+
+    def _persist(self, effect: Persist) -> None:
+        self.frozen = effect.synchronous
+        self._when_durable(lambda: self.world.stores.persist(self, effect))
+
+    def _ship(self, effect: Ship) -> None:
+        self.frozen = effect.synchronous
+        self._when_durable(lambda: self.world.stores.ship(self, effect))
+
+    def deliver(self, event: Event) -> None:
+        super().deliver(event)
+        if isinstance(event, Received) and isinstance(event.message, Complete) and event.message.oldest is not None:
+            place = self._order.trim(event.message.oldest)
+            for inlet, taken in zip(self._inlets, place.taken if place is not None else (), strict=False):
+                inlet.channel.trim(taken)
+
+    # -- coming up alone -----------------------------------------------------------------
+
+    def _restored(self, effect: Restored) -> None:
+        unsent = effect.state.unsent
+        still = [len(unsent.get(number, ())) for number in range(len(self._outlets))]
+        if not self.returns:
+            self._order.mark(effect.checkpoint, self._place(still))
+        else:
+            place = self._order.place(effect.checkpoint)
+            for outlet, said, waits in zip(self._outlets, place.said, still, strict=True):
+                outlet.next_number = said - waits
+        self.words.restored(effect)
+
+    def _open(self, effect: Open) -> None:
+        if self.task.finished:  # it had finished before its snapshot: there is nothing to do again
+            self._behind = False
+        elif self.returns:
+            self._begin_again()
+        super()._open(effect)
+
+    def _begin_again(self) -> None:
+        place = self._order.place(self.task.restored_checkpoint)
+        for inlet, taken in zip(self._inlets, place.taken, strict=True):
+            inlet.next_number = self._recovery.begins_at(taken)
+        self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
+        if not self._replay:
+            self._catch_up()
+
+    def _work(self, now: int) -> None:
+        if not self._behind:
+            super()._work(now)
+        elif self.polling:
+            self._read_again(now)
+        elif self._replay:
+            self._take_again(now, *self._replay.popleft())
+
+    def _take_again(self, now: int, number: int, code: int) -> None:
+        inlet = self._inlets[number]
+        self._busy_until = now + self._apply_cost
+        if code < 0:
+            self._ended.append((number, code))
+            super()._take_other(number, inlet, end_of(code))
+        else:
+            element = inlet.channel.at(inlet.took())
+            if element is None:
+                self.world.task_failed(self, f"{inlet.name} has no element {inlet.next_number - 1} any more", None)
+                return
+            if type(element) is Record:
+                super()._take_record(number, inlet, element)
+            else:
+                super()._take_other(number, inlet, element)
+        if self.alive and not self._replay:
+            self._catch_up()
+        self.schedule(self._busy_until)
+
+    def _read_again(self, now: int) -> None:
+        self._next_poll = now
+        super()._poll(now)
+        self._busy_until = now + self._apply_cost
+        self.schedule(self._busy_until)
+        if self.alive and (not self.polling or not any(outlet.is_behind for outlet in self._outlets)):
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """All that was done is done again; a source goes on until it has sent what had been sent."""
+        if self.polling and any(outlet.is_behind for outlet in self._outlets):
+            return
+        self._behind = False
+        now = self.world.loop.now
+        for number, inlet in enumerate(self._inlets):
+            inlet.fill(now, [code for channel, code in self._ended if channel == number])
+            if inlet.sender is not None:
+                inlet.sender.drain()
+        self.schedule(max(now, self._busy_until))
+        if self._running is not None:
+            self.words.report(self._running)
+
+    def _report(self, effect: Report) -> None:
+        if self._behind and isinstance(effect.message, Running):
+            self._running = effect
+        else:
+            self.words.report(effect)

@@ -1,0 +1,244 @@
+"""Local recovery in the core: the order of receipt, who comes up alone, and what it is told (UNA-4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from conductor import GRAPH, OP, SINK, SOURCE, TASKS, Conductor, addressed, deployed, handle, notes, of
+from machines import ATTEMPT, operator, sent, source, take, told, trigger
+
+from cutproof.reference_impl.core.bursts import Burst
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.effects import Block, Note
+from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.local_recovery import (
+    DATA_ENDED,
+    LocalRecovery,
+    OrderOfReceipt,
+    Place,
+    called_off,
+    end_code,
+    end_of,
+    is_numbered,
+    unsupported,
+)
+from cutproof.reference_impl.core.messages import (
+    Barrier,
+    Cancel,
+    CancelBarrier,
+    Deploy,
+    EndOfData,
+    EndOfPartition,
+    Watermark,
+)
+from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
+
+LOCAL = Config(failover="local")
+
+
+def place(receipts: int) -> Place:
+    return Place(receipts=receipts, taken=(receipts,), said=(0,))
+
+
+# -- the order of receipt ----------------------------------------------------------------------------------------
+
+
+def taken_down(*receipts: tuple[int, int], durable: int) -> OrderOfReceipt:
+    order = OrderOfReceipt()
+    for receipt in receipts:
+        order.take_down(receipt)
+    order.flushed(durable)
+    return order
+
+
+def test_what_is_not_durable_dies_with_the_task() -> None:
+    order = taken_down((0, 0), (1, 0), (0, 1), durable=2)
+    order.lose()
+    assert order.since(place(0)) == ((0, 0), (1, 0))
+    assert order.end == order.durable == 2
+
+
+def test_so_does_a_snapshots_place_behind_it() -> None:
+    order = taken_down((0, 0), (1, 0), durable=1)
+    order.mark(CheckpointId(1), place(1))
+    order.mark(CheckpointId(2), place(2))
+    order.lose()
+    assert order.place(CheckpointId(1)) == place(1)
+    with pytest.raises(KeyError):
+        order.place(CheckpointId(2))
+
+
+def test_what_lies_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_its_place() -> None:
+    order = taken_down((0, 0), (1, 0), (0, 1), (1, 1), durable=4)
+    order.mark(CheckpointId(1), place(1))
+    order.mark(CheckpointId(2), place(3))
+    assert order.trim(CheckpointId(2)) == place(3)
+    assert order.since(place(3)) == ((1, 1),)
+    assert order.end == 4
+    with pytest.raises(KeyError):
+        order.place(CheckpointId(1))
+
+
+def test_a_checkpoint_that_is_not_known_trims_nothing() -> None:
+    order = taken_down((0, 0), durable=1)
+    assert order.trim(CheckpointId(7)) is None
+    assert order.since(place(0)) == ((0, 0),)
+
+
+def test_a_replay_is_in_the_order_of_old_and_begins_where_the_snapshot_was_taken() -> None:
+    decided = LocalRecovery()
+    receipts = ((1, 4), (0, 2), (1, 5))
+    assert decided.replayed(receipts) == receipts
+    assert decided.begins_at(4) == 4
+    assert decided.is_awaited()
+    assert [decided.is_repeat(number, 3) for number in (2, 3, 4)] == [True, False, False]
+
+
+def test_barriers_and_ends_have_no_number() -> None:
+    unnumbered = [Barrier(CheckpointId(1)), CancelBarrier(CheckpointId(1)), EndOfData(), EndOfPartition()]
+    assert [is_numbered(element) for element in unnumbered] == [False] * 4
+    assert is_numbered(Watermark(3))
+    assert [end_of(end_code(end)) for end in (EndOfData(), EndOfPartition())] == [EndOfData(), EndOfPartition()]
+    assert end_code(EndOfData()) == DATA_ENDED
+    assert end_code(Watermark(3)) == 0
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------
+
+
+def graph(**changed: Any) -> JobGraph:
+    """Source, operator and sink, the operator changed."""
+    first, op, sink = GRAPH.operators
+    return JobGraph((first, msgspec.structs.replace(op, **changed), sink), 16)
+
+
+def from_source(**changed: Any) -> JobGraph:
+    first, op, sink = GRAPH.operators
+    return JobGraph((msgspec.structs.replace(first, **changed), op, sink), 16)
+
+
+def test_edges_by_key_and_straight_on_are_supported() -> None:
+    assert unsupported(GRAPH, LOCAL) == ""
+    assert unsupported(graph(inputs=(EdgeSpec(sender="source", partitioning="forward"),)), LOCAL) == ""
+
+
+@pytest.mark.parametrize(
+    ("job", "settings", "told"),
+    [
+        (GRAPH, {"guarantee": "at-least-once", "sink": "plain"}, "it is for exactly-once"),
+        (GRAPH, {"sink": "idempotent"}, "transactional sink that commits itself"),
+        (GRAPH, {"committing": "committer"}, "transactional sink that commits itself"),
+        (GRAPH, {"alignment": "unaligned", "spilling": "continuous"}, "keeps the logs of all channels itself"),
+        (graph(role="two-phase"), {}, "op commits what it passes on"),
+        (graph(build=lambda: Burst(5, "count")), {}, "op goes by the clock"),
+        (graph(inputs=(EdgeSpec(sender="source", partitioning="broadcast"),)), {}, "source to op is a broadcast edge"),
+        (graph(inputs=(EdgeSpec(sender="source", partitioning="rebalance"),)), {}, "source to op is a rebalance edge"),
+        (from_source(enumerated=True), {}, "which splits source is given"),
+        (from_source(event_time=EventTime(idle_after_us=5)), {}, "when a split of source is idle"),
+    ],
+)
+def test_what_a_replay_would_do_otherwise_is_refused_in_one_line(job: JobGraph, settings: Any, told: str) -> None:
+    reason = unsupported(job, Config(failover="local", **settings))
+    assert reason.startswith("failover local: ")
+    assert told in reason
+    with pytest.raises(Refused, match=r"^failover local: "):
+        Conductor(graph=job, failover="local", **settings)
+
+
+# -- the coordinator ---------------------------------------------------------------------------------------------
+
+
+def conductor(**settings: Any) -> Conductor:
+    return Conductor(failover="local", **settings)
+
+
+def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
+    job = conductor().up()
+    job.checkpoint(1)
+    assert addressed(Cancel, job.lose(OP)) == [OP]
+    job.timer("restart")
+    effects = job.saved()
+    assert of(Note, effects) == [
+        Note("attempt-started", 1, 2, "op-0: it was killed"),
+        Note("tasks-recovered", 1, 2, tasks=(OP,)),
+    ]
+    told = Deploy(attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
+    assert deployed(effects) == {OP: told}
+    assert job.machine.attempt_of(SOURCE) == job.machine.attempt_of(SINK) == 1
+    assert notes(job.running(OP)) == [("attempt-running", None)]
+
+
+def test_it_is_told_what_was_given_up_when_it_was_lost() -> None:
+    job = conductor().up()
+    job.trigger()
+    given_up = job.lose(OP)
+    assert ("checkpoint-aborted", 1) in notes(given_up)
+    job.timer("restart")
+    assert deployed(job.saved()) == {OP: Deploy(attempt=2, channels_of=1, given_up=1)}
+
+
+def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everything() -> None:
+    job = conductor().up()
+    job.lose(SOURCE)
+    job.lose(OP)
+    job.timer("restart")
+    assert list(deployed(job.saved())) == [SOURCE, OP]
+    whole = conductor().up()
+    for task in TASKS:
+        whole.lose(task)
+    whole.timer("restart")
+    orders = deployed(whole.saved())
+    assert orders == {task: Deploy(attempt=2) for task in TASKS}, "in channels of their own"
+
+
+def test_the_channels_are_those_of_the_newest_attempt_of_all() -> None:
+    job = conductor().up()
+    for task in TASKS:
+        job.lose(task)
+    job.again()
+    job.running(*TASKS)
+    job.lose(OP, 2)
+    job.timer("restart")
+    assert deployed(job.saved())[OP].channels_of == 2
+
+
+def test_a_task_that_may_have_said_that_nothing_follows_restarts_all() -> None:
+    job = conductor().up()
+    job.ended(SOURCE)
+    job.trigger()
+    job.ack(1, SOURCE, ended=True)
+    job.ack(1, OP, SINK)
+    job.stored(1)
+    assert addressed(Cancel, job.lose(SOURCE)) == list(TASKS)
+
+
+# -- the task ----------------------------------------------------------------------------------------------------
+
+ALONE = Deploy(attempt=ATTEMPT, channels_of=1, given_up=3)
+
+
+def test_those_downstream_wait_for_no_barrier_that_was_given_up() -> None:
+    assert called_off(Deploy(attempt=ATTEMPT, checkpoint=1, channels_of=1, given_up=3)) == [
+        CancelBarrier(CheckpointId(2)),
+        CancelBarrier(CheckpointId(3)),
+    ]
+    assert called_off(Deploy(attempt=ATTEMPT, checkpoint=3, channels_of=1, given_up=3)) == []
+
+
+def test_a_task_that_comes_up_alone_takes_no_part_in_what_was_given_up() -> None:
+    task = operator(inputs=2)
+    cancels = [(0, CancelBarrier(CheckpointId(number))) for number in (1, 2, 3)]
+    assert sent(told(task, ALONE)) == cancels
+    assert take(task, Barrier(CheckpointId(3))) == [], "it sets nothing aside for it"
+    assert take(task, Barrier(CheckpointId(4))) == [Block(0)]
+    assert told(task, ALONE) == [], "once is enough"
+
+
+def test_a_source_that_comes_up_alone_begins_none_that_was_given_up() -> None:
+    task = source(3)
+    told(task, ALONE)
+    assert told(task, trigger(3)) == []
+    assert (0, Barrier(CheckpointId(4))) in sent(told(task, trigger(4)))
