@@ -10,7 +10,7 @@ from ...faults.plan import AtPoint, AtTime, KillTask
 from ...properties.history import Completed, History, JobEnded, Timed
 from ...properties.judge import judge
 from ...properties.verdict import Violated
-from ...properties.workload import Input, Map, Node, Row, Workload
+from ...properties.workload import Input, Map, Node, Row, Tumbling, Workload
 from .. import topologies
 from ..scenario import Engine, Resume, Scenario, StopWithSavepoint
 from .claims import Claim, Example, attempts, numbered, require, runs_of, simulated
@@ -194,7 +194,35 @@ def _ends_nothing(scenario: Scenario, history: History) -> str:
     require(Counter(plain.committed) == owed(scenario), "the resumed job left a gap or a repeat")
     saw = _tasks_at_their_end(drained, _savepoint(drained).attempt)
     require(len(saw) == len(scenario.topology.parallelism), f"with drain {saw} alone saw the end of data")
-    return "without drain no task saw an end of data, and a new job went on from the savepoint; with drain all did"
+    windows = _windows_let_go()
+    return f"without drain no task saw an end of data, and a new job went on from it; with drain all did; {windows}"
+
+
+def _windowed() -> Scenario:
+    """The records of each key in one window, which nothing but the end of all event time finishes."""
+    times = (tuple(range(len(_RECORDS))),)
+    workload = Workload(
+        name="two-ways-to-finish",
+        inputs=(Input(name="source", splits=(_RECORDS,), times=times),),
+        nodes=(Node(name="window", operator=Tumbling(size=10 * len(_RECORDS)), inputs=("source",)),),
+    )
+    layout = topologies.lay_out(workload, {"source": 1, "window": 2, "sink": 1})
+    return Scenario(workload=workload, topology=layout, engine=Engine(checkpoint_interval_us=7_000))
+
+
+def _windows_let_go() -> str:
+    """What the stops of a job do whose windows are open amid its records: without drain none of them fires."""
+    stop, drain = (StopWithSavepoint(trigger=_AMID, drain=drain) for drain in (False, True))
+    stopped, drained = (simulated(msgspec.structs.replace(_windowed(), commands=(one,))) for one in (stop, drain))
+    require(not stopped.committed, f"without drain {len(stopped.committed)} windows fired")
+    (source,) = runs_of(drained, "source", attempts(drained)[-1])
+    open_then = {_RECORDS[offset][0] for _, offset in source.reads}
+    taken = sum(count or 0 for _, count, _, _ in drained.committed)
+    require(
+        Counter(open_then) == Counter(key for key, *_ in drained.committed), "with drain not each window fired once"
+    )
+    require(taken == len(source.reads), f"with drain windows of {taken} of {len(source.reads)} records fired")
+    return f"of {len(open_then)} open windows without drain none fired, with drain all of them, of {taken} records"
 
 
 def _both_exactly_once(scenario: Scenario, history: History) -> str:

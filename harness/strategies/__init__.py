@@ -21,7 +21,7 @@ from ..subject import Capabilities
 from . import extras
 from .cells import CELLS
 from .choices import Choices, built
-from .engines import Tuning, draw_engine
+from .engines import Tuning, draw_engine, without_late_checkpoints
 from .fitting import fit
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
@@ -166,6 +166,8 @@ def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bo
         else:
             scenario = choices.pick(table)(choices, frame)
         scenario = laid_out_anew(choices, scenario)
+        if frame.turn is None:
+            scenario = without_late_checkpoints(choices, scenario)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

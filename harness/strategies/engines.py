@@ -8,7 +8,7 @@ from ...properties.user_functions import has_user_timers
 from ...properties.workload import Topology, Workload
 from ..checks import ALIGNMENTS, SPILL_STORES, SPILLING
 from ..layout import reads_by_source
-from ..scenario import Engine
+from ..scenario import Engine, Scenario
 from .choices import Choices
 
 TEMPI = ((2, 2, 2, 1), (1, 2, 2, 1), (1, 2, 1, 1), (1, 1, 8, 2), (6, 1, 2, 1), (1, 2, 2, 10), (1, 5, 1, 1))
@@ -110,6 +110,17 @@ def _alignments(guarantee: str, workload: Workload) -> tuple[str, ...]:
     """What is worth drawing: a function with timers has no counterpart for what was in flight, and is judged in full
     where nothing is."""
     return ALIGNMENTS if guarantee == "exactly-once" and not has_user_timers(workload) else ("aligned",)
+
+
+def without_late_checkpoints(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario, now and then without checkpoints once some input has ended (FIN-7).
+
+    Where all input ends it costs replays alone; an endless one beside it would commit nothing any more.
+    """
+    engine, bounded = scenario.engine, all(source.bounded for source in scenario.workload.inputs)
+    if not bounded or engine.finishing != "together" or not choices.percent(4):
+        return scenario
+    return msgspec.structs.replace(scenario, engine=msgspec.structs.replace(engine, checkpoints_after_finish=False))
 
 
 def paced(engine: Engine) -> Engine:

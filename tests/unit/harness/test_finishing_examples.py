@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from cutproof.harness.checks import problems_of
-from cutproof.harness.examples import EXAMPLES, show
+from cutproof.harness.examples import EXAMPLES, finishing, show
+from cutproof.harness.examples.claims import NotShown
 from cutproof.harness.examples.finished import late_failure, replayed
 from cutproof.harness.examples.finishing import finishing_by, while_finishing
 from cutproof.harness.scenario import Scenario
@@ -224,3 +225,19 @@ def test_on_processes_what_operators_commit_stands_apart_from_the_output() -> No
     scenario = EXAMPLES["three-2pc-chain"].scenario
     job = process_job.make_job(process_job.describe(scenario, None, 1))
     assert job.passing == ("first-0", "second-0")
+
+
+@pytest.mark.parametrize(
+    ("drain", "words"), [(True, "without drain 5 windows fired"), (False, "not each window fired")]
+)
+def test_a_stop_that_lets_windows_go_otherwise_than_its_drain_says_is_seen(
+    drain: bool, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def always(scenario: Scenario) -> History:
+        (stop,) = scenario.commands
+        return run(msgspec.structs.replace(scenario, commands=(msgspec.structs.replace(stop, drain=drain),)))
+
+    assert "5 open windows without drain none fired" in finishing._windows_let_go()
+    monkeypatch.setattr(finishing, "simulated", always)
+    with pytest.raises(NotShown, match=words):
+        finishing._windows_let_go()

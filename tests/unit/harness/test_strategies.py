@@ -130,6 +130,15 @@ def test_most_scenarios_are_exactly_once_into_transactions(drawn: list[Scenario]
     assert shares["exactly-once", "transactional"] > SCENARIOS * 7 // 10
 
 
+def test_checkpoints_after_a_finish_are_rarely_left_out_and_never_beside_an_endless_input(
+    drawn: list[Scenario],
+) -> None:
+    without = [one for one in drawn if not one.engine.checkpoints_after_finish]
+    assert 0 < len(without) < len(drawn) // 15
+    assert all(source.bounded for one in without for source in one.workload.inputs)
+    assert {one.engine.finishing for one in without} == {"together"}
+
+
 def test_tags_are_distinct_in_a_scenario(drawn: list[Scenario]) -> None:
     for one in drawn:
         tags = [record[2] for _, _, records in one.workload.splits() for record in records]
