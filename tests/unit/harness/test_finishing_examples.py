@@ -184,7 +184,13 @@ def chained(scenario: Scenario, how: str) -> Scenario:
             topology, parallelism={**topology.parallelism, first: width, second: width}, edges=(*edges, *onward)
         ),
         engine=msgspec.structs.replace(
-            scenario.engine, finishing=how, two_phase=PASSING, committing="writer", pooled_ids=False
+            scenario.engine,
+            finishing=how,
+            two_phase=PASSING,
+            committing="writer",
+            pooled_ids=False,
+            failover="full",
+            checkpoints_after_finish=True,
         ),
         faults=tuple(fault for fault in scenario.faults if getattr(fault, "receiver", None) is None),
         deviations=(),
