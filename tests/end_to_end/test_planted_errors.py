@@ -47,6 +47,8 @@ from cutproof.properties.workload import (
 )
 
 SCENARIOS = 6
+SEED = 4
+"""of whose scenarios PySpark is asked about the rows of each, whatever was in flight"""
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -104,7 +106,7 @@ class Aligned(SimulatedSubject):
 
 def verified(name: str, oracle: PySpark) -> Verified:
     subject = Aligned() if isinstance(OPERATORS[name], Batch) else SimulatedSubject()
-    return verify(subject, workload(OPERATORS[name]), scenarios=SCENARIOS, seed=1, oracle=oracle)
+    return verify(subject, workload(OPERATORS[name]), scenarios=SCENARIOS, seed=SEED, oracle=oracle)
 
 
 class Recording(PySpark):
