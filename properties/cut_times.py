@@ -46,11 +46,19 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
             time = clock.watermark(state.positions, state.positions) if state.positions else None
             if checkpoint in case.drained:
                 time = END_OF_TIME
+            if _went_on(case, checkpoint):
+                time = None  # it was said to be the end of time before the job began: that stays
             if time is not None and not source.idle_after_us and state.watermark != time:
                 return _wrong(
                     checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs"
                 )
     return None
+
+
+def _went_on(case: Case, checkpoint: int) -> bool:
+    """Whether it belongs to a job that went on behind a drained one."""
+    last = case.last_with_windows
+    return last is not None and case.lines.completed[checkpoint].job > last
 
 
 def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:

@@ -64,12 +64,13 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
         enumerated_percent=0,
         two_phase_percent=0,
     )
+    can = frame.workload is None  # one of the user's own may go by the clock, or be laid out otherwise
     if frame.workload is None:
         workload = awake(draw_workload(choices, recipe))
         topology = by_key_or_forward(draw_topology(choices, workload, recipe))
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
     tuning = Tuning(checkpoints=(2, 6), memory_percent=10, nodes=(2, 3, 4))
-    can = frame.capabilities is None or frame.capabilities.local_recovery
+    can = can and (frame.capabilities is None or frame.capabilities.local_recovery)
     can = can and "exactly-once" in frame.guarantees and "transactional" in frame.sinks
     settings = {"failover": "local", "committing": "writer", "spilling": "at-once"} if can else {}
     stage = stage_of(choices, frame, recipe, tuning, None, **settings)

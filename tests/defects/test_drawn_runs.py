@@ -35,7 +35,13 @@ def following_order(scenario: Scenario) -> Scenario:
     return replace(scenario, workload=replace(scenario.workload, nodes=nodes))
 
 
-TABLE = {"sink": "idempotent", "guarantee": "exactly-once", "committing": "writer", "pooled_ids": False}
+TABLE = {
+    "sink": "idempotent",
+    "guarantee": "exactly-once",
+    "committing": "writer",
+    "pooled_ids": False,
+    "failover": "full",
+}
 
 
 def into_a_table(scenario: Scenario) -> Scenario:
