@@ -24,7 +24,7 @@ def _drawn(guarantee: str) -> Iterator[Result]:
     draw = scenario_of(Drawing(max_records=60, templates=("S11",)))
     wanted = dict.fromkeys(("tumbling", "sliding", "session"), EACH)
     for index in range(1_000):
-        drawn = draw(11, index)
+        drawn = draw(12, index)
         window = window_of(drawn.workload)
         kind = kind_of(window.operator) if window is not None else ""
         if not wanted.get(kind) or is_late_free(drawn.workload, window.name if window else ""):
