@@ -52,7 +52,13 @@ def known(functions: Iterable[UserFunction | str]) -> None:
 
 def _know(function: UserFunction) -> None:
     _known[function.name] = function
-    judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark))
+    by_key = not _has_rows_of_no_key(function.function)
+    judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark, by_key=by_key))
+
+
+def _has_rows_of_no_key(kind: type[Function]) -> bool:
+    """Whether rows may wait at whichever subtask they were dealt to."""
+    return kind.on_close is not Function.on_close or any(one.kind == "items" for one in kind.states.values())
 
 
 for _function in SHIPPED:

@@ -92,4 +92,4 @@ def draw_functional(choices: Choices, recipe: Recipe, function: UserFunction) ->
         end = chain.append(choices.pick(UNORDERED).operator, (end,))
     if recipe.most_operators > 1 and choices.percent(40):
         chain.extend(end, 1)
-    return Workload(name=f"{function.name} {shape}", inputs=inputs, nodes=tuple(chain.nodes))
+    return Workload(name=f"functional {shape}", inputs=inputs, nodes=tuple(chain.nodes))
