@@ -24,11 +24,8 @@ from .faults import at_some_time
 from .records import draw_keys
 from .rescaling import laid_out_anew
 from .stage import Frame, Stage, Template, stage_of
-from .unaligned import crowded_stage
+from .unaligned import crowded_stage, without_forward
 from .workloads import Chain, Recipe, draw_inputs, draw_topology
-
-UNORDERED = tuple(one for one in SHIPPED if not one.ordered and not one.function.timed and not one.function.clocked)
-"""what may stand behind another"""
 
 
 def user_function(choices: Choices, frame: Frame) -> Scenario:
@@ -62,7 +59,8 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
     function = choices.pick(SHIPPED)
     workload = draw_functional(choices, recipe, function)
     if not _goes_by_time(function) and guarantee == "exactly-once" and choices.percent(50):
-        given = msgspec.structs.replace(frame, workload=workload, topology=draw_topology(choices, workload, recipe))
+        topology = without_forward(draw_topology(choices, workload, recipe))
+        given = msgspec.structs.replace(frame, workload=workload, topology=topology)
         return crowded_stage(choices, given, recipe, tuning)
     return stage_of(choices, frame, recipe, tuning, (workload, None))
 
@@ -76,20 +74,16 @@ def _goes_by_time(function: UserFunction) -> bool:
 
 
 def draw_functional(choices: Choices, recipe: Recipe, function: UserFunction) -> Workload:
-    """The function behind other operators, none of them keyed where it goes by time; and now and then one behind it,
-    which does not look at the order of its rows."""
-    by_time = _goes_by_time(function)
+    """The function behind stateless operators, and now and then an operator behind it which does not look at the
+    order of its rows."""
     shape = choices.pick([shape for shape in recipe.shapes if shape != "join"])
-    inputs = draw_inputs(choices, recipe, shape, draw_keys(choices, separate=not by_time and function.ordered))
+    inputs = draw_inputs(choices, recipe, shape, draw_keys(choices, separate=function.ordered))
     if function.function.timed:
         inputs = draw_times(choices, inputs)
-    chain = Chain(choices, recipe, ordered=function.ordered)
+    chain = Chain(choices, recipe, ordered=False)
     end = chain.append(Union(), tuple(source.name for source in inputs)) if shape == "union" else inputs[0].name
-    end = chain.extend(end, choices.between(0, max(0, recipe.most_operators - 2)), stateful=not by_time)
+    end = chain.extend(end, choices.between(0, max(0, recipe.most_operators - 2)), stateful=False)
     end = chain.append(function.operator, (end,))
-    chain.ordered = False
-    if choices.percent(15):
-        end = chain.append(choices.pick(UNORDERED).operator, (end,))
     if recipe.most_operators > 1 and choices.percent(40):
         chain.extend(end, 1)
     return Workload(name=f"functional {shape}", inputs=inputs, nodes=tuple(chain.nodes))
