@@ -1,0 +1,93 @@
+"""What is found among systems and batches, which run beside the scenarios: of each kind of difference one is told.
+
+Each has one judge, so that a violation needs nobody's word beside it; and a file of known failures is about
+jobs: what is wrong here is red.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ..properties.verdict import Violated
+from ..reports.model import Counterexample, Size
+from .batches import BatchOutcome
+from .exit_codes import CutproofError, one_line
+from .findings import Finding, Keeping, view_of
+from .graphs.beside import SystemOutcome
+from .known_failures import Cause
+
+Outcome = TypeVar("Outcome", SystemOutcome, BatchOutcome)
+
+
+class Failing(msgspec.Struct, Generic[Outcome], frozen=True, kw_only=True):
+    """Those of a search that are violated in one way, the first of them first."""
+
+    difference: str
+    outcomes: tuple[Outcome, ...]
+
+
+class Smallest(msgspec.Struct, frozen=True, kw_only=True):
+    """The shrunk case of a failure, and what is said of it."""
+
+    name: str
+    verdict: Violated
+    story: str
+    """one sentence"""
+    paragraphs: tuple[str, ...]
+    text: str
+    """of the file that runs it again"""
+    size: Size
+
+
+def grouped(outcomes: Iterable[Outcome]) -> list[Failing[Outcome]]:
+    """The violated ones by their kind of difference, in the order of their numbers."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in sorted(outcomes, key=lambda one: one.number):
+        if isinstance(outcome.verdict, Violated):
+            groups.setdefault(outcome.verdict.difference, []).append(outcome)
+    return [Failing(difference=difference, outcomes=tuple(alike)) for difference, alike in groups.items()]
+
+
+def told(
+    outcomes: Iterable[Outcome],
+    invariant: str,
+    smallest_of: Callable[[Outcome, str], Smallest],
+    keeping: Keeping,
+    failures: list[str],
+) -> Iterator[Finding]:
+    """The first of each kind of difference, shrunk by `smallest_of`; what that cannot shrink goes to `failures`."""
+    for failing in grouped(outcomes):
+        try:
+            yield _told(failing, invariant, smallest_of, keeping)
+        except CutproofError as error:
+            failures.append(one_line(error))
+
+
+def _told(
+    failing: Failing[Outcome], invariant: str, smallest_of: Callable[[Outcome, str], Smallest], keeping: Keeping
+) -> Finding:
+    began = time.perf_counter()
+    smallest = smallest_of(failing.outcomes[0], failing.difference)
+    path = keeping.keep(smallest.name, smallest.text)
+    counterexample = Counterexample(
+        id=smallest.name,
+        invariant=invariant,
+        scenario=path,
+        story=smallest.story,
+        replay=keeping.replay_command(path),
+        size=smallest.size,
+        seconds_to_find=round(keeping.found_s, 3),
+        seconds_to_shrink=round(time.perf_counter() - began, 3),
+        difference=failing.difference,
+        scenarios=len(failing.outcomes),
+    )
+    return Finding(
+        cause=Cause(invariant=invariant, difference=failing.difference, point="", subject="simulated"),
+        counterexample=counterexample,
+        view=view_of(counterexample, smallest.verdict, paragraphs=smallest.paragraphs, scenario=smallest.text),
+        confirmed=True,
+    )
