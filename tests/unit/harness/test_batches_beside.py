@@ -24,7 +24,7 @@ from cutproof.reference_impl.batch import execution
 from cutproof.reports.overview import beside_lead, headline
 from cutproof.reports.text import render_text
 
-PLAN = Plan(seed=3, drawing=Drawing(max_records=12), systems=True)
+PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from cutproof.reports.overview import beside_lead, headline
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
 
-PLAN = Plan(seed=3, drawing=Drawing(max_records=12), systems=True)
+PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
 
 
 @pytest.fixture
