@@ -79,10 +79,10 @@ def test_they_are_counted_apart_from_the_scenarios() -> None:
 
 
 def test_none_is_run_where_other_things_are_asked_for() -> None:
-    assert plan_of(Request(seed=1)).systems
-    assert not plan_of(Request(seed=1, subject="processes", real_time=True)).systems
-    assert not plan_of(Request(seed=1, defect="A01")).systems
-    assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).systems
+    assert plan_of(Request(seed=1)).beside
+    assert not plan_of(Request(seed=1, subject="processes", real_time=True)).beside
+    assert not plan_of(Request(seed=1, defect="A01")).beside
+    assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).beside
     assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.systems
 
 
