@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -21,13 +21,6 @@ from .graphs.beside import SystemOutcome
 from .known_failures import Cause
 
 Outcome = TypeVar("Outcome", SystemOutcome, BatchOutcome)
-
-
-class Failing(msgspec.Struct, Generic[Outcome], frozen=True, kw_only=True):
-    """Those of a search that are violated in one way, the first of them first."""
-
-    difference: str
-    outcomes: tuple[Outcome, ...]
 
 
 class Smallest(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,13 +36,13 @@ class Smallest(msgspec.Struct, frozen=True, kw_only=True):
     size: Size
 
 
-def grouped(outcomes: Iterable[Outcome]) -> list[Failing[Outcome]]:
+def grouped(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     """The violated ones by their kind of difference, in the order of their numbers."""
     groups: dict[str, list[Outcome]] = {}
     for outcome in sorted(outcomes, key=lambda one: one.number):
         if isinstance(outcome.verdict, Violated):
             groups.setdefault(outcome.verdict.difference, []).append(outcome)
-    return [Failing(difference=difference, outcomes=tuple(alike)) for difference, alike in groups.items()]
+    return groups
 
 
 def told(
@@ -60,18 +53,16 @@ def told(
     failures: list[str],
 ) -> Iterator[Finding]:
     """The first of each kind of difference, shrunk by `smallest_of`; what that cannot shrink goes to `failures`."""
-    for failing in grouped(outcomes):
+    for difference, alike in grouped(outcomes).items():
         try:
-            yield _told(failing, invariant, smallest_of, keeping)
+            began = time.perf_counter()
+            smallest = smallest_of(alike[0], difference)
+            yield _told(smallest, invariant, keeping, shrink_s=time.perf_counter() - began, alike=len(alike))
         except CutproofError as error:
             failures.append(one_line(error))
 
 
-def _told(
-    failing: Failing[Outcome], invariant: str, smallest_of: Callable[[Outcome, str], Smallest], keeping: Keeping
-) -> Finding:
-    began = time.perf_counter()
-    smallest = smallest_of(failing.outcomes[0], failing.difference)
+def _told(smallest: Smallest, invariant: str, keeping: Keeping, *, shrink_s: float, alike: int) -> Finding:
     path = keeping.keep(smallest.name, smallest.text)
     counterexample = Counterexample(
         id=smallest.name,
@@ -81,12 +72,12 @@ def _told(
         replay=keeping.replay_command(path),
         size=smallest.size,
         seconds_to_find=round(keeping.found_s, 3),
-        seconds_to_shrink=round(time.perf_counter() - began, 3),
-        difference=failing.difference,
-        scenarios=len(failing.outcomes),
+        seconds_to_shrink=round(shrink_s, 3),
+        difference=smallest.verdict.difference,
+        scenarios=alike,
     )
     return Finding(
-        cause=Cause(invariant=invariant, difference=failing.difference, point="", subject="simulated"),
+        cause=Cause(invariant=invariant, difference=smallest.verdict.difference, point="", subject="simulated"),
         counterexample=counterexample,
         view=view_of(counterexample, smallest.verdict, paragraphs=smallest.paragraphs, scenario=smallest.text),
         confirmed=True,
