@@ -32,6 +32,7 @@ from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subjects import process_job
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.user_functions import UserFunction, demand, entry_of, known
+from cutproof.properties import user_functions as counterparts
 from cutproof.properties.classes import class_of
 from cutproof.properties.replay import is_determined
 from cutproof.properties.user_functions import user_nodes
@@ -72,6 +73,7 @@ def test_their_names_are_reserved() -> None:
 def test_each_would_do_as_a_users_own(function: UserFunction, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that is asked of a user's function was left out for them."""
     monkeypatch.setattr(user_functions, "_known", {})
+    monkeypatch.setattr(counterparts, "_known", {})
     known([msgspec.structs.replace(function, name="mine")])
     assert user_functions.user_operator("mine")()
 
