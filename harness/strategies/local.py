@@ -12,8 +12,9 @@ import msgspec
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime
 from ...properties.workload import SINK, Topology, Workload
+from ..checks import SPILL_STORES
 from ..forecast import Forecast
-from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras
 from .choices import Choices
 from .engines import Tuning
@@ -76,8 +77,22 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
     stage = stage_of(choices, frame, recipe, tuning, None, **settings)
     capacity = choices.pick((stage.engine.channel_capacity, 3, 8))
     engine = msgspec.structs.replace(stage.engine, channel_capacity=capacity)
+    engine = from_logs(choices, frame, engine) if can else engine
     target = msgspec.structs.replace(stage.target, engine=engine)
     return msgspec.structs.replace(stage, engine=engine, target=target)
+
+
+def from_logs(choices: Choices, frame: Frame, engine: Engine) -> Engine:
+    """The engine, now and then with continuous spilling: what is taken again is read from its logs."""
+    possible = frame.capabilities is None or "continuous" in frame.capabilities.spilling
+    if not possible or choices.percent(50):
+        return engine
+    return msgspec.structs.replace(
+        engine,
+        spilling="continuous",
+        spill_store=choices.pick(SPILL_STORES),
+        spill_flush_us=engine.read_interval_us * choices.pick((1, 2, 8)) // 2,
+    )
 
 
 def awake(workload: Workload) -> Workload:

@@ -20,6 +20,8 @@ class ShelvedLog:
         self.open: Rows = {}
         self.flushing: dict[int, Rows] = {}
         self.durable: list[Rows] = []
+        self.end = 0
+        """the number behind the last that was ever durable"""
 
 
 class LogShelf:
@@ -49,6 +51,7 @@ class LogShelf:
         rows = shelved.flushing.pop(mark, {}) if shelved is not None else {}
         if shelved is None or not rows:
             return
+        shelved.end = max(shelved.end, max(rows) + 1)
         if self._whole_files or not shelved.durable:
             shelved.durable.append(rows)
         else:
@@ -65,10 +68,18 @@ class LogShelf:
 
     def read(self, ref: Ref) -> list[tuple[int, Element]]:
         """What is durable of the elements that a reference names, with their numbers, in order."""
-        shelved = self.logs.get(ref.log)
-        parts = shelved.durable if shelved is not None else ()
-        found = {number: element for rows in parts for number, element in rows.items()}
+        found = self.durable(ref.log)
         return [(number, found[number]) for number in range(ref.first, ref.end) if number in found]
+
+    def durable(self, log: str) -> Rows:
+        """All that is durable of a log."""
+        shelved = self.logs.get(log)
+        return {number: one for rows in (shelved.durable if shelved is not None else ()) for number, one in rows.items()}
+
+    def end(self, log: str) -> int:
+        """The number behind the last that was durable; of a log that is written in the order of its numbers."""
+        shelved = self.logs.get(log)
+        return shelved.end if shelved is not None else 0
 
     def trim(self, log: str, before: int) -> int:
         """Discard what lies before a number, as far as the store can; below which number nothing is left (0: all is

@@ -131,7 +131,7 @@ def test_edges_by_key_and_straight_on_are_supported() -> None:
         (GRAPH, {"guarantee": "at-least-once", "sink": "plain"}, "it is for exactly-once"),
         (GRAPH, {"sink": "idempotent"}, "transactional sink that commits itself"),
         (GRAPH, {"committing": "committer"}, "transactional sink that commits itself"),
-        (GRAPH, {"alignment": "unaligned", "spilling": "continuous"}, "keeps the logs of all channels itself"),
+        (GRAPH, {"alignment": "unaligned", "spilling": "buffer-timeout"}, "is in no log"),
         (graph(role="two-phase"), {}, "op commits what it passes on"),
         (graph(build=lambda: Burst(5, "count")), {}, "op goes by the clock"),
         (graph(inputs=(EdgeSpec(sender="source", partitioning="broadcast"),)), {}, "source to op is a broadcast edge"),

@@ -35,13 +35,13 @@ def taken(book: Ledger, *elements: Record) -> list[Lying]:
     return [one for one in found if one is not None]
 
 
-def test_what_comes_is_numbered_and_appended_and_a_barrier_is_neither() -> None:
+def test_what_comes_is_numbered_and_appended_and_neither_a_barrier_nor_an_end_is() -> None:
     book = ledger()
     assert book.came(0, record(7)) == [Append("log/0", 0, record(7))]
     assert book.came(0, Barrier(ONE)) == []
     assert book.came(0, CancelBarrier(ONE)) == []
     assert book.came(0, Watermark(3)) == [Append("log/0", 1, Watermark(3))]
-    assert book.came(0, EndOfData()) == [Append("log/0", 2, EndOfData())]
+    assert book.came(0, EndOfData()) == []
     assert book.took(0, Barrier(ONE)) is None
     assert book.first(0) == 0
     assert [one.number for one in (book.took(0, record(7)), book.took(0, Watermark(3))) if one is not None] == [0, 1]
