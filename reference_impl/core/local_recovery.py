@@ -170,7 +170,7 @@ def _reasons(graph: JobGraph, config: Config) -> Iterator[str]:
     if config.sink != "transactional" or config.committing != "writer":
         yield "rows that were written again would be seen twice: it needs a transactional sink that commits itself"
     if config.spilling == "buffer-timeout":
-        yield "what is taken before its time is out is in no log, and cannot be taken again: spilling continuous, or none"
+        yield "what is taken before its time is out is in no log, and cannot be taken again: spill continuously"
     for spec in graph.operators:
         yield from _reasons_of(spec)
 

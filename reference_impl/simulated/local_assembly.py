@@ -10,10 +10,9 @@ from ..core.local_recovery import OrderOfReceipt
 from ..driver.machines import Job
 from ..driver.runner import TaskRunner
 from .assembly import Assembly
-from .channel_logs import AnyLog, OwnLog, SpilledLog
 from .links import DataChannel
 from .local_runner import LocalRunner
-from .logs import LogShelf
+from .logs import AnyLog, LogShelf, OwnLog, SpilledLog
 from .persistent_channels import Inlet, Outlet, PersistentChannel
 
 if TYPE_CHECKING:
@@ -82,7 +81,9 @@ class LocalAssembly(Assembly):
 
     def _outlet(self, name: ChannelId, attempt: AttemptId, whole: AttemptId) -> Outlet:
         channel = self._of(name, whole)
-        return Outlet(channel, channel.account if attempt == whole else self._world.observer.channel_opened(name, attempt))
+        return Outlet(
+            channel, channel.account if attempt == whole else self._world.observer.channel_opened(name, attempt)
+        )
 
     def _inlet(self, name: ChannelId, whole: AttemptId) -> Inlet:
         world = self._world

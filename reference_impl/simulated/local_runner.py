@@ -226,8 +226,8 @@ class LocalRunner(TaskRunner):
 
     def _logs(self) -> LogsFound:
         """Where its logs stand: what is durable in them need not be written again."""
-        found = [(inlet.next_number, inlet.channel.restored + inlet.channel.durable) for inlet in self._inlets]
-        logs = tuple((number, max(number, logged)) for number, logged in found)
+        numbers = [(inlet.next_number, inlet.channel.logged) for inlet in self._inlets]
+        logs = tuple((number, max(number, logged)) for number, logged in numbers)
         return LogsFound(logs, self._order.taken_at(self.task.restored_checkpoint))
 
     def _work(self, now: int) -> None:

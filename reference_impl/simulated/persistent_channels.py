@@ -21,8 +21,8 @@ from ..core.parts import Parts
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver
 from ..trace import ChannelLog
-from .channel_logs import AnyLog
 from .links import DataChannel
+from .logs import AnyLog
 from .loop import Loop
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ class PersistentChannel:
     @property
     def durable(self) -> int:
         """How many of those that were sent are, in the log."""
+        return max(0, self.logged - self.restored)
+
+    @property
+    def logged(self) -> int:
+        """Below which number all that may be asked for is durable, as the receiver counts."""
         return self.log.end(self.restored)
 
     def may_forget(self, number: int) -> bool:

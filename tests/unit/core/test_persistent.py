@@ -127,3 +127,11 @@ def test_a_log_that_is_there_is_written_on(logged: int) -> None:
     book.resume(0, 5, logged)
     appended = book.came(0, record(1)) + book.came(0, record(2))
     assert [one.number for one in appended if isinstance(one, Append)] == list(range(logged, 7))
+
+
+def test_where_an_attempt_before_stood_at_its_snapshots_is_trimmed_by_as_well() -> None:
+    book = ledger()
+    book.resume(0, 4, 9)
+    book.remember({ONE: (2,), TWO: (4,)})
+    assert book.trim(complete(1)) == [TrimLog("log/0", 2)]
+    assert book.trim(complete(2)) == [TrimLog("log/0", 4)]
