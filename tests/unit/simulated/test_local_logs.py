@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from overtaken import job as crowded
 
-from cutproof.faults.plan import AnyFault, AtPoint, KillTask, PauseTask
+from cutproof.faults.plan import AnyFault, AtPoint, KillCoordinator, KillTask, PauseTask
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
@@ -122,6 +122,17 @@ def test_what_was_durable_nowhere_is_made_again(alignment: str) -> None:
     result = result_of(alone(*faults, alignment=alignment, spill_store="files", spill_flush_us=3_000))
     assert sorted(came_up_alone(result)) == [LOST, "op1-0", "source-0"]
     assert sum(len(one.repeated) for one in result.history.channels) > 0
+    assert not violated(result)
+
+
+@pytest.mark.parametrize("way", ["at-once", "continuous"])
+def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_owed(way: str) -> None:
+    """Found by the search: the newest checkpoint is that which a source had gone back to alone."""
+    gone = KillCoordinator(trigger=AtPoint(point="state-loaded", task="source-0"))
+    result = result_of(alone(lost("source-0", 1), gone, spilling=way, snapshot_store="memory"))
+    assert came_up_alone(result) == ["source-0"]
+    newest = Lines(result.history).in_flight(max(one.checkpoint for one in result.history.completed))
+    assert [channel for channel, held in newest.items() if held.origins and channel.startswith("source-0>")]
     assert not violated(result)
 
 
