@@ -24,7 +24,8 @@ INVARIANT = "exactly-once"
 class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a search keeps of one comparison."""
 
-    index: int
+    number: int
+    """that of its scenario"""
     verdict: Verdict
     scenario: Scenario | None = None
     """kept where the two differ"""
@@ -34,7 +35,7 @@ def beside(index: int, scenario: Scenario) -> BatchOutcome:
     """Scenario `index` both ways; raises what the engine raises."""
     bounded = as_bounded(scenario)
     verdict = both_ways(bounded)
-    return BatchOutcome(index=index, verdict=verdict, scenario=bounded if isinstance(verdict, Violated) else None)
+    return BatchOutcome(number=index, verdict=verdict, scenario=bounded if isinstance(verdict, Violated) else None)
 
 
 def both_ways(scenario: Scenario) -> Verdict:

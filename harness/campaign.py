@@ -12,11 +12,15 @@ import msgspec
 
 from ..faults.plan import KINDS
 from ..reports.model import ReportView, Seconds, Summary
-from . import batch_findings, known_failures
+from . import known_failures
+from .batch_findings import smallest as smallest_batch
+from .batches import INVARIANT as STREAMED
 from .coverage import in_words, possible_cells
 from .exit_codes import CutproofError, ExitCode, one_line
-from .findings import Finding, Teller
-from .graphs import findings as systems
+from .findings import Finding, Keeping, Teller
+from .findings_beside import told
+from .graphs.findings import INVARIANT as GENERAL
+from .graphs.findings import smallest as smallest_system
 from .interruption import Interruption
 from .known_failures import KnownFailures
 from .oracle import Oracle, PySpark
@@ -24,7 +28,7 @@ from .outcome import Outcome
 from .pool import Here, Pool, Processes
 from .profiles import Profile, falls_short, shortfalls
 from .progress import Progress, Silent
-from .scenario import COMMANDS, Scenario
+from .scenario import COMMANDS
 from .search import CHUNK, Budget, Found, Search
 from .store import RunFolder
 from .subject import Capabilities, Subject, close
@@ -138,56 +142,39 @@ class _Work:
         if not found.something:
             return []
         self._progress.step("shrinking", None)
-        return [*self._of_systems(found), *self._of_batches(found), *self._of_scenarios(found, interruption)]
+        return [*self._beside(found), *self._of_scenarios(found, interruption)]
 
-    def _of_systems(self, found: Found) -> Iterator[Finding]:
-        folder = self._folder
-        for failing in systems.grouped(found.wrong_systems):
-            try:
-                yield systems.told(
-                    failing,
-                    keep=folder.add_system if folder else lambda name, _: f"{name}.json",
-                    replay_command=lambda path: replay_system_command(folder.path if folder else Path(), path),
-                    found_s=found.first_failure_s,
-                )
-            except CutproofError as error:
-                found.failures.append(one_line(error))
-
-    def _of_batches(self, found: Found) -> list[Finding]:
-        folder = self._folder
-        where = folder.path if folder else Path()
-        try:
-            return batch_findings.told(
-                found.wrong_batches,
-                keep=folder.add_counterexample if folder else lambda name, _: f"{name}.json",
-                replay_command=lambda path: shlex.join(["cutproof", "replay", str(where / path), "--batch"]),
-                found_s=found.first_failure_s,
-            )
-        except CutproofError as error:
-            found.failures.append(one_line(error))
-            return []
+    def _beside(self, found: Found) -> Iterator[Finding]:
+        """Of the systems and of the batches."""
+        keeping = self._keeping(found, lambda path: replay_system_command(self._where, path))
+        yield from told(found.wrong_systems, GENERAL, smallest_system, keeping, found.failures)
+        keeping = self._keeping(found, lambda path: replay_batch_command(self._where, path))
+        yield from told(found.wrong_batches, STREAMED, smallest_batch, keeping, found.failures)
 
     def _of_scenarios(self, found: Found, interruption: Interruption) -> list[Finding]:
         if not found.failing:
             return []
-        plan, folder = self._campaign.plan, self._folder
-
-        def keep(name: str, scenario: Scenario) -> str:
-            return folder.add_counterexample(name, scenario) if folder else f"{name}.json"
-
+        plan = self._campaign.plan
         teller = Teller(
             self._pool,
             self._subject,
             self._oracle,
             found,
             known=self._known,
-            keep=keep,
-            replay_command=lambda path: replay_command(plan, folder.path if folder else Path(), path),
+            keeping=self._keeping(found, lambda path: replay_command(plan, self._where, path)),
             subject_name=plan.subject,
             interruption=interruption,
             first=promised_by(plan.defect),
         )
         return teller.findings()
+
+    @property
+    def _where(self) -> Path:
+        return self._folder.path if self._folder else Path()
+
+    def _keeping(self, found: Found, command: Callable[[str], str]) -> Keeping:
+        keep = self._folder.add_counterexample if self._folder else lambda name, _: f"{name}.json"
+        return Keeping(keep=keep, replay_command=command, found_s=found.first_failure_s)
 
     def _reported(self, found: Found, findings: list[Finding], interruption: Interruption) -> Verified:
         """Counted up and written; who interrupts now interrupted the run, and has its report all the same."""
@@ -241,6 +228,11 @@ def replay_command(plan: Plan, folder: Path, relative: str) -> str:
 def replay_system_command(folder: Path, relative: str) -> str:
     """The same for a system of processes, which runs in a world of its own."""
     return shlex.join(["cutproof", "replay", str(folder / relative)])
+
+
+def replay_batch_command(folder: Path, relative: str) -> str:
+    """The command that runs a kept job as a stream and as a batch."""
+    return shlex.join(["cutproof", "replay", str(folder / relative), "--batch"])
 
 
 def _summary(

@@ -78,9 +78,14 @@ def read_scenario(path: Path | str) -> Scenario:
     return decode_scenario(_bytes_of(Path(path), SCENARIO_LIMIT_BYTES), where=str(path))
 
 
+def text_of(scenario: Scenario) -> str:
+    """What its file has in it, to be read by people too."""
+    return msgspec.json.format(encode_scenario(scenario), indent=1).decode() + "\n"
+
+
 def write_scenario(path: Path | str, scenario: Scenario) -> None:
-    """Write it to be read by people too: indented, and whole or not at all."""
-    write_whole(Path(path), msgspec.json.format(encode_scenario(scenario), indent=1) + b"\n")
+    """Write it whole or not at all."""
+    write_whole(Path(path), text_of(scenario).encode())
 
 
 def read_history(path: Path | str) -> History:

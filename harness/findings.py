@@ -20,7 +20,7 @@ from ..reports.model import Counterexample, CounterexampleView, Size
 from ..reports.rows import side_by_side
 from .causes import cause_of
 from .exit_codes import CutproofError, one_line
-from .files import encode_scenario
+from .files import text_of
 from .interruption import Interruption
 from .known_failures import Cause, KnownFailures
 from .oracle import Oracle, question_of
@@ -61,6 +61,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """PySpark judged it too, and alike; or nobody but the one judge can"""
 
 
+class Keeping(msgspec.Struct, frozen=True, kw_only=True):
+    """How a search keeps what it tells."""
+
+    keep: Callable[[str, str], str]
+    """stores the text of a file under a name and tells its path"""
+    replay_command: Callable[[str], str]
+    found_s: float
+    """when the first failure of the search was seen"""
+
+
 def group(failing: list[Outcome], first: str = "") -> list[Group]:
     """By the first violated invariant, in the order of INVARIANTS, and its kind of difference.
 
@@ -92,22 +102,18 @@ class Teller:
         found: Found,
         *,
         known: KnownFailures,
-        keep: Callable[[str, Scenario], str],
-        replay_command: Callable[[str], str],
+        keeping: Keeping,
         subject_name: str,
         interruption: Interruption | None = None,
         first: str = "",
     ) -> None:
-        """`keep` stores a scenario under a name and tells its path, from which
-        `replay_command` makes the command that runs it again; `first` is the
-        invariant whose violations are told first."""
+        """`first` is the invariant whose violations are told first."""
         self._pool = pool
         self._subject = subject
         self._oracle = oracle
         self._found = found
         self._known = known
-        self._keep = keep
-        self._replay_command = replay_command
+        self._keeping = keeping
         self._subject_name = subject_name
         self._interruption = interruption or Interruption()
         self._groups = group(found.failing, first)
@@ -202,37 +208,32 @@ class Teller:
         story = tell_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
         neighbour = None if hasty else self._neighbour(one, scenario)
         name = f"{one.invariant}-{self._example(one).index}"
-        path = self._keep(name, scenario)
+        path = self._keeping.keep(name, text_of(scenario))
         tasks, records, faults = size_of(scenario)
         counterexample = Counterexample(
             id=name,
             invariant=one.invariant,
             scenario=path,
             story=story.sentence,
-            replay=self._replay_command(path),
+            replay=self._keeping.replay_command(path),
             size=Size(tasks=tasks, records=records, faults=faults),
-            seconds_to_find=round(self._found.first_failure_s, 3),
+            seconds_to_find=round(self._keeping.found_s, 3),
             seconds_to_shrink=0.0 if hasty else round(time.perf_counter() - self._began, 3),
             difference=one.difference,
             scenarios=len(one.outcomes),
             known=self._known.reason(cause),
         )
-        view = CounterexampleView(
-            id=name,
-            invariant=one.invariant,
-            difference=one.difference,
-            story=story.sentence,
-            paragraphs=(*story.paragraphs, *words),
-            witness=witness_of(verdict),
+        view = msgspec.structs.replace(
+            view_of(
+                counterexample,
+                verdict,
+                paragraphs=(*story.paragraphs, *words),
+                scenario=text_of(scenario),
+            ),
             neighbour=neighbour.sentence if neighbour else "",
-            scenario=msgspec.json.format(encode_scenario(scenario), indent=1).decode(),
-            replay=counterexample.replay,
             rows=side_by_side(expected_rows(result.case).elements(), result.history.committed),
             history=result.history,
             checkpoint=verdict.checkpoint,
-            size=counterexample.size,
-            scenarios=counterexample.scenarios,
-            known=counterexample.known,
         )
         return Finding(cause=cause, counterexample=counterexample, view=view, confirmed=confirmed)
 
@@ -279,6 +280,25 @@ def _bound_in_words(shrunk: Shrunk) -> tuple[str, ...]:
     if not shrunk.early:
         return ()
     return (f"Shrinking was stopped after {shrunk.runs} runs; a smaller case may exist.",)
+
+
+def view_of(
+    counterexample: Counterexample, verdict: Violated, *, paragraphs: tuple[str, ...], scenario: str
+) -> CounterexampleView:
+    """What is shown of any counterexample; `scenario` is the text of its file."""
+    return CounterexampleView(
+        id=counterexample.id,
+        invariant=counterexample.invariant,
+        difference=counterexample.difference,
+        story=counterexample.story,
+        paragraphs=paragraphs,
+        witness=witness_of(verdict),
+        scenario=scenario,
+        replay=counterexample.replay,
+        size=counterexample.size,
+        scenarios=counterexample.scenarios,
+        known=counterexample.known,
+    )
 
 
 def witness_of(verdict: Violated) -> str:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..properties.line import INFINITE
 from ..properties.spark.questions import Question, decode, encode, questions_of
 from ..properties.spark.tables import Difference, OracleAnswer
-from ..properties.user_functions import CounterpartFailed
+from ..properties.user_functions import CounterpartFailed, user_nodes
 from ..properties.words import row_in_words
 from ..properties.workload import Row
 from .exit_codes import HarnessFailed, UsageError
@@ -89,7 +89,8 @@ class PySpark:
         except Exception as error:  # whatever Java or Spark throws: nothing of the batch is judged
             first = next(iter(str(error).strip().splitlines()), "")
             kind = type(error).__name__
-            raise HarnessFailed(f"PySpark failed in a batch of {len(questions)}: {kind}: {first}") from error
+            batch = f"a batch of {len(questions)}{_with_functions(questions)}"
+            raise HarnessFailed(f"PySpark failed in {batch}: {kind}: {first}") from error
 
     def _examine(self, questions: Sequence[bytes]) -> Examined:
         asked = [
@@ -125,6 +126,13 @@ class PySpark:
         from ..properties.spark.oracle import Oracle
 
         return self._given or Oracle()
+
+
+def _with_functions(questions: Sequence[bytes]) -> str:
+    """Whose `spark` was in a batch: what a user's plan does wrong, Spark finds when it carries it out."""
+    asked = (name for data in questions for one in decode(data) for name in user_nodes(one.job.workload).values())
+    names = sorted(dict.fromkeys(asked))
+    return f", in it `spark` of {', '.join(names)}" if names else ""
 
 
 def _named(question: Question, name: str) -> Question:

@@ -48,8 +48,8 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     troubled = engine.sink == "transactional" and any(isinstance(fault, FailCommit) for fault in scenario.faults)
     # some checkpoint begins while records are read
     amid = course.span_us > engine.checkpoint_interval_us + 2 * engine.control_latency_us and not _is_poisoned(scenario)
-    if _gives_up(scenario) and min(strikes, default=0) <= course.first_completion_us:
-        return frozenset()  # it may fail with nothing to go on from
+    if (_gives_up(scenario) or _forgets(scenario)) and min(strikes, default=0) <= course.first_completion_us:
+        return frozenset()  # it may fail with nothing to go on from, or nothing committed
     could = {
         "exactly-once": bool(strikes) or troubled,
         "no-data-loss": any(True for _ in _losses(scenario, course)) or troubled,
@@ -102,10 +102,14 @@ def _restores(fault: AnyFault) -> bool:
 
 def _may_fail(scenario: Scenario) -> bool:
     """Whether a correct engine may give the job up."""
-    forgetful = scenario.engine.snapshot_store == "memory" and any(
+    return _is_poisoned(scenario) or _forgets(scenario) or _expires(scenario) or _gives_up(scenario)
+
+
+def _forgets(scenario: Scenario) -> bool:
+    """Snapshots are lost with whoever held them."""
+    return scenario.engine.snapshot_store == "memory" and any(
         kind_of(fault) in ("kill-coordinator", "kill-node", "lose-unsynced") for fault in scenario.faults
     )
-    return _is_poisoned(scenario) or forgetful or _expires(scenario) or _gives_up(scenario)
 
 
 def _gives_up(scenario: Scenario) -> bool:

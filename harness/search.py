@@ -19,6 +19,7 @@ from ..reports.model import OracleCounts
 from .background import in_background
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, UsageError, one_line
+from .files import text_of
 from .graphs.beside import SystemOutcome
 from .interruption import Interruption
 from .oracle import Examined, Oracle
@@ -141,7 +142,7 @@ class Search:
             self._abandon()
         self._found.failing.sort(key=lambda outcome: outcome.index)
         self._found.wrong_systems.sort(key=lambda outcome: outcome.number)
-        self._found.wrong_batches.sort(key=lambda outcome: outcome.index)
+        self._found.wrong_batches.sort(key=lambda outcome: outcome.number)
         self._found.search_s = time.perf_counter() - self._began
         return self._found
 
@@ -233,7 +234,7 @@ class Search:
         try:
             self._folder.add(chunk.outcomes)
             for undriven in chunk.undriven:
-                self._folder.add_counterexample(f"undriven-{undriven.index}", undriven.scenario)
+                self._folder.add_counterexample(f"undriven-{undriven.index}", text_of(undriven.scenario))
         except CutproofError as error:
             self._found.failures.append(one_line(error))
             self._folder = None

@@ -13,14 +13,11 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..properties.history import History
 from ..reports.junit import render_junit
 from ..reports.model import ReportView, Summary
 from .exit_codes import HarnessFailed, UsageError
-from .files import encoded, write_history, write_scenario, write_whole
-from .graphs.files import SystemFile, write_system
+from .files import encoded, write_history, write_whole
 from .outcome import Outcome
-from .scenario import Scenario
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
@@ -63,20 +60,11 @@ class RunFolder:
                 self._scenarios.write(_encoder.encode(outcome) + b"\n")
             self._scenarios.flush()
 
-    def add_counterexample(self, name: str, scenario: Scenario, history: History | None = None) -> str:
-        """Keep a scenario as a file of its own; its path within the folder."""
+    def add_counterexample(self, name: str, text: str) -> str:
+        """Keep the text of a scenario or of a system of processes as a file; its path within the folder."""
         relative = f"{COUNTEREXAMPLES}/{name}.json"
         with _reported(self.path / relative):
-            write_scenario(self.path / relative, scenario)
-            if history is not None:
-                write_history(self.path / HISTORIES / f"{name}.json", history)
-        return relative
-
-    def add_system(self, name: str, told: SystemFile) -> str:
-        """Keep a system of processes as a file of its own; its path within the folder."""
-        relative = f"{COUNTEREXAMPLES}/{name}.json"
-        with _reported(self.path / relative):
-            write_system(self.path / relative, told)
+            write_whole(self.path / relative, text.encode())
         return relative
 
     def finish(self, view: ReportView) -> None:

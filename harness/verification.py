@@ -159,7 +159,7 @@ def plan_of(request: Request) -> Plan:
         seed=request.seed,
         keep_histories=request.keep_histories,
         functions=request.functions,
-        systems=request.subject == "simulated" and request.defect is None and request.workload is None,
+        beside=request.subject == "simulated" and request.defect is None and request.workload is None,
     )
 
 

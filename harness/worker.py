@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     keep_histories: bool = False
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
-    systems: bool = False
+    beside: bool = False
     """systems of processes are run beside the scenarios, and jobs as a stream and as a batch"""
 
 
@@ -94,7 +94,7 @@ class Worker:
         self._stopped = stopped
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
-        self._beside = Beside(plan.seed) if plan.systems else None
+        self._beside = Beside(plan.seed) if plan.beside else None
         self._ended = ""
         self._wrong = ""
 

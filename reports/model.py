@@ -23,13 +23,17 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the frozen, keyword-only values of a report."""
 
 
-class ScenarioCounts(Value, kw_only=True):
-    """A scenario held when nothing in it is violated and at least one invariant holds."""
+class Counts(Value, kw_only=True):
+    """How many were run of something, and how they were judged."""
 
     run: int = 0
     held: int = 0
     violated: int = 0
     unknown: int = 0
+
+
+class ScenarioCounts(Counts, kw_only=True):
+    """A scenario held when nothing in it is violated and at least one invariant holds."""
 
 
 class InvariantCounts(Value, kw_only=True):
@@ -121,28 +125,19 @@ class CheckpointCounts(Value, kw_only=True):
     aborted: int = 0
 
 
-class SystemCounts(Value, kw_only=True):
-    """Systems of processes that were run beside the scenarios, and the general snapshots that were taken of them."""
+class SystemCounts(Counts, kw_only=True):
+    """Systems of processes that were run beside the scenarios, and the general snapshots that were taken of them;
+    unknown where no snapshot had events on both of its sides."""
 
-    run: int = 0
-    held: int = 0
-    violated: int = 0
-    unknown: int = 0
-    """no snapshot had events on both of its sides"""
     snapshots: int = 0
     """that completed"""
     under_way: int = 0
     """messages that these have in channels"""
 
 
-class BatchCounts(Value, kw_only=True):
-    """Jobs that were executed as a batch too, and held against what they left as a stream."""
-
-    run: int = 0
-    held: int = 0
-    violated: int = 0
-    unknown: int = 0
-    """the result depends on an order, or the stream did not finish"""
+class BatchCounts(Counts, kw_only=True):
+    """Jobs that were executed as a batch too, and held against what they left as a stream; unknown where the result
+    depends on an order, or the stream did not finish."""
 
 
 class RecordCounts(Value, kw_only=True):

@@ -84,7 +84,7 @@ def lead(summary: Summary) -> str:
     )
 
 
-def systems_lead(summary: Summary) -> str:
+def beside_lead(summary: Summary) -> str:
     """What was run beside the scenarios; empty when nothing was."""
     return " ".join(filter(None, (_systems(summary), _batches(summary))))
 

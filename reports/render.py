@@ -37,7 +37,7 @@ def render_html(view: ReportView) -> str:
         headline=overview.headline(summary),
         outcome=overview.outcome(summary),
         lead=overview.lead(summary),
-        systems_lead=overview.systems_lead(summary),
+        beside_lead=overview.beside_lead(summary),
         invariants=overview.invariant_lines(summary),
         heat=overview.heat_map(summary),
         never=overview.never(summary),

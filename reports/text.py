@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from .coverage import WAYS, coverage_lead
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
-from .overview import headline, invariant_lines, lead, never, systems_lead
+from .overview import beside_lead, headline, invariant_lines, lead, never
 from .words import STATUS_WORDS, plural, row_cells
 
 WIDTH = 80
@@ -98,7 +98,7 @@ def _outcome(summary: Summary, report: str) -> Iterator[str]:
         yield from _wrapped(f"failure: {failure}")
     for shortfall in summary.shortfalls if not summary.failures else ():  # then that is why
         yield from _wrapped(f"shortfall: {shortfall}")
-    yield from _wrapped(f"{lead(summary)} {systems_lead(summary)}".rstrip())
+    yield from _wrapped(f"{lead(summary)} {beside_lead(summary)}".rstrip())
     yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."
     if report:
         yield f"report: {report}"

@@ -21,6 +21,7 @@ from ..subject import Capabilities
 from . import extras
 from .cells import CELLS
 from .choices import Choices, built
+from .dealing import told_apart
 from .engines import Tuning, draw_engine, without_late_checkpoints
 from .fitting import fit
 from .real_time import draw_scenario, eased, lead_of, leads_of
@@ -165,6 +166,8 @@ def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bo
             scenario = eased(choices, draw_scenario(choices, frame, table))
         else:
             scenario = choices.pick(table)(choices, frame)
+        if frame.topology is None:
+            scenario = told_apart(choices, scenario)
         scenario = laid_out_anew(choices, scenario)
         if frame.turn is None:
             scenario = without_late_checkpoints(choices, scenario)

@@ -8,11 +8,12 @@ that no record is ever late (class M of the judge).  `loosened` has it otherwise
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import msgspec
 
-from ...properties.workload import Burst, Input, Session, Sliding, Tumbling, Workload
+from ...properties.workload import BEGINNING, END_OF_TIME, Burst, Input, Session, Sliding, Tumbling, Workload
 from .choices import Choices
 
 PACE = 10
@@ -54,6 +55,34 @@ def draw_times(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]
     start = choices.pick((0, -7 * PACE, 1_000_000))
     source = Random(choices.between(0, (1 << 16) - 1))
     return tuple(_timed(each, start, choices.pick((0, PACE, 4 * PACE)), source) for each in inputs)
+
+
+def closing(inputs: tuple[Input, ...], window: Tumbling | Sliding | Session) -> tuple[Input, ...]:
+    """The inputs, all of them ending where otherwise no window would be over and no row come out."""
+    if _some_window_ends(inputs, window):
+        return inputs
+    return tuple(msgspec.structs.replace(each, bounded=True) for each in inputs)
+
+
+def _some_window_ends(inputs: tuple[Input, ...], window: Tumbling | Sliding | Session) -> bool:
+    """Whether the watermark gets so far; it may be told wrong where a map gives records other keys."""
+    last = [max(times, default=BEGINNING) - one.delay - 1 for one in inputs if not one.bounded for times in one.times]
+    watermark = min(last, default=END_OF_TIME)
+    by_key: dict[int | None, list[int]] = {}
+    for one in inputs:
+        for records, times in zip(one.splits, one.times, strict=True):
+            for (key, _, _), time in zip(records, times, strict=True):
+                by_key.setdefault(key, []).append(time)
+    if not isinstance(window, Session):
+        return any(min(times) + window.size <= watermark for times in by_key.values())
+    pairs = ((time, after) for times in by_key.values() for time, after in _in_turn(times))
+    return any(time + window.gap <= min(watermark, after) for time, after in pairs)
+
+
+def _in_turn(times: list[int]) -> Iterator[tuple[int, int]]:
+    """Each time, and the one after it."""
+    ordered = sorted(times)
+    yield from zip(ordered, (*ordered[1:], END_OF_TIME), strict=True)
 
 
 def loosened(choices: Choices, workload: Workload, read_us: int) -> Workload:

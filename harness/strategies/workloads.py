@@ -40,7 +40,7 @@ from ...properties.workload import (
     window_of,
 )
 from .choices import Choices
-from .event_times import BURST, draw_burst, draw_times, draw_window, known_windows
+from .event_times import BURST, closing, draw_burst, draw_times, draw_window, known_windows
 from .records import Keys, draw_keys, draw_splits
 from .retractions import JOIN, draw_retractions, known_aggregates, knows
 
@@ -128,14 +128,14 @@ class _Chain:
         self.ordered = ordered
         self.nodes: list[Node] = []
         self.tallies = not recipe.operators or "tally" in recipe.operators
-        self.zeroed = False
-        """all values are 0, so that a filter would leave nothing"""
+        self.alike = False
+        """all values are the same, so that a filter may leave nothing"""
 
     def known(self, menu: tuple[AnyOperator, ...]) -> list[AnyOperator]:
         """Those of a menu that the subject knows and that are not yet there too often."""
         kinds = [type(node.operator) for node in self.nodes]
         full: set[type[AnyOperator]] = {kind for kind in (Filter, FlatMap) if kind in kinds}
-        if self.zeroed:
+        if self.alike:
             full |= {Filter, FlatMap}
         if kinds.count(Sum) + any(issubclass(kind, Window) for kind in kinds) >= _SUMS_AT_MOST:
             full.add(Sum)
@@ -149,8 +149,8 @@ class _Chain:
         same = sum(node.name.rstrip("0123456789") == kind for node in self.nodes)
         name = f"{kind}{same + 1}" if same else kind
         self.nodes.append(Node(name=name, operator=operator, inputs=inputs))
-        if not isinstance(operator, (Greater, Filter)):
-            self.zeroed = operator == Dedup(keys_only=True)
+        if not isinstance(operator, (Greater, Filter, Map)):
+            self.alike = operator == Dedup(keys_only=True)
         return name
 
     def extend(self, end: str, operators: int, *, stateful: bool = True) -> str:
@@ -212,6 +212,7 @@ def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[
     keys = draw_keys(choices, separate=False)
     inputs = draw_times(choices, _draw_inputs(choices, recipe, shape, keys))
     window = draw_window(choices, sorts or known_windows(recipe.operators))
+    inputs = closing(inputs, window)
     return Workload(name=f"windowed {shape}", inputs=inputs, nodes=_around(choices, recipe, shape, inputs, window))
 
 
@@ -355,8 +356,10 @@ def _cut_short(
     share = choices.pick((25, 10, 50, 0))
     single = choices.percent(50) or first_input == len(splits)
     short = [choices.between(0, max(0, len(splits) - 2))] if single else range(first_input)
+    least = 0 if first_input == len(splits) else 1  # what is joined with nothing leaves nothing
     return [
-        records[: len(records) * share // 100] if number in short else records for number, records in enumerate(splits)
+        records[: max(least, len(records) * share // 100)] if number in short else records
+        for number, records in enumerate(splits)
     ]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from conductor import Conductor
+from conductor import Conductor, savepoint
 from conductor import told as told_to
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Load, Restored, Send
 from cutproof.reference_impl.core.events import CompletedSnapshot, SnapshotLoaded
 from cutproof.reference_impl.core.holding import Batch, Tally
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.input_task import OperatorTask
 from cutproof.reference_impl.core.messages import Barrier, Deploy, EndOfData, Piece, Record
 from cutproof.reference_impl.core.operator_state import Item, Place, texts
@@ -175,16 +175,7 @@ def graph(wide: int, shares: bool = True) -> JobGraph:
 
 def snapshot(of: JobGraph, *without: str) -> CompletedSnapshot:
     """One in which op-1 had finished; its last state is still there, unless it is told otherwise."""
-    return CompletedSnapshot(
-        checkpoint=CheckpointId(5),
-        job=1,
-        attempt=AttemptId(2),
-        savepoint=False,
-        ending="",
-        handles={task: Handle(f"of {task}") for task, _, _ in of.tasks() if task not in without},
-        finished=(TaskId("op-1"),),
-        parallelism=of.parallelism,
-    )
+    return msgspec.structs.replace(savepoint(of, "op-1", stateless=without), savepoint=False, ending="")
 
 
 def orders(of: JobGraph, initial: CompletedSnapshot) -> dict[str, Deploy]:

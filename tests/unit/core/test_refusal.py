@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from conductor import Conductor, deployed
+from conductor import Conductor, deployed, savepoint
 
 from cutproof.reference_impl.core.events import CompletedSnapshot
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 
 GROUPS = 8
@@ -20,21 +19,6 @@ def graph(*between: str, wide: int = 2, groups: int = GROUPS) -> JobGraph:
         specs.append(OperatorSpec(name=name, parallelism=wide, inputs=(before,)))
     last = EdgeSpec(sender=specs[-1].name, partitioning="hash")
     return JobGraph((*specs, OperatorSpec(name="sink", parallelism=1, inputs=(last,), role="sink")), groups)
-
-
-def snapshot(old: JobGraph, *finished: str) -> CompletedSnapshot:
-    tasks = [task for task, _, _ in old.tasks() if task not in finished]
-    return CompletedSnapshot(
-        checkpoint=CheckpointId(5),
-        job=1,
-        attempt=AttemptId(2),
-        savepoint=True,
-        ending="stop",
-        handles={task: Handle(f"of {task}") for task in tasks},
-        finished=tuple(TaskId(name) for name in finished),
-        parallelism=old.parallelism,
-        key_groups=old.key_groups,
-    )
 
 
 def told(new: JobGraph, initial: CompletedSnapshot) -> str:
@@ -51,32 +35,32 @@ def told(new: JobGraph, initial: CompletedSnapshot) -> str:
     ("old", "new", "reason"),
     [
         (
-            snapshot(graph("count", "join")),
+            savepoint(graph("count", "join")),
             graph("join"),
             "checkpoint 5 holds state of count, which the job no longer has: nobody would take it",
         ),
         (
-            snapshot(graph("count", "join"), "source-0", "count-0", "count-1"),
+            savepoint(graph("count", "join"), "source-0", "count-0", "count-1"),
             graph(),
             "checkpoint 5 holds state of count, join, which the job no longer has: nobody would take it",
         ),
         (
-            snapshot(graph("count", "join")),
+            savepoint(graph("count", "join")),
             graph("count", "join", groups=16),
             "checkpoint 5 holds the state of count, join by 8 key groups, and the job has 16",
         ),
         (
-            snapshot(graph("count")),
+            savepoint(graph("count")),
             graph("count", "fresh"),
             "checkpoint 5 is of a job without fresh: it holds no state to begin with",
         ),
         (
-            snapshot(graph("count"), "source-0", "count-0", "count-1"),
+            savepoint(graph("count"), "source-0", "count-0", "count-1"),
             graph("count", "fresh"),
             "checkpoint 5 is of a job without fresh: it holds no state to begin with",
         ),
         (
-            snapshot(graph("count"), "source-0", "count-0", "count-1"),
+            savepoint(graph("count"), "source-0", "count-0", "count-1"),
             graph("fresh", "count"),
             "checkpoint 5 counts count as finished, and fresh before it has not: nothing that it sends would be taken",
         ),
@@ -89,5 +73,5 @@ def test_what_does_not_fit_is_refused_by_its_operators(old: CompletedSnapshot, n
 
 @pytest.mark.parametrize("wide", [1, 2, 3])
 def test_what_fits_is_not(wide: int) -> None:
-    assert told(graph("count", "join", wide=wide), snapshot(graph("count", "join"))) == ""
-    assert told(graph("count", wide=wide), snapshot(graph("count"), "source-0", "count-0", "count-1")) == ""
+    assert told(graph("count", "join", wide=wide), savepoint(graph("count", "join"))) == ""
+    assert told(graph("count", wide=wide), savepoint(graph("count"), "source-0", "count-0", "count-1")) == ""

@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 import pytest
-from conductor import Conductor
+from conductor import Conductor, savepoint
 from conductor import told as told_to
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Load, Open, Restored, Send
 from cutproof.reference_impl.core.errors import InvalidGraph
 from cutproof.reference_impl.core.events import CompletedSnapshot, SnapshotLoaded
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.ids import CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.input_task import OperatorTask
 from cutproof.reference_impl.core.messages import Deploy, Piece, Watermark
 from cutproof.reference_impl.core.operators import Count
@@ -192,20 +192,6 @@ def graph(wide: int, partitioning: str = "hash") -> JobGraph:
     )
 
 
-def snapshot(old: JobGraph, *finished: str) -> CompletedSnapshot:
-    tasks = [task for task, _, _ in old.tasks() if task not in finished or task == "op-1"]
-    return CompletedSnapshot(
-        checkpoint=CheckpointId(5),
-        job=1,
-        attempt=AttemptId(2),
-        savepoint=True,
-        ending="stop",
-        handles={task: Handle(f"of {task}") for task in tasks},
-        finished=tuple(TaskId(name) for name in finished),
-        parallelism=old.parallelism,
-    )
-
-
 def resumed(new: JobGraph, initial: CompletedSnapshot) -> list[Effect]:
     """What a coordinator says that begins with a snapshot of another layout, once its first record is durable."""
     job = Conductor(job=2, graph=new, coordinator={"initial": (initial,)})
@@ -213,7 +199,7 @@ def resumed(new: JobGraph, initial: CompletedSnapshot) -> list[Effect]:
 
 
 def test_each_subtask_is_told_of_all_that_its_operator_left_the_finished_included() -> None:
-    orders = dict(told_to(Deploy, resumed(graph(3), snapshot(graph(2), "op-1"))))
+    orders = dict(told_to(Deploy, resumed(graph(3), savepoint(graph(2), "op-1", stateless=()))))
     pieces = tuple(Piece(handle=Handle(f"of op-{n}"), gates=(0,), finished=n == 1) for n in range(2))
     assert {task: order.pieces for task, order in orders.items() if task.startswith("op")} == {
         f"op-{subtask}": pieces for subtask in range(3)
@@ -222,13 +208,13 @@ def test_each_subtask_is_told_of_all_that_its_operator_left_the_finished_include
 
 
 def test_an_operator_that_had_finished_stays_so_however_wide() -> None:
-    orders = dict(told_to(Deploy, resumed(graph(3), snapshot(graph(2), "source-0"))))
+    orders = dict(told_to(Deploy, resumed(graph(3), savepoint(graph(2), "source-0"))))
     assert [task for task, order in orders.items() if order.finished] == ["source-0"]
     assert orders[TaskId("source-0")].pieces == ()
 
 
 def test_a_snapshot_without_the_state_of_an_old_subtask_is_refused() -> None:
-    whole = snapshot(graph(2))
+    whole = savepoint(graph(2))
     handles = {task: handle for task, handle in whole.handles.items() if task != "op-1"}
     job = Conductor(job=2, graph=graph(1), coordinator={"initial": (msgspec.structs.replace(whole, handles=handles),)})
     job.start()

@@ -21,10 +21,10 @@ from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Plan, Worker
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.reference_impl.batch import execution
-from cutproof.reports.overview import headline, systems_lead
+from cutproof.reports.overview import beside_lead, headline
 from cutproof.reports.text import render_text
 
-PLAN = Plan(seed=3, drawing=Drawing(max_records=12), systems=True)
+PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_one_job_of_so_many_runs_both_ways_however_they_are_shared_out() -> None
     at_once = Worker(PLAN, SimulatedSubject()).chunk(first, end).batches
     worker = Worker(PLAN, SimulatedSubject())
     in_pieces = [one for index in range(first, end) for one in worker.chunk(index, index + 1).batches]
-    assert [one.index for one in at_once] == [EVERY + MEETS]
+    assert [one.number for one in at_once] == [EVERY + MEETS]
     assert at_once == in_pieces
 
 
@@ -64,7 +64,7 @@ def test_most_drawn_jobs_leave_the_same_and_none_does_not() -> None:
 def test_they_are_counted_and_told(tmp_path: Path) -> None:
     summary = verified(tmp_path / "run").summary
     assert (summary.batches.run, summary.batches.violated) == (1, 0)
-    assert "1 job ran as a batch too" in systems_lead(summary)
+    assert "1 job ran as a batch too" in beside_lead(summary)
     assert "1 job ran as a batch too" in " ".join(render_text(summary).split())
 
 

@@ -114,9 +114,10 @@ def told(scenario: Scenario) -> tuple[str, ...]:
 def test_every_job_is_stopped_or_drained_and_mostly_resumed(stopped: list[Scenario]) -> None:
     ended = [one for one in stopped if set(told(one)) & {"stop-with-savepoint", "drain", "cancel"}]
     assert len(ended) == SCENARIOS
-    stops = [command for one in stopped for command in one.commands if isinstance(command, StopWithSavepoint)]
-    assert len(stops) > SCENARIOS * 9 // 10
-    assert SCENARIOS // 4 < sum(command.drain for command in stops) < SCENARIOS * 3 // 4
+    stops = [[command for command in one.commands if isinstance(command, StopWithSavepoint)] for one in stopped]
+    assert sum(map(bool, stops)) > SCENARIOS * 85 // 100
+    drains = sum(command.drain for commands in stops for command in commands)
+    assert SCENARIOS // 4 < drains < SCENARIOS * 3 // 4
     resumed = sum(any(isinstance(command, Resume) for command in one.commands) for one in stopped)
     assert SCENARIOS * 6 // 10 < resumed < SCENARIOS
     assert any(isinstance(command, Cancel) for one in stopped for command in one.commands)

@@ -13,6 +13,15 @@ from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
 from cutproof.properties.spark.questions import questions_of
 
+CROWDED = Engine(
+    alignment="unaligned",
+    channel_capacity=4,
+    apply_cost_us=300,
+    checkpoint_interval_us=3_000,
+    checkpoint_timeout_us=200_000,
+)
+"""What is read comes faster than it is applied, so that checkpoints find it in the channels."""
+
 
 @pytest.mark.parametrize("crashes", [False, True])
 def test_rows_in_flight_are_asked_about_though_one_attempt_sent_them_and_another_took_them(crashes: bool) -> None:
@@ -21,13 +30,7 @@ def test_rows_in_flight_are_asked_about_though_one_attempt_sent_them_and_another
     asked = Scenario(
         workload=orders,
         topology=lay_out(orders, {"orders": 2}),
-        engine=Engine(
-            alignment="unaligned",
-            channel_capacity=4,
-            apply_cost_us=300,
-            checkpoint_interval_us=3_000,
-            checkpoint_timeout_us=200_000,
-        ),
+        engine=CROWDED,
         faults=(killed,) if crashes else (),
     )
 
@@ -48,14 +51,7 @@ def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_came
     alone = Scenario(
         workload=orders,
         topology=msgspec.structs.replace(laid_out, edges=edges),
-        engine=Engine(
-            alignment="unaligned",
-            channel_capacity=4,
-            apply_cost_us=300,
-            checkpoint_interval_us=3_000,
-            checkpoint_timeout_us=200_000,
-            failover="local",
-        ),
+        engine=msgspec.structs.replace(CROWDED, failover="local"),
         faults=(KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0"),),
     )
 

@@ -10,7 +10,7 @@ from scenarios import chain
 
 from cutproof.harness import store
 from cutproof.harness.exit_codes import HarnessFailed, UsageError
-from cutproof.harness.files import read_scenario
+from cutproof.harness.files import read_scenario, text_of
 from cutproof.harness.outcome import Outcome, outcome_of
 from cutproof.harness.run import run
 from cutproof.harness.store import RunFolder, read_outcomes, read_view
@@ -44,7 +44,7 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, outcome: Outcome) -
 
 def test_an_earlier_run_is_replaced_as_a_whole(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run") as folder:
-        folder.add_counterexample("old", chain())
+        folder.add_counterexample("old", text_of(chain()))
         folder.finish(ReportView(summary=Summary(seed=1)))
     with RunFolder(tmp_path / "run") as folder:
         left = sorted(path.name for path in folder.path.iterdir())
@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 
 def test_a_counterexample_is_a_scenario_file(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run") as folder:
-        relative = folder.add_counterexample("exactly-once-4", chain())
+        relative = folder.add_counterexample("exactly-once-4", text_of(chain()))
     assert relative == "counterexamples/exactly-once-4.json"
     assert read_scenario(tmp_path / "run" / relative) == chain()
 

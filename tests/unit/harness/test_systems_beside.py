@@ -28,11 +28,11 @@ from cutproof.harness.verification import Request, loaded_workload, plan_of
 from cutproof.harness.worker import Plan, Worker
 from cutproof.properties.verdict import Violated
 from cutproof.reference_impl.core import chandy_lamport
-from cutproof.reports.overview import headline, systems_lead
+from cutproof.reports.overview import beside_lead, headline
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
 
-PLAN = Plan(seed=3, drawing=Drawing(max_records=12), systems=True)
+PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
 
 
 @pytest.fixture
@@ -79,10 +79,10 @@ def test_they_are_counted_apart_from_the_scenarios() -> None:
 
 
 def test_none_is_run_where_other_things_are_asked_for() -> None:
-    assert plan_of(Request(seed=1)).systems
-    assert not plan_of(Request(seed=1, subject="processes", real_time=True)).systems
-    assert not plan_of(Request(seed=1, defect="A01")).systems
-    assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).systems
+    assert plan_of(Request(seed=1)).beside
+    assert not plan_of(Request(seed=1, subject="processes", real_time=True)).beside
+    assert not plan_of(Request(seed=1, defect="A01")).beside
+    assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).beside
     assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.systems
 
 
@@ -178,5 +178,5 @@ def test_a_machine_that_raises_is_the_harnesss_failure(tmp_path: Path, monkeypat
 
 
 def test_what_was_run_is_one_sentence_and_nothing_is_none() -> None:
-    assert systems_lead(found_with(1).tally.summary()).startswith("Beside them 1 system of processes, with ")
-    assert systems_lead(found_with(1, Plan(seed=3, drawing=PLAN.drawing)).tally.summary()) == ""
+    assert beside_lead(found_with(1).tally.summary()).startswith("Beside them 1 system of processes, with ")
+    assert beside_lead(found_with(1, Plan(seed=3, drawing=PLAN.drawing)).tally.summary()) == ""

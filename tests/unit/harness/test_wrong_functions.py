@@ -12,9 +12,9 @@ import pytest
 import subjects
 
 from cutproof.harness.cli import entry
-from cutproof.harness.exit_codes import ExitCode, UsageError
+from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.files import write_history, write_scenario
-from cutproof.harness.oracle import PySpark
+from cutproof.harness.oracle import PySpark, question_of
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
@@ -167,6 +167,24 @@ def test_a_spark_that_raises_is_bad_input_and_named() -> None:
     known([top_two(spark=raises)])
     with pytest.raises(UsageError, match="`spark` of top-two raised ZeroDivisionError: by a user"):
         Up(Asks()).examine([])  # type: ignore[arg-type]
+
+
+class Breaks(Asks):
+    """In place of Spark, where it carries a plan out."""
+
+    def judge_batch(self, *_: Any) -> Any:
+        raise ArithmeticError("long overflow")
+
+
+def test_a_spark_that_breaks_when_it_is_carried_out_is_named() -> None:
+    known([top_two()])
+    questions = [question_of(run(SimulatedSubject(), scenario()))]
+    with pytest.raises(
+        HarnessFailed, match="batch of 1, in it `spark` of top-two: ArithmeticError: long overflow"
+    ):
+        Up(Breaks()).examine(questions)  # type: ignore[arg-type]
+    with pytest.raises(HarnessFailed, match="failed in a batch of 0: ArithmeticError: long overflow"):
+        Up(Breaks()).examine([])  # type: ignore[arg-type]
 
 
 class AsksInASearch(subjects.Agreeing):
