@@ -85,7 +85,7 @@ class LocalRunner(TaskRunner):
             outlet.is_closed = True
         self._order = OrderOfReceipt()
         self.world.spills.forget(self)
-        self._carry_out.update(dict.fromkeys((Append, Sync, TrimLog), _in_vain))
+        self._carry_out.update(dict.fromkeys((Append, Sync, TrimLog, Restored, Refill, Open), _in_vain))
 
     # -- the order of receipt --------------------------------------------------------
 
@@ -297,4 +297,4 @@ class LocalRunner(TaskRunner):
 
 
 def _in_vain(effect: Effect) -> None:
-    """What one writes in whose place another has come up: the store lets only that one write."""
+    """What one does in whose place another has come up: the logs let only that one write, and it takes its inputs."""

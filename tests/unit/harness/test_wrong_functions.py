@@ -179,9 +179,7 @@ class Breaks(Asks):
 def test_a_spark_that_breaks_when_it_is_carried_out_is_named() -> None:
     known([top_two()])
     questions = [question_of(run(SimulatedSubject(), scenario()))]
-    with pytest.raises(
-        HarnessFailed, match="batch of 1, in it `spark` of top-two: ArithmeticError: long overflow"
-    ):
+    with pytest.raises(HarnessFailed, match="batch of 1, in it `spark` of top-two: ArithmeticError: long overflow"):
         Up(Breaks()).examine(questions)  # type: ignore[arg-type]
     with pytest.raises(HarnessFailed, match="failed in a batch of 0: ArithmeticError: long overflow"):
         Up(Breaks()).examine([])  # type: ignore[arg-type]

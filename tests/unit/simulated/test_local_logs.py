@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from overtaken import job as crowded
 
-from cutproof.faults.plan import AnyFault, AtPoint, KillCoordinator, KillTask, PauseTask
+from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillCoordinator, KillTask, PauseTask
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
@@ -112,6 +112,18 @@ def test_who_stood_still_writes_in_vain_into_the_log_of_the_one_in_its_place() -
     result = result_of(alone(pause, spill_flush_us=700))
     assert came_up_alone(result) == [LOST]
     assert [first for _, first, _ in first_numbers(result)] == [taken for _, _, taken in first_numbers(result)]
+    assert not violated(result)
+
+
+@pytest.mark.parametrize("way", ["at-once", "continuous"])
+def test_who_stands_still_while_it_comes_up_is_over_when_another_has(way: str) -> None:
+    """Found by the search: its snapshot is read when it goes on, in the place of which it knows nothing any more."""
+    slow = {"spilling": way, "snapshot_write_us": 3_000, "records": 300}
+    starts = [one.at_us for one in result_of(alone(lost(), **slow)).history.journal if isinstance(one, AttemptStarted)]
+    pause = PauseTask(trigger=AtTime(at_us=starts[1] + 400), task=LOST, for_us=15_000)
+    result = result_of(alone(lost(), pause, **slow))
+    assert came_up_alone(result) == [LOST, LOST]
+    assert [one.loaded is None for one in result.history.runs if one.task == LOST] == [True, True, False]
     assert not violated(result)
 
 
