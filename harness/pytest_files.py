@@ -22,7 +22,7 @@ from .replay import Replayed, replay, view_of
 from .story_text import story_text
 from .subject import SubjectFailed, closing
 from .subject_names import BUILT, subject_called
-from .user_functions import known
+from .user_functions import demand, known
 
 HOLDS = "holds"
 
@@ -41,6 +41,7 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         known(self.config.getoption("cutproof_functions"))
         scenario = read_scenario(self.path)
+        demand(scenario.workload)
         name = str(self.config.getoption("--cutproof-subject"))
         wanted = scenario.expects if scenario.expects not in ("", HOLDS) else ""
         planted = scenario.defect if wanted and name in BUILT else None

@@ -13,8 +13,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from ..properties.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by, user_nodes
-from ..properties.workload import Workload
+from ..properties.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by
+from ..properties.workload import User, Workload
 from ..reference_impl.core.errors import Refused
 from ..reference_impl.core.operators import Operator
 from ..reference_impl.core.user_functions import Function, UserOperator
@@ -33,6 +33,8 @@ def known(functions: Iterable[UserFunction | str]) -> None:
     """Make functions known in this process; a text is package.module:NAME.  Raises UsageError."""
     for one in functions:
         function = _loaded(one) if isinstance(one, str) else one
+        if not isinstance(function.name, str) or not function.name:
+            raise UsageError(f"a user function has a text for its name, not {function.name!r}")
         if function.name.startswith(RESERVED):
             raise UsageError(f"{function.name}: names that begin with {RESERVED!r} are those of the package's own")
         if function.function.timed and function.function.clocked:
@@ -84,12 +86,28 @@ def _never_called(kind: type[Function]) -> Iterator[str]:
 
 
 def demand(workload: Workload) -> None:
-    """Raise UsageError for a workload with a user's function that nobody has made known."""
-    for name in user_nodes(workload).values():
-        try:
-            counterpart(name)
-        except CounterpartFailed:
-            raise UsageError(_UNKNOWN.format(name)) from None
+    """Raise UsageError for a workload with a user's function that nobody has made known, or that is another than the
+    workload says: it would be judged as what it is not."""
+    for node in workload.nodes:
+        if isinstance(node.operator, User):
+            try:
+                counterpart(node.operator.function)
+            except CounterpartFailed:
+                raise UsageError(_UNKNOWN.format(node.operator.function)) from None
+            for problem in _contradictions(node.operator):
+                raise UsageError(f"{node.name}: {problem}")
+
+
+def _contradictions(said: User) -> Iterator[str]:
+    """What a workload says of a function, and is not so; that the order matters may be said of any."""
+    if said.function not in _known:
+        return
+    truly = _known[said.function].operator
+    for flag in ("timed", "clocked", "ordered"):
+        is_so = getattr(truly, flag)
+        if getattr(said, flag) is not is_so and (is_so or flag != "ordered"):
+            what = flag if is_so else f"not {flag}"
+            yield f"the function {said.function!r} is {what}, and the workload says otherwise"
 
 
 _UNKNOWN = "there is no user function {!r}; make it known with --function package.module:NAME"

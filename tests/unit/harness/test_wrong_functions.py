@@ -19,7 +19,7 @@ from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.user_functions import UserFunction, known
+from cutproof.harness.user_functions import UserFunction, demand, known
 from cutproof.harness.verification import Request, campaign_of, loaded_workload, verify
 from cutproof.properties.spark.user_functions import given_by
 from cutproof.properties.user_functions import CounterpartFailed, UserMachine
@@ -117,6 +117,44 @@ def test_a_workload_with_an_unknown_function_is_bad_input() -> None:
     assert campaign_of(Request(seed=0, workload=loaded_workload(workload())))
     with pytest.raises(UsageError, match="there is no user function 'mine'; make it known with --function"):
         campaign_of(Request(seed=0, workload=loaded_workload(workload("mine"))))
+
+
+# -- a function that is another than the workload says ------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "words"),
+    [
+        ("silence", {"timed": False}, "the function 'silence' is timed, and the workload says otherwise"),
+        ("top-two", {"ordered": False}, "the function 'top-two' is ordered, and the workload says otherwise"),
+        ("top-two", {"timed": True}, "the function 'top-two' is not timed, and the workload says otherwise"),
+        ("top-two", {"clocked": True}, "the function 'top-two' is not clocked, and the workload says otherwise"),
+    ],
+)
+def test_a_function_that_is_said_to_be_another_is_bad_input(
+    name: str, said: dict[str, bool], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it owes would be reckoned by what the workload says, and the engine accused."""
+    own = workload(name)
+    (mine,) = own.nodes
+    other = msgspec.structs.replace(mine, operator=msgspec.structs.replace(mine.operator, **said))
+    own = msgspec.structs.replace(own, nodes=(other,))
+    write_scenario(tmp_path / "own.json", msgspec.structs.replace(scenario(name), workload=own))
+    assert entry.main(["replay", str(tmp_path / "own.json"), "--quick"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [f"cutproof: mine: {words}"]
+    with pytest.raises(UsageError, match=words):
+        campaign_of(Request(seed=0, workload=loaded_workload(own)))
+
+
+def test_that_the_order_matters_may_be_said_of_any() -> None:
+    known([top_two(ordered=False)])
+    demand(workload())
+
+
+@pytest.mark.parametrize("name", ["", 5])
+def test_a_function_without_a_name_is_bad_input(name: str) -> None:
+    with pytest.raises(UsageError, match=f"a user function has a text for its name, not {name!r}"):
+        known([top_two(name=name)])
 
 
 # -- a counterpart that raises, or never ends ----------------------------------------
