@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ..faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
 from ..properties.classes import promised
+from ..properties.user_functions import has_user_timers
 from ..properties.workload import window_of
 from .forecast import Forecast, forecast
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
@@ -63,7 +64,10 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         "progress": not _may_fail(scenario),
         "no-leaks": amid,
     }
-    return frozenset(name for name in promised(engine.guarantee, engine.sink) if could.get(name, False))
+    owed = promised(engine.guarantee, engine.sink)
+    if engine.guarantee != "exactly-once" and has_user_timers(scenario.workload):
+        owed &= {"progress", "no-leaks"}  # what is taken again comes late for them: no counterpart speaks of it
+    return frozenset(name for name in owed if could.get(name, False))
 
 
 def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:

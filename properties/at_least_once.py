@@ -26,7 +26,7 @@ from .verdict import Holds, Unknown, Verdict
 
 def check(case: Case) -> Verdict:
     if "at-least-once" not in case.promised:
-        return Unknown(reason="not promised", detail=f"{case.history.guarantee} is another promise")
+        return case.not_promised("at-least-once", f"{case.history.guarantee} is another promise")
     found = unread(case) or unapplied(case)
     if found is not None:
         return found

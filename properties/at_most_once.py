@@ -22,7 +22,7 @@ from .workload import origin_of
 
 def check(case: Case) -> Verdict:
     if "at-most-once" not in case.promised:
-        return Unknown(reason="not promised", detail=f"{case.history.guarantee} is another promise")
+        return case.not_promised("at-most-once", f"{case.history.guarantee} is another promise")
     found = _read_twice(case) or _applied_twice(case)
     if found is not None:
         return found

@@ -28,6 +28,7 @@ from .layouts import layouts, widest
 from .line import INFINITE, Line, Lines
 from .replay import is_determined
 from .user_functions import has_user_timers
+from .verdict import Unknown
 from .workload import END_OF_TIME, Input, Row, Topology, Workload, window_of
 
 
@@ -266,10 +267,21 @@ class Case:
         found = promised(self.history.guarantee, self.history.sink)
         if window_of(self.workload) and self.went_on_drained:
             found &= {"progress", "no-leaks", "at-most-once"}
-        if self.by_applies and has_user_timers(self.workload):
-            # A repeated record is a late one, and so may one be that was in flight: no counterpart speaks of it.
+        if self.late_for_timers:
             found &= {"progress", "no-leaks"}
         return found - {"exactly-once", "visibility"} if self.rewound else found
+
+    @cached_property
+    def late_for_timers(self) -> bool:
+        """Whether a user's timers may meet late records: a repeated one is, and so may one be that was in flight.  No
+        counterpart speaks of them."""
+        return self.by_applies and has_user_timers(self.workload)
+
+    def not_promised(self, invariant: str, detail: str) -> Unknown:
+        """What a judge says of an invariant that is not `promised`; `detail`: because of the guarantee."""
+        if self.late_for_timers and invariant in promised(self.history.guarantee, self.history.sink):
+            detail = "records may come late for a user's timers, and no counterpart speaks of them"
+        return Unknown(reason="not promised", detail=detail)
 
     @cached_property
     def ended(self) -> JobEnded | None:

@@ -51,7 +51,7 @@ from .workload import COPY_BITS, SINK, is_pane, origin_of
 
 def check(case: Case) -> Verdict:
     if "consistent-cut" not in case.promised:
-        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode does not align")
+        return case.not_promised("consistent-cut", f"{case.history.guarantee} mode does not align")
     lines = {checkpoint: case.lines.of_checkpoint(checkpoint) for checkpoint in sorted(case.lines.completed)}
     distinct = {line.tip: line for line in lines.values()}
     reads = {tip: _reads(case, line) for tip, line in distinct.items()}

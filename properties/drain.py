@@ -25,7 +25,7 @@ from .workload import END_OF_TIME, Input, Node, Window, is_clocked, window_of
 
 def check(case: Case) -> Verdict:
     if "drain" not in case.promised:
-        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode, or resumed behind an end of data")
+        return case.not_promised("drain", f"{case.history.guarantee} mode, or resumed behind an end of data")
     found = next(_ended_early(case), None)
     for ended in case.commands.ends:
         found = found or _left(case, ended) or _shown(case, ended)

@@ -25,7 +25,7 @@ from .verdict import Holds, Unknown, Verdict
 
 def check(case: Case) -> Verdict:
     if "no-data-loss" not in case.promised:
-        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode may lose records")
+        return case.not_promised("no-data-loss", f"{case.history.guarantee} mode may lose records")
     found = unread(case) or unapplied(case)
     if found is not None:
         return found

@@ -28,7 +28,7 @@ from .workload import SINK, Batch, FlatMap, Join, User, Window, is_changelog, of
 
 def check(case: Case) -> Verdict:
     if "order" not in case.promised:
-        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode may repeat and reorder")
+        return case.not_promised("order", f"{case.history.guarantee} mode may repeat and reorder")
     if not case.history.channels:
         return Unknown(reason="not observable", detail="the sends were not recorded")
     exercised = 0

@@ -40,7 +40,7 @@ from .words import LIMIT, journal_until
 
 def check(case: Case) -> Verdict:
     if "restored-state" not in case.promised:
-        return Unknown(reason="not promised", detail=f"{case.history.guarantee} mode does not rewind")
+        return case.not_promised("restored-state", f"{case.history.guarantee} mode does not rewind")
     running = {entry.attempt for entry in case.history.journal if isinstance(entry, AttemptRunning)}
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:

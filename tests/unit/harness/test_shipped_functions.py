@@ -24,6 +24,7 @@ from cutproof.harness.functions.distinct import DISTINCT, Distinct
 from cutproof.harness.functions.lulls import LULLS, Lulls
 from cutproof.harness.functions.periods import PERIODS, Periods
 from cutproof.harness.functions.standby import STANDBY, Standby
+from cutproof.harness.promises import can_show
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Resume, Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
@@ -36,7 +37,7 @@ from cutproof.properties import user_functions as counterparts
 from cutproof.properties.classes import class_of
 from cutproof.properties.replay import is_determined
 from cutproof.properties.user_functions import user_nodes
-from cutproof.properties.verdict import Holds
+from cutproof.properties.verdict import Holds, Unknown
 from cutproof.properties.workload import Count, Node, User, Workload
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Place, Taken
 
@@ -164,6 +165,23 @@ def test_no_run_of_a_right_one_is_accused(function: UserFunction) -> None:
         held.update(name for name, verdict in verdicts.verdicts.items() if isinstance(verdict, Holds))
     assert min(held[name] for name in ("exactly-once", "no-data-loss", "consistent-cut")) > 12
     assert held["restored-state"] > 1
+
+
+def test_what_no_counterpart_speaks_of_is_not_counted_as_shown() -> None:
+    """In weaker modes what is taken again comes late for timers."""
+    weak = [one for function in (PERIODS, LULLS, STANDBY) for one in of(function)]
+    weak = [one for one in weak if one.engine.guarantee == "at-least-once"]
+    assert len(weak) > 3
+    assert {name for one in weak for name in can_show(one)} <= {"progress", "no-leaks"}
+    assert "at-least-once" in {name for one in of(CHANGES) for name in can_show(one)}
+    verdicts = run(SimulatedSubject(), weak[0]).judgement.verdicts
+    late = Unknown(
+        reason="not promised", detail="records may come late for a user's timers, and no counterpart speaks of them"
+    )
+    assert {verdicts[name] for name in ("at-least-once", "no-data-loss", "restored-state")} == {late}
+    assert verdicts["at-most-once"] == Unknown(reason="not promised", detail="at-least-once is another promise"), (
+        "which would not be promised without timers either"
+    )
 
 
 class KeepsNothing(Changes):
