@@ -71,8 +71,9 @@ def test_a_checkpoint_waits_until_what_it_refers_to_is_durable() -> None:
 @pytest.mark.parametrize("failover", ["full", "local"])
 @pytest.mark.parametrize("store", STORES)
 def test_who_dies_amid_a_flush_has_acknowledged_nothing_of_it(store: str, failover: str) -> None:
-    torn = TearWrite(trigger=AtPoint(point="barrier-received", task="op0-0", occurrence=2), task="op0-0")
-    history = all_there(job(spilling="continuous", spill_store=store, failover=failover, faults=(torn,)))
+    torn = TearWrite(trigger=AtPoint(point="barrier-received", task="op0-0", occurrence=3), task="op0-0")
+    settings = {"spilling": "continuous", "spill_store": store, "spill_flush_us": 2_000}
+    history = all_there(job(failover=failover, faults=(torn,), **settings))
     (fired,) = [one for one in history.journal if isinstance(one, FaultFired)]
     assert fired.detail == "half of what op0-0 flushes is written"
     aborted = next(one.checkpoint for one in history.journal if isinstance(one, CheckpointAborted))
