@@ -24,6 +24,7 @@ from ..properties.user_functions import CounterpartFailed, user_nodes
 from ..properties.words import row_in_words
 from ..properties.workload import Row
 from .exit_codes import HarnessFailed, UsageError
+from .functions import RESERVED
 from .run import Result
 
 if TYPE_CHECKING:
@@ -129,9 +130,10 @@ class PySpark:
 
 
 def _with_functions(questions: Sequence[bytes]) -> str:
-    """Whose `spark` was in a batch: what a user's plan does wrong, Spark finds when it carries it out."""
+    """Whose `spark` was in a batch, of those that a user wrote: what such a plan does wrong, Spark finds when it
+    carries it out."""
     asked = (name for data in questions for one in decode(data) for name in user_nodes(one.job.workload).values())
-    names = sorted(dict.fromkeys(asked))
+    names = sorted(name for name in dict.fromkeys(asked) if not name.startswith(RESERVED))
     return f", in it `spark` of {', '.join(names)}" if names else ""
 
 

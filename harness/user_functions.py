@@ -2,7 +2,8 @@
 
 A function is code, so it never comes out of a scenario file: the file has its
 name, and what the name means is said on the command line (`--function
-package.module:NAME`), by a test or by `known`.
+package.module:NAME`), by a test or by `known`.  Those that the package ships are
+known from the start.
 """
 
 from __future__ import annotations
@@ -11,47 +12,17 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
-import msgspec
-
-from ..properties.user_functions import Counterpart, CounterpartFailed, Expecting, counterpart, judge_by, user_nodes
-from ..properties.workload import Node, User, Workload
+from ..properties.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by, user_nodes
+from ..properties.workload import Workload
 from ..reference_impl.core.errors import Refused
 from ..reference_impl.core.operators import Operator
 from ..reference_impl.core.user_functions import Function, UserOperator
 from .config import nearest
 from .exit_codes import UsageError, one_line
-
-
-def never_asked(records: Any) -> Any:
-    """In the place of a function's `spark`, where PySpark is not asked."""
-    raise CounterpartFailed("PySpark is not asked of a function that goes by processing time")
-
-
-class UserFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """An operator of the user's own, and its two counterparts.
-
-    `function` is the class that the reference engine runs.  `expected` takes a
-    key's records in order and the watermark's time, and gives all rows that are
-    owed by then: the quick checker's reading.  `spark` says the same of
-    DataFrames: PySpark's (see `cutproof.properties.spark.user_functions`); it is
-    not asked of a function that goes by processing time, which needs none.
-    """
-
-    name: str
-    function: type[Function]
-    expected: Expecting
-    spark: Callable[[Any], Any] = never_asked
-    ordered: bool = False
-    """its rows depend on the order of a key's records"""
-
-    def node(self, *inputs: str, name: str | None = None) -> Node:
-        """A node of a workload that this function works on; it is called as the function, if not otherwise."""
-        kind = self.function
-        operator = User(function=self.name, ordered=self.ordered, timed=kind.timed, clocked=kind.clocked)
-        return Node(name=name or self.name, operator=operator, inputs=inputs)
-
+from .functions import RESERVED, SHIPPED
+from .functions.base import UserFunction as UserFunction
+from .functions.base import never_asked
 
 _known: dict[str, UserFunction] = {}
 _entries: dict[str, str] = {}
@@ -62,6 +33,8 @@ def known(functions: Iterable[UserFunction | str]) -> None:
     """Make functions known in this process; a text is package.module:NAME.  Raises UsageError."""
     for one in functions:
         function = _loaded(one) if isinstance(one, str) else one
+        if function.name.startswith(RESERVED):
+            raise UsageError(f"{function.name}: names that begin with {RESERVED!r} are those of the package's own")
         if function.function.timed and function.function.clocked:
             raise UsageError(f"{function.name} goes by event time and by processing time: it can do one of the two")
         for name in _never_called(function.function):
@@ -71,11 +44,25 @@ def known(functions: Iterable[UserFunction | str]) -> None:
         if function.function.owns_state and function.function.states:
             raise UsageError(f"{function.name} declares states and owns its state: it can do one of the two")
         _try_to_make(function)
-        _known[function.name] = function
         _entries.pop(function.name, None)
         if isinstance(one, str):
             _entries[function.name] = one
-        judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark))
+        _know(function)
+
+
+def _know(function: UserFunction) -> None:
+    _known[function.name] = function
+    by_key = not _has_rows_of_no_key(function.function)
+    judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark, by_key=by_key))
+
+
+def _has_rows_of_no_key(kind: type[Function]) -> bool:
+    """Whether rows may wait at whichever subtask they were dealt to."""
+    return kind.on_close is not Function.on_close or any(one.kind == "items" for one in kind.states.values())
+
+
+for _function in SHIPPED:
+    _know(_function)
 
 
 def _try_to_make(function: UserFunction) -> None:
@@ -119,9 +106,12 @@ def shares_state(name: str) -> bool:
     return any(declared.kind == "union" for declared in _called(name).function.states.values())
 
 
-def entry_of(name: str) -> str:
-    """The package.module:NAME by which another process can have a function; raises Refused."""
+def entry_of(name: str) -> str | None:
+    """The package.module:NAME by which another process can have a function, None for one that it knows as the
+    package's own; raises Refused."""
     _called(name)
+    if name.startswith(RESERVED):
+        return None
     if name not in _entries:
         raise Refused(f"the function {name!r} lives in this process alone; name it as package.module:NAME")
     return _entries[name]

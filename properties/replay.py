@@ -36,6 +36,7 @@ from .run_replay import RunReplay as RunReplay
 from .semantics import Entry, Machine, machine
 from .streams import Streams
 from .timed import TimedMachine, dealt_anew, timed_machine
+from .user_functions import is_by_key, user_nodes
 from .windows import Timer
 from .workload import (
     COPY_BITS,
@@ -335,9 +336,13 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
     that does not matter on the line of an exactly-once run, for they are all
     applied there; with `every_attempt`, where some may not have been applied any
     more, or on one side of a cut only, it does; so it does behind a window, whose
-    rows of one origin come at different times.
+    rows of one origin come at different times.  Where a user's function had rows wait
+    for no key in particular, nobody knows which subtask they come from.
     """
     several = {source.name: 0 for source in workload.inputs}
+    anywhere = {name for name, function in user_nodes(workload).items() if not is_by_key(function)}
+    if anywhere and (at_sink or workload.nodes[-1].name not in anywhere):
+        return False
     for node in workload.nodes:
         if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
             return False

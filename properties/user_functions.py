@@ -52,6 +52,8 @@ class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     expected: Expecting
     spark: Callable[[Any], Any]
     """from a DataFrame of records to one of rows"""
+    by_key: bool = True
+    """its rows come from where the records of their key go, as what waits at a subtask for no key does not"""
 
 
 class CounterpartFailed(Exception):
@@ -71,6 +73,11 @@ def counterpart(name: str) -> Counterpart:
     if name not in _known:
         raise CounterpartFailed(f"nobody has said how the user function {name!r} is judged")
     return _known[name]
+
+
+def is_by_key(function: str) -> bool:
+    """Whether the rows of a function come from where the records of their key go."""
+    return function not in _known or _known[function].by_key
 
 
 def user_nodes(workload: Workload) -> dict[str, str]:

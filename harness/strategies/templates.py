@@ -8,7 +8,8 @@ S7 (two-phase commit against a troubled store), S11
 S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends
 of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
 regions (`regional`) or whose tasks recover alone (`local`), jobs that go on at
-another parallelism (`rescaling`), the narrow races of `races` and each possible cell of the coverage (`cells`).
+another parallelism (`rescaling`), user functions (`functional`), the narrow races of
+`races` and each possible cell of the coverage (`cells`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,19 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
-from . import cells, endings, enumerators, extras, local, races, regional, rescaling, unaligned, unaligned_rescaling
+from . import (
+    cells,
+    endings,
+    enumerators,
+    extras,
+    functional,
+    local,
+    races,
+    regional,
+    rescaling,
+    unaligned,
+    unaligned_rescaling,
+)
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .event_times import known_windows, loosened
@@ -244,6 +257,7 @@ TEMPLATES: dict[str, Template] = {
     **unaligned.TEMPLATES,
     **unaligned_rescaling.TEMPLATES,
     **local.TEMPLATES,
+    **functional.TEMPLATES,
     **cells.TEMPLATES,
 }
 
@@ -260,7 +274,8 @@ SHARES: dict[str, int] = {
     "S11": 5,
     "S12": 10,
     "S14": 5,
-    "general": 14,
+    "general": 11,
+    "user-function": 3,
     "regional": 3,
     "local": 4,
     "partly-stopped": 2,

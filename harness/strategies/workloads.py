@@ -33,6 +33,7 @@ from ...properties.workload import (
     Tally,
     Topology,
     Union,
+    User,
     Window,
     Workload,
     is_clocked,
@@ -119,7 +120,7 @@ def modest(recipe: Recipe) -> Recipe:
     )
 
 
-class _Chain:
+class Chain:
     """A workload in the making: nodes are appended to the stream called `end`."""
 
     def __init__(self, choices: Choices, recipe: Recipe, *, ordered: bool) -> None:
@@ -145,7 +146,7 @@ class _Chain:
     def append(self, operator: AnyOperator, inputs: tuple[str, ...]) -> str:
         if operator == Count() and self.tallies and self.choices.percent(self.recipe.tallies_percent):
             operator = Tally()
-        kind = _kind(operator).replace("flat-map", "flatmap")
+        kind = _called(operator)
         same = sum(node.name.rstrip("0123456789") == kind for node in self.nodes)
         name = f"{kind}{same + 1}" if same else kind
         self.nodes.append(Node(name=name, operator=operator, inputs=inputs))
@@ -176,8 +177,8 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     if _may_retract(recipe, shape) and choices.percent(recipe.retractions_percent):
         return draw_retracting(choices, recipe, shape)
     keys = draw_keys(choices, separate=ordered, least_keys=5 if shape == "join" else 1)
-    inputs = _draw_inputs(choices, recipe, shape, keys)
-    chain = _Chain(choices, recipe, ordered=ordered)
+    inputs = draw_inputs(choices, recipe, shape, keys)
+    chain = Chain(choices, recipe, ordered=ordered)
     ends = tuple(source.name for source in inputs)
     operators = choices.between(recipe.least_operators, recipe.most_operators)
     waits = _may_wait(recipe) and choices.percent(recipe.batches_percent)
@@ -210,7 +211,7 @@ def _may_have_window(recipe: Recipe, shape: str) -> bool:
 def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[str, ...] = ()) -> Workload:
     """Stateless operators, a window in event time, and now and then an operator behind it."""
     keys = draw_keys(choices, separate=False)
-    inputs = draw_times(choices, _draw_inputs(choices, recipe, shape, keys))
+    inputs = draw_times(choices, draw_inputs(choices, recipe, shape, keys))
     window = draw_window(choices, sorts or known_windows(recipe.operators))
     inputs = closing(inputs, window)
     return Workload(name=f"windowed {shape}", inputs=inputs, nodes=_around(choices, recipe, shape, inputs, window))
@@ -218,7 +219,7 @@ def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[
 
 def draw_clocked(choices: Choices, recipe: Recipe, shape: str) -> Workload:
     """The same around an operator that goes by processing time; its inputs have no event time."""
-    inputs = _draw_inputs(choices, recipe, shape, draw_keys(choices, separate=False))
+    inputs = draw_inputs(choices, recipe, shape, draw_keys(choices, separate=False))
     nodes = _around(choices, recipe, shape, inputs, draw_burst(choices))
     return Workload(name=f"clocked {shape}", inputs=inputs, nodes=nodes)
 
@@ -226,7 +227,7 @@ def draw_clocked(choices: Choices, recipe: Recipe, shape: str) -> Workload:
 def _around(
     choices: Choices, recipe: Recipe, shape: str, inputs: tuple[Input, ...], window: AnyOperator
 ) -> tuple[Node, ...]:
-    chain = _Chain(choices, recipe, ordered=True)
+    chain = Chain(choices, recipe, ordered=True)
     end = chain.append(Union(), tuple(source.name for source in inputs)) if shape == "union" else inputs[0].name
     end = chain.extend(end, choices.between(0, max(0, recipe.most_operators - 2)), stateful=False)
     end = chain.append(window, (end,))
@@ -247,8 +248,8 @@ def _may_have_rules(recipe: Recipe, shape: str) -> bool:
 def draw_ruled(choices: Choices, recipe: Recipe) -> Workload:
     """Data that broadcast rules change (class H: which rule a row finds depends on what came before it), stateless
     operators on either way to them, and now and then an operator behind."""
-    inputs = _draw_inputs(choices, recipe, "rules", draw_keys(choices, separate=False))
-    chain = _Chain(choices, recipe, ordered=False)
+    inputs = draw_inputs(choices, recipe, "rules", draw_keys(choices, separate=False))
+    chain = Chain(choices, recipe, ordered=False)
     data, changes = (source.name for source in inputs)
     spare = recipe.most_operators - 1
     if spare > 0:
@@ -270,8 +271,8 @@ def _may_retract(recipe: Recipe, shape: str) -> bool:
 def draw_retracting(choices: Choices, recipe: Recipe, shape: str) -> Workload:
     """Records and their retractions, through a join or through one or two changelogs."""
     keys = draw_keys(choices, separate=shape != "join", least_keys=5 if shape == "join" else 1)
-    inputs = draw_retractions(choices, _draw_inputs(choices, recipe, shape, keys))
-    chain = _Chain(choices, recipe, ordered=True)
+    inputs = draw_retractions(choices, draw_inputs(choices, recipe, shape, keys))
+    chain = Chain(choices, recipe, ordered=True)
     end, *others = (source.name for source in inputs)
     around = max(0, min(recipe.most_operators, 3) - 1)
     if shape == "union":
@@ -325,7 +326,7 @@ def _order_matters_after(workload: Workload, recipe: Recipe) -> dict[str, bool]:
     return matters
 
 
-def _draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tuple[Input, ...]:
+def draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tuple[Input, ...]:
     names = {"chain": ("source",), "union": ("east", "west"), "join": ("left", "right"), "rules": ("data", "changes")}[
         shape
     ]
@@ -372,3 +373,10 @@ def _possible(shape: str, recipe: Recipe) -> bool:
 
 def _kind(operator: AnyOperator) -> str:
     return str(type(operator).__struct_config__.tag)
+
+
+def _called(operator: AnyOperator) -> str:
+    """What a node is called after: its kind, or a user function's name without the package's part of it."""
+    if isinstance(operator, User):
+        return operator.function.rpartition("/")[2]
+    return _kind(operator).replace("flat-map", "flatmap")

@@ -37,7 +37,8 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
 
 def describe(scenario: Scenario, defect: str | None, scale: int) -> bytes:
     """What `make_job` reads."""
-    functions = tuple(entry_of(name) for name in user_nodes(scenario.workload).values())
+    entries = [entry_of(name) for name in user_nodes(scenario.workload).values()]
+    functions = tuple(entry for entry in entries if entry is not None)
     return msgspec.json.encode(Described(scenario=scenario, defect=defect, scale=scale, functions=functions))
 
 

@@ -17,6 +17,7 @@ from ...reference_impl.driver.decisions import Decisions
 from ...reference_impl.simulated.disturbances import Disturbances
 from ...reference_impl.simulated.world import World
 from ..checks import ALIGNMENTS, SPILLING
+from ..functions import FUNCTIONS
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
 from ..subject import Capabilities, SubjectFailed
 from .recorder import Recorder
@@ -42,6 +43,7 @@ OPERATORS = (
     "burst",
     "retractions",
     "user",
+    FUNCTIONS,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -119,15 +120,14 @@ class Oracle:
         spark.sql(plan.took()).mapInArrow(self._fold, sessions.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
 
     def _by_users(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
-        """What user functions make of their rows, function by function; what they hold is not asked."""
-        tables = []
-        for function, taken in by_function(rows).items():
-            spark.createDataFrame(taken).createOrReplaceTempView(ROWS)
-            given = given_by(function, spark.sql(records_of(ROWS, RECORDS)))
-            given.createOrReplaceTempView(GIVEN)
-            self.queries += 1
-            tables.append(spark.sql(plan.steps(new_rows(GIVEN, ROWS), "then")).toArrow())
-        return tables
+        """What user functions make of their rows; what they hold is not asked."""
+        if not rows.num_rows:
+            return []
+        taken = by_function(self._query(spark, records_of(ROWS, RECORDS), ROWS, rows))
+        given = [given_by(function, spark.createDataFrame(records)) for function, records in taken.items()]
+        reduce(lambda all_, more: all_.union(more), given).createOrReplaceTempView(GIVEN)
+        self.queries += 1
+        return [spark.sql(plan.steps(new_rows(GIVEN, ROWS), "then")).toArrow()]
 
     def _query(self, spark: SparkSession, query: str, view: str, table: pa.Table) -> pa.Table:
         self.queries += 1

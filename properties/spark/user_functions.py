@@ -35,12 +35,12 @@ COLUMNS = ("scope", "key", "value", "tag", "tag2")
 
 
 def records_of(rows: str, records: str) -> str:
-    """The records of each scope: those of its cut's epoch and of all before."""
+    """The records of each scope, with the name of its function: those of its cut's epoch and of all before."""
     at_cuts = f"select *, explode(sequence(epoch, cuts - 1)) as cut from {rows} where epoch is not null"
     times = f"select window, mark.* from (select window, explode(marks) as mark from ({marks(records)}))"
     return (
         f"select cast(node as bigint) * {SCOPES} + rows.cut as scope,\n"
-        "  row_number() over (partition by node, rows.cut, key order by epoch, place, seq) as n,\n"
+        "  function, row_number() over (partition by node, rows.cut, key order by epoch, place, seq) as n,\n"
         "  key, value, tag, tag2, coalesce(ts, 0L) as time,\n"
         f"  coalesce(marks.time, {BEGINNING}L) as watermark\n"
         f"from ({at_cuts}) as rows left join ({times}) as marks on node = marks.window and rows.cut = marks.cut"
@@ -82,6 +82,6 @@ def given_by(function: str, taken: DataFrame) -> DataFrame:
 
 
 def by_function(table: pa.Table) -> dict[str, pa.Table]:
-    """The rows that user functions read, by function."""
+    """The records that user functions take, by function."""
     names = pc.unique(table["function"]).to_pylist() if table.num_rows else []
     return {name: table.filter(pc.equal(table["function"], name)).drop_columns(["function"]) for name in names}

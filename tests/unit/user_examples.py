@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.harness import user_functions as functions
 from cutproof.harness.user_functions import known
+from cutproof.properties import user_functions as counterparts
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "operators"
 
 
 @contextmanager
 def examples_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Known as long as it lasts, and nothing else."""
-    monkeypatch.setattr("cutproof.harness.user_functions._known", {})
-    monkeypatch.setattr("cutproof.harness.user_functions._entries", {})
-    monkeypatch.setattr("cutproof.properties.user_functions._known", {})
+    """Known as long as it lasts, beside those that the package ships."""
+    monkeypatch.setattr(functions, "_known", dict(functions._known))
+    monkeypatch.setattr(functions, "_entries", {})
+    monkeypatch.setattr(counterparts, "_known", dict(counterparts._known))
     monkeypatch.syspath_prepend(str(EXAMPLES))
     known(["silence:SILENCE", "top_two:TOP_TWO", "last_call:LAST_CALL", "turns:TURNS", "headcount:HEADCOUNT"])
     yield

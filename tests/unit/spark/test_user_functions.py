@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from cutproof.harness.functions import SHIPPED
 from cutproof.harness.user_functions import UserFunction, known
 from cutproof.properties.expected import reckon
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
-from cutproof.properties.user_functions import CounterpartFailed, counterpart
+from cutproof.properties.user_functions import CounterpartFailed, counterpart, judge_by
 from cutproof.properties.workload import AnyOperator, Count, Filter, Input, Node, Sum, User, Workload
 from unit.user_examples import examples_known
 
@@ -103,3 +104,22 @@ def test_a_table_without_the_columns_of_a_row_is_refused() -> None:
     known([msgspec.structs.replace(__import__("top_two").TOP_TWO, spark=lambda records: records.select("key"))])
     with pytest.raises(CounterpartFailed, match="`spark` of top-two gives no column scope, value, tag, tag2"):
         differences(drawn_job(1, BEST))
+
+
+ASKED = [function for function in SHIPPED if not function.function.clocked]
+
+
+def shipped_jobs() -> list[OracleJob]:
+    """Each function alone, then amid others."""
+    alone = [drawn_job(seed, one.operator) for seed, one in enumerate(ASKED)]
+    return alone + [drawn_job(10 + seed, Filter(), one.operator, Count()) for seed, one in enumerate(ASKED)]
+
+
+def test_both_counterparts_of_the_shipped_functions_agree_and_an_error_in_one_is_seen() -> None:
+    asked = shipped_jobs()
+    assert differences(*asked) == [0] * len(asked)
+    assert all(any(rows for rows in quick(job).rows.values()) for job in asked)
+    for function in ASKED:
+        true = counterpart(function.name)
+        judge_by(msgspec.structs.replace(true, expected=lambda *of, all_of=true.expected: list(all_of(*of))[1:]))
+    assert all(differences(*asked))

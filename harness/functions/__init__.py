@@ -1,0 +1,22 @@
+"""User functions that the package ships (OPS-4): a scenario that names one can be run anywhere, without `--function`.
+
+Each is written as a user would write it, said once more in plain Python and once
+in SQL.  Their names begin with `RESERVED`, which no other function's may; nothing
+else that a scenario names is ever loaded.
+"""
+
+from __future__ import annotations
+
+from .base import UserFunction
+from .changes import CHANGES
+from .distinct import DISTINCT
+from .lulls import LULLS
+from .periods import PERIODS
+from .standby import STANDBY
+
+RESERVED = "cutproof/"
+
+FUNCTIONS = "functions"
+"""what a subject that knows them calls them among its operators"""
+
+SHIPPED: tuple[UserFunction, ...] = (CHANGES, DISTINCT, PERIODS, STANDBY, LULLS)
