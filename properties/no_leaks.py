@@ -186,13 +186,20 @@ class _Leftovers:
     def _excused(self, log: PersistentLog) -> bool:
         """Whether its task still appends to it, or nobody had occasion to delete it since."""
         lines = self.case.lines
-        if self.status == "alive" and log.attempt == lines.serving(log.task, lines.last_attempt):
+        whole, serving = self._channels_of(log.attempt), lines.serving(log.task, lines.last_attempt)
+        if self.status == "alive" and whole == self._channels_of(serving):
             return True
-        newer = [run.started for run in self.case.history.runs if run.task == log.task and run.attempt > log.attempt]
+        runs = [run for run in self.case.history.runs if run.task == log.task]
+        newer = [run.started for run in runs if self._channels_of(run.attempt) > whole]
         since = max(log.opened, min(newer, default=0))
         occasions = (JobEnded, CoordinatorUp, AttemptStarted)
         cleared = any(isinstance(noted, occasions) and noted.order > since for noted in self.case.history.journal)
         return not cleared and not any(one.order > since for one in self.case.history.completed)
+
+    def _channels_of(self, attempt: int) -> int:
+        """The attempt whose channels, and their logs, this one has: of all tasks, where they come up alone."""
+        persistent = self.case.lines.persistent
+        return persistent.whole(attempt) if persistent is not None else attempt
 
     def _reached(self) -> Iterator[str]:
         for entry in self.case.history.completed:

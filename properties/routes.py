@@ -89,7 +89,8 @@ def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
         elif mark is not None:
             sent += put_in(case, segment, channel, log, mark.sent[segment.run.outputs.index(channel)])
             lying = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING).origins
-            if lying and (segment.cut is None or moves(case, segment)):
+            ends_there = segment.cut is None or mark.checkpoint == epoch
+            if lying and (ends_there or moves(case, segment)):
                 del sent[-len(lying) :]
     return sent
 

@@ -12,14 +12,16 @@ import msgspec
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime
 from ...properties.workload import SINK, Topology, Workload
+from ..checks import SPILL_STORES
 from ..forecast import Forecast
-from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras
 from .choices import Choices
 from .engines import Tuning
 from .faults import at_some_step, at_some_time, draw_fault, during_recovery, some_task
 from .rescaling import laid_out_anew
 from .stage import Frame, Stage, stage_of
+from .unaligned import crowded, seasoned
 from .workloads import draw_topology, draw_workload
 
 
@@ -52,8 +54,10 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"local": local}
 
 
 def _stage(choices: Choices, frame: Frame) -> Stage:
+    logged = choices.percent(50)
     recipe = frame.recipe(
-        most_records=80,
+        least_records=60 if logged else 16,
+        most_records=100 if logged else 80,
         shapes=("join", "union", "join", "chain"),
         least_operators=1,
         splits=(1, 2, 2),
@@ -69,15 +73,31 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
         workload = awake(draw_workload(choices, recipe))
         topology = by_key_or_forward(draw_topology(choices, workload, recipe))
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
-    tuning = Tuning(checkpoints=(2, 6), memory_percent=10, nodes=(2, 3, 4))
+    tuning = Tuning(checkpoints=(6, 16) if logged else (2, 6), memory_percent=10, nodes=(2, 3, 4))
     can = can and (frame.capabilities is None or frame.capabilities.local_recovery)
     can = can and "exactly-once" in frame.guarantees and "transactional" in frame.sinks
     settings = {"failover": "local", "committing": "writer", "spilling": "at-once"} if can else {}
     stage = stage_of(choices, frame, recipe, tuning, None, **settings)
+    if can and logged:
+        return from_logs(choices, crowded(choices, stage) if choices.percent(75) else stage)
     capacity = choices.pick((stage.engine.channel_capacity, 3, 8))
-    engine = msgspec.structs.replace(stage.engine, channel_capacity=capacity)
+    return with_engine(stage, msgspec.structs.replace(stage.engine, channel_capacity=capacity))
+
+
+def with_engine(stage: Stage, engine: Engine) -> Stage:
     target = msgspec.structs.replace(stage.target, engine=engine)
     return msgspec.structs.replace(stage, engine=engine, target=target)
+
+
+def from_logs(choices: Choices, stage: Stage) -> Stage:
+    """The stage with continuous spilling: what is taken again is read from its logs."""
+    engine = msgspec.structs.replace(
+        stage.engine,
+        spilling="continuous",
+        spill_store=choices.pick(SPILL_STORES),
+        spill_flush_us=stage.engine.read_interval_us * choices.pick((1, 2, 8)) // 2,
+    )
+    return with_engine(stage, engine)
 
 
 def awake(workload: Workload) -> Workload:
@@ -97,6 +117,10 @@ def by_key_or_forward(topology: Topology) -> Topology:
 
 def _blow(choices: Choices, target: Forecast) -> AnyFault:
     merging = [task for task in target.layout.tasks if _inputs(target, task) > 1 and not task.startswith(f"{SINK}-")]
+    if target.engine.spilling == "continuous" and choices.percent(60):
+        task = choices.pick(merging) if merging and choices.percent(60) else some_task(choices, target)
+        complete = AtPoint(point="checkpoint-completed", occurrence=choices.between(1, 2))
+        return plan.KillTask(trigger=seasoned(choices, target, later=2) if choices.percent(50) else complete, task=task)
     if merging and choices.percent(50):
         return plan.KillTask(trigger=at_some_time(choices, target, share=(25, 95)), task=choices.pick(merging))
     kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-node", "pause-task"))

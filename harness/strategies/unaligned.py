@@ -160,8 +160,11 @@ def crowded_stage(
     sink = "transactional" if "transactional" in frame.sinks else min(frame.sinks)
     tuning = msgspec.structs.replace(tuning, guarantees=(guarantee,), sinks=(sink,))
     stage = stage_of(choices, frame, recipe, tuning)
-    if guarantee != "exactly-once":
-        return stage
+    return stage if guarantee != "exactly-once" else crowded(choices, stage, crowd)
+
+
+def crowded(choices: Choices, stage: Stage, crowd: Crowd = USUAL) -> Stage:
+    """The stage with an engine that lets records wait in channels, and barriers overtake them."""
     alignment, capacity = choices.pick(crowd.alignments), choices.pick(crowd.capacities)
     apply_us = stage.engine.read_interval_us * choices.pick(crowd.paces) // 4
     engine = msgspec.structs.replace(

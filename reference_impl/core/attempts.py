@@ -73,6 +73,10 @@ class Attempts(ABC):
     def attempt_of(self, task: TaskId) -> AttemptId:
         return self.checkpoints.survivors.get(task, self.attempt)
 
+    def channels_of(self, task: TaskId) -> AttemptId:
+        """The attempt that a task's input channels are of."""
+        return self.attempt_of(task)
+
     @property
     def takes_checkpoints(self) -> bool:
         """Whether any but the final one may be triggered (FIN-7)."""
@@ -122,8 +126,8 @@ class Attempts(ABC):
 
     def _clear_logs(self) -> list[Effect]:
         """Persistent channels: nobody needs the logs of attempts that are gone but the snapshots that refer to them."""
-        naming, attempt_of = self.parts.naming, self.attempt_of
-        return self.checkpoints.clear_logs(naming.logs(self.job, task, attempt_of(task)) for task in self.tasks)
+        naming = self.parts.naming
+        return self.checkpoints.clear_logs(naming.logs(self.job, task, self.channels_of(task)) for task in self.tasks)
 
     def _orders(
         self, tasks: Sequence[TaskId], restores: CompletedSnapshot | None, *, suspends: bool = True

@@ -331,12 +331,15 @@ class Checkpoints:
 
     @property
     def logs_from(self) -> CheckpointId | None:
-        """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not."""
+        """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not.  But whoever
+        comes up alone goes on from the newest, whatever it is, and takes again what it took since."""
         if not self.config.keeps_logs:
             return None
         storing = [one.checkpoint for one in self.storing if not one.savepoint]  # an older one may complete later
         own = [*storing, *(snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint)]
         newest = self.retained[-1].checkpoint if self.retained else None
+        if self.config.recovers_from_logs and newest is not None:
+            own.append(newest)
         return min(own, default=newest)
 
     def clear_logs(self, living: Iterable[str]) -> list[Effect]:

@@ -109,8 +109,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_logs(self) -> bool:
-        """Channels in which barriers may overtake something are persistent."""
-        return self.spilling != "at-once" and self.alignment != "aligned"
+        """Channels in which barriers may overtake something are persistent; all are where tasks recover alone."""
+        return self.spilling != "at-once" and (self.alignment != "aligned" or self.recovers_from_logs)
+
+    @property
+    def recovers_from_logs(self) -> bool:
+        """A task that is lost takes again what the logs of continuous spilling hold (UNA-4)."""
+        return self.failover == "local" and self.spilling == "continuous"
 
     def patience(self, checkpoint: int) -> int | None:
         """How long the barriers of a checkpoint of the engine's own wait for their turn; None: for ever.

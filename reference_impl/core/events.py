@@ -32,6 +32,15 @@ class Came(Event):
     element: Element
 
 
+class LogsFound(Event):
+    """A task that comes up alone goes on with the logs that its channels have (UNA-4)."""
+
+    logs: tuple[tuple[int, int], ...]
+    """by channel: the number of the element that is taken next, and below which all from there on is durable"""
+    positions: dict[CheckpointId, tuple[int, ...]]
+    """by checkpoint that it can go back to, by channel the first that had not been taken at the snapshot"""
+
+
 class Synced(Event):
     """All that was appended to logs before this `Sync` is durable."""
 

@@ -37,7 +37,7 @@ from .effects import Effect, Refill
 from .ids import CheckpointId
 from .messages import Element, Idle, Record, Watermark
 from .part import Part
-from .persistent import KEPT, Ledger, Lying
+from .persistent import Ledger, Lying
 from .state import Passing, Snapshot, TaskState
 from .topology import OVERTAKEN_EDGES
 
@@ -237,7 +237,7 @@ class InFlight:
         """Elements of a channel belong to a checkpoint: their rows, or where they lie; the first ones have been put
         back so often."""
         if self.ledger is not None:
-            lying = [one for one in places if one is not None and isinstance(one.element, KEPT)]
+            lying = [one for one in places if one is not None]
             if lying:
                 recording.spilled.setdefault(channel, []).extend(lying)
             kept = len(lying)

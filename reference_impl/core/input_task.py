@@ -25,7 +25,7 @@ from .alignment import (
 from .config import Config
 from .effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, Unblock, WakeAt
 from .errors import ProtocolViolated, Refused
-from .events import Arrived, BarrierAhead, Came, Ticked, TimerFired
+from .events import Arrived, BarrierAhead, Came, LogsFound, Ticked, TimerFired
 from .ids import CheckpointId
 from .local_recovery import called_off
 from .messages import Abort, Barrier, CancelBarrier, Complete, Deploy, EndOfPartition, Idle, Record, Trigger, Watermark
@@ -57,6 +57,7 @@ class InputTask(Task):
         self.times = InputTimes(len(spec.gates))
         self._handlers[BarrierAhead] = self._on_barrier_ahead
         self._handlers[Came] = self._on_came
+        self._handlers[LogsFound] = self._on_logs_found
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
@@ -83,6 +84,14 @@ class InputTask(Task):
     def _on_came(self, event: Came) -> list[Effect]:
         ledger = self.in_flight.ledger
         return ledger.came(event.channel, event.element) if ledger is not None else []
+
+    def _on_logs_found(self, event: LogsFound) -> list[Effect]:
+        ledger = self.in_flight.ledger
+        if ledger is not None:
+            ledger.remember(event.positions)
+            for channel, (number, logged) in enumerate(event.logs):
+                ledger.resume(channel, number, logged)
+        return []
 
     def on_complete(self, message: Complete) -> list[Effect]:
         ledger = self.in_flight.ledger

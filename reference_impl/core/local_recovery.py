@@ -24,8 +24,9 @@ import msgspec
 from .config import Config
 from .errors import Refused
 from .ids import CheckpointId
-from .messages import Barrier, CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
+from .messages import CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
 from .part import Part
+from .persistent import KEPT
 from .topology import JobGraph, OperatorSpec
 
 DATA_ENDED = -1
@@ -55,6 +56,11 @@ class LocalRecovery(Part):
     def is_repeat(self, number: int, entered: int) -> bool:
         """Whether an element that is sent under a number has come before, `entered` having come."""
         return number < entered
+
+    def may_forget(self, number: int, durable: int, received: int) -> bool:
+        """Whether a sender lets go of what it sent under a number: the receiver has received so many, and so many are
+        durable in the channel's log.  What was not is gone with the receiver."""
+        return number < durable
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +108,10 @@ class OrderOfReceipt:
         """Raises KeyError where no snapshot of that checkpoint was taken."""
         return self._places[checkpoint]
 
+    def taken_at(self, last: CheckpointId) -> dict[CheckpointId, tuple[int, ...]]:
+        """By checkpoint up to the last one that counts, the numbers of the elements that were to be taken next."""
+        return {checkpoint: place.taken for checkpoint, place in self._places.items() if checkpoint <= last}
+
     def since(self, place: Place) -> tuple[Receipt, ...]:
         return tuple(self._receipts[place.receipts - self._trimmed :])
 
@@ -122,7 +132,7 @@ class OrderOfReceipt:
 
 def is_numbered(element: Element) -> bool:
     """Barriers, and the ends of data, are not."""
-    return not isinstance(element, Barrier | CancelBarrier | EndOfData | EndOfPartition)
+    return isinstance(element, KEPT)
 
 
 def end_code(element: Element) -> int:
@@ -159,8 +169,8 @@ def _reasons(graph: JobGraph, config: Config) -> Iterator[str]:
         yield "it is for exactly-once, and for tasks that finish together"
     if config.sink != "transactional" or config.committing != "writer":
         yield "rows that were written again would be seen twice: it needs a transactional sink that commits itself"
-    if config.spilling != "at-once":
-        yield "it keeps the logs of all channels itself: snapshots hold what is in flight, spilling at-once"
+    if config.spilling == "buffer-timeout":
+        yield "what is taken before its time is out is in no log, and cannot be taken again: spill continuously"
     for spec in graph.operators:
         yield from _reasons_of(spec)
 

@@ -142,7 +142,7 @@ class Complete(Control, kw_only=True, tag="complete"):
     checkpoint: CheckpointId
     oldest: CheckpointId | None = None
     logs_from: CheckpointId | None = None
-    """the oldest that may still ask for what was in flight at it: a savepoint does not"""
+    """the oldest that may still ask for what is in logs: not a savepoint, unless tasks go on from it alone"""
 
 
 class Abort(Control, kw_only=True, tag="abort"):

@@ -6,11 +6,13 @@ the rest.  The snapshot then holds references instead of rows, and is written on
 what they refer to is durable.  A restore reads them and goes on as if the rows had
 been in the snapshot.
 
-A log belongs to one channel of one attempt and has one writer, the receiver.
+A log belongs to one channel of one attempt of the whole dataflow and has one writer, the
+receiver; a task that comes up alone goes on with the logs of the one before it (UNA-4).
 Elements are numbered from 0 in the order of their receipt, those that were restored
-first; barriers have no number, as a replay may meet them elsewhere.  What the oldest
-checkpoint that may be restored had not taken yet stays in the log with all that came
-behind it, until that checkpoint is subsumed.
+first; barriers have no number, as a replay may meet them elsewhere, nor have the ends of
+data, which are said again by whoever said them.  What the oldest checkpoint that may be
+restored had not taken yet stays in the log with all that came behind it, until that
+checkpoint is subsumed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .effects import Append, Effect, SetTimer, Sync, TrimLog
 from .ids import CheckpointId
-from .messages import Barrier, CancelBarrier, Complete, Element, Idle, Record, Watermark
+from .messages import Complete, Element, Idle, Record, Watermark
 from .part import Part
 from .state import Ref, TaskState
 
@@ -28,7 +30,7 @@ SPILL = "spill"
 """The name of the timer at which what has lain too long is spilled."""
 
 KEPT = (Record, Watermark, Idle)
-"""What can be in flight; the ends of data are said again by whoever said them."""
+"""What can be in flight, and has a number."""
 
 
 class Persisting(Part):
@@ -45,6 +47,10 @@ class Persisting(Part):
     def fetched(self, ref: Ref) -> Ref:
         """What a restored task reads for a reference: all of it."""
         return ref
+
+    def resumed(self, number: int) -> int:
+        """Under which number a task goes on in a log that is there: that of the next it takes."""
+        return number
 
 
 class Lying:
@@ -83,7 +89,11 @@ class Ledger:
 
     def resume(self, channel: int, number: int, logged: int) -> None:
         """Go on with a log that is there: the next that comes has this number, and those below `logged` are in it."""
-        self._next[channel], self._logged[channel] = number, logged
+        self._next[channel], self._logged[channel] = self._part.resumed(number), logged
+
+    def remember(self, positions: Mapping[CheckpointId, Sequence[int]]) -> None:
+        """Where in these logs an attempt before this one took its snapshots, by channel."""
+        self._positions = {checkpoint: tuple(where) for checkpoint, where in positions.items()}
 
     def first(self, channel: int) -> int:
         """The number of the element that is taken next."""
@@ -94,7 +104,7 @@ class Ledger:
 
     def came(self, channel: int, element: Element) -> list[Effect]:
         """An element has entered an input."""
-        if isinstance(element, Barrier | CancelBarrier):
+        if not isinstance(element, KEPT):
             return []
         one = Lying(self._next[channel], element)
         self._next[channel] += 1
@@ -107,8 +117,8 @@ class Ledger:
         return [SetTimer(SPILL, self._after_us)]
 
     def took(self, channel: int, element: Element) -> Lying | None:
-        """The task takes the next element; None for a barrier, which has no number."""
-        if isinstance(element, Barrier | CancelBarrier):
+        """The task takes the next element; None for what has no number."""
+        if not isinstance(element, KEPT):
             return None
         waiting = self.waiting[channel]
         if waiting:
@@ -119,7 +129,7 @@ class Ledger:
     def passed(self, channel: int, passed: Sequence[Element]) -> list[Lying | None]:
         """What a barrier overtook in an input, as it stands in the ledger."""
         lying = iter(self.waiting[channel])
-        return [None if isinstance(one, Barrier | CancelBarrier) else next(lying, None) for one in passed]
+        return [next(lying, None) if isinstance(one, KEPT) else None for one in passed]
 
     def timer(self) -> list[Effect]:
         """What lay in the inputs when the timer was set, and lies there still, has lain long enough."""

@@ -53,6 +53,9 @@ class Regional(Attempts):
     _whole = AttemptId(0)
     """the newest attempt of all tasks: it has the channels"""
 
+    def channels_of(self, task: TaskId) -> AttemptId:
+        return self._whole if self.config.failover == "local" else super().channels_of(task)
+
     def region_of(self, task: TaskId) -> tuple[TaskId, ...]:
         """What restarts with a task: what data channels join it with, or where these are persistent nothing.  One that
         may have said that nothing follows from it cannot come up among those who heard it."""

@@ -131,11 +131,12 @@ class Task:
     @property
     def keeps_logs(self) -> bool:
         """Its input channels are persistent: what comes is told to it, and appended to their logs."""
-        return self.config.keeps_logs and self.spec.overtaken
+        config, spec = self.config, self.spec
+        return config.keeps_logs and (spec.overtaken or (config.recovers_from_logs and bool(spec.gates)))
 
     def _ledger(self) -> Ledger:
         spec, config = self.spec, self.config
-        folder = self.parts.naming.logs(spec.job, spec.task, spec.attempt)
+        folder = self.parts.naming.logs(spec.job, spec.task, spec.channels_of or spec.attempt)
         logs = [f"{folder}/{channel}" for channel, _ in enumerate(spec.gates)]
         return Ledger(logs, self.parts.persisting, config.spill_after_us * (config.spilling == "buffer-timeout"))
 

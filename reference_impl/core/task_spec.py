@@ -14,6 +14,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     task: TaskId
     job: int
     attempt: AttemptId
+    channels_of: AttemptId | None = None
+    """the attempt of all tasks in whose channels it comes up alone; None: with all others, in its own"""
     gates: tuple[int, ...] = ()
     outputs: tuple[Output, ...] = ()
     key_groups: int = 16

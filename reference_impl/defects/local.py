@@ -1,10 +1,11 @@
-"""What goes wrong when tasks recover alone: the order of receipt, the numbers, the repeats (UNA-4)."""
+"""What goes wrong when tasks recover alone: the order of receipt, the numbers, the repeats, the logs (UNA-4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ..core.local_recovery import LocalRecovery, Receipt
+from ..core.persistent import Persisting
 from .registry import Defect
 
 
@@ -36,6 +37,22 @@ class OneTooFar(LocalRecovery):
         return taken + 1 if taken else taken
 
 
+class LogBegunAnew(Persisting):
+    """A task that comes up alone counts from 0 what it writes into the logs that it finds."""
+
+    def resumed(self, number: int) -> int:
+        self.reached = self.reached or number > 0
+        return 0
+
+
+class ForgottenOnReceipt(LocalRecovery):
+    """A sender lets go of what was received, though it is not durable in the log."""
+
+    def may_forget(self, number: int, durable: int, received: int) -> bool:
+        self.reached = self.reached or durable <= number < received
+        return number < received
+
+
 DEFECTS = (
     Defect(
         id="P05",
@@ -57,5 +74,19 @@ DEFECTS = (
         title="what is taken again begins one element too far",
         invariant="no-data-loss",
         replacements=lambda: {"local_recovery": OneTooFar()},
+    ),
+    Defect(
+        id="P08",
+        upstream="FLIP-76 (local recovery)",
+        title="a task that recovers alone numbers its logs anew, and its snapshots refer to what lies there",
+        invariant="consistent-cut",
+        replacements=lambda: {"persisting": LogBegunAnew()},
+    ),
+    Defect(
+        id="P09",
+        upstream="FLIP-76 (local recovery)",
+        title="a sender forgets what its receiver has and has not made durable",
+        invariant="order",
+        replacements=lambda: {"local_recovery": ForgottenOnReceipt()},
     ),
 )

@@ -72,14 +72,23 @@ class Machines:
         spec, subtask = self._specs[task]
         return spec.name, subtask
 
-    def machine(self, task: TaskId, attempt: AttemptId, job: int, begins: Callable[[int], int]) -> Task:
-        """One attempt of a task, not yet told anything; `begins` says where a split's log begins now."""
+    def machine(
+        self,
+        task: TaskId,
+        attempt: AttemptId,
+        job: int,
+        begins: Callable[[int], int],
+        channels_of: AttemptId | None = None,
+    ) -> Task:
+        """One attempt of a task, not yet told anything; `begins` says where a split's log begins now; `channels_of`:
+        as in `TaskSpec`."""
         out = self._out[task]
         spec, subtask = self._specs[task]
         described = TaskSpec(
             task=task,
             job=job,
             attempt=attempt,
+            channels_of=channels_of,
             gates=tuple(wire.gate for wire in self._into[task]),
             outputs=self._outputs(out),
             key_groups=self.graph.key_groups,

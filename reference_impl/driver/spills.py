@@ -42,6 +42,7 @@ class Spills:
         self.world = world
         self.store = store
         self._pens: dict[TaskRunner, Pen] = {}
+        self._opened: dict[str, None] = {}
         self._by_itself = world.config.spill_store == "log"
         self._flush_us = world.settings.spill_flush_us
 
@@ -60,7 +61,7 @@ class Spills:
         pen = self._pens.setdefault(runner, Pen())
         if effect.log not in pen.logs:
             pen.logs[effect.log] = None
-            self.world.observer.log_opened(effect.log, runner.name, runner.attempt)
+            self._open(effect.log, runner)
         try:
             self.store.append(effect.log, effect.number, effect.element)
         except OSError as error:
@@ -69,6 +70,12 @@ class Spills:
         pen.unflushed[effect.log] = None
         if self._by_itself:
             self._flush(runner, pen)
+
+    def _open(self, log: str, runner: TaskRunner) -> None:
+        """Who comes up alone goes on with a log that there is."""
+        if log not in self._opened:
+            self._opened[log] = None
+            self.world.observer.log_opened(log, runner.name, runner.attempt)
 
     def sync(self, runner: TaskRunner, effect: Sync) -> None:
         pen = self._pens.setdefault(runner, Pen())
@@ -90,7 +97,7 @@ class Spills:
 
     def _flushed(self, runner: TaskRunner, under_way: tuple[Pen, list[tuple[str, int]], list[int]]) -> None:
         pen, marks, asked = under_way
-        if not runner.alive:
+        if not runner.alive or self._pens.get(runner) is not pen:
             return
         if runner.paused:  # a process that stands still does not go on writing either
             self.world.loop.after(self._flush_us, self._flushed, runner, under_way)
@@ -108,7 +115,7 @@ class Spills:
             self._flush(runner, pen)
 
     def forget(self, runner: TaskRunner) -> None:
-        """A writer is gone, and with it what was not flushed."""
+        """A writer is gone, or another has taken its place, and with it what was not flushed."""
         pen = self._pens.pop(runner, None)
         for log in pen.logs if pen is not None else ():
             self.store.lose(log)

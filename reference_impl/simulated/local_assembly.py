@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.errors import expect
 from ..core.ids import AttemptId, ChannelId, TaskId
 from ..core.local_recovery import OrderOfReceipt
 from ..driver.machines import Job
@@ -11,6 +12,7 @@ from ..driver.runner import TaskRunner
 from .assembly import Assembly
 from .links import DataChannel
 from .local_runner import LocalRunner
+from .logs import AnyLog, LogShelf, OwnLog, SpilledLog
 from .persistent_channels import Inlet, Outlet, PersistentChannel
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class LocalAssembly(Assembly):
         log = world.observer.task_started(task, operator, subtask, attempt, job, *names)
         outlets = [self._outlet(name, attempt, whole) for name in names[1]]
         inlets = [self._inlet(name, whole) for name in names[0]]
-        machine = self._machines.machine(task, attempt, job, world.jobs.begins)
+        machine = self._machines.machine(task, attempt, job, world.jobs.begins, channels_of)
         runner = LocalRunner(world, machine, log, inlets, outlets, order, returns=channels_of is not None)
         _join(runner, inlets, outlets)
         era.working[task] = runner
@@ -63,12 +65,25 @@ class LocalAssembly(Assembly):
         if name not in channels:
             world = self._world
             log = world.observer.channel_opened(name, whole)
-            channels[name] = PersistentChannel(name, world.parts, world.settings.channel_capacity, log)
+            capacity = world.settings.channel_capacity
+            channels[name] = PersistentChannel(name, world.parts, capacity, log, self._log(name, whole))
         return channels[name]
+
+    def _log(self, name: ChannelId, whole: AttemptId) -> AnyLog:
+        """The one log of a channel: its own, or that which its receiver writes."""
+        world = self._world
+        if not world.config.recovers_from_logs:
+            return OwnLog()
+        receiver = TaskId(name.partition(">")[2])
+        number = self._machines.inputs(receiver).index(name)
+        folder = world.parts.naming.logs(world.job, receiver, whole)
+        return SpilledLog(expect(world.spills.store, LogShelf), f"{folder}/{number}")
 
     def _outlet(self, name: ChannelId, attempt: AttemptId, whole: AttemptId) -> Outlet:
         channel = self._of(name, whole)
-        return Outlet(channel, channel.log if attempt == whole else self._world.observer.channel_opened(name, attempt))
+        return Outlet(
+            channel, channel.account if attempt == whole else self._world.observer.channel_opened(name, attempt)
+        )
 
     def _inlet(self, name: ChannelId, whole: AttemptId) -> Inlet:
         world = self._world
@@ -87,9 +102,9 @@ def _join(runner: LocalRunner, inlets: list[Inlet], outlets: list[Outlet]) -> No
         channel = inlet.channel
         inlet.receiver, inlet.number = runner, number
         inlet.sender = channel.outlet.sender if channel.outlet is not None else None
-        channel.inlet = inlet
+        channel.receive_at(inlet)
         if not runner.returns:
-            inlet.fill(runner.world.loop.now, ())
+            inlet.open(())
     for outlet in outlets:
         outlet.sender, outlet.channel.outlet = runner, outlet
         if outlet.channel.inlet is not None:

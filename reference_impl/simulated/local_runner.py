@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.effects import Open, Persist, Refill, Report, Restored, Ship, Taken
-from ..core.events import Event, Received
+from ..core.effects import Append, Effect, Open, Persist, Refill, Report, Restored, Ship, Sync, Taken, TrimLog
+from ..core.events import Came, Event, LogsFound, Received
 from ..core.local_recovery import OrderOfReceipt, Place, Receipt, end_code, end_of, is_numbered
 from ..core.messages import Barrier, Complete, Element, Record, Running
 from ..core.task import NO_CHECKPOINT, Task
@@ -65,7 +65,7 @@ class LocalRunner(TaskRunner):
         self._carry_out[Persist] = self._persist
         self._carry_out[Ship] = self._ship
         if returns:
-            self._carry_out[Refill] = lambda effect: None  # the log has it
+            self._carry_out[Refill] = self._refill
 
     def _place(self, still_to_be_sent: Sequence[int] = ()) -> Place:
         said = still_to_be_sent or tuple(outlet.next_number for outlet in self._outlets)
@@ -84,6 +84,8 @@ class LocalRunner(TaskRunner):
         for outlet in self._outlets:
             outlet.is_closed = True
         self._order = OrderOfReceipt()
+        self.world.spills.forget(self)
+        self._carry_out.update(dict.fromkeys((Append, Sync, TrimLog, Restored, Refill, Open), _in_vain))
 
     # -- the order of receipt --------------------------------------------------------
 
@@ -196,6 +198,12 @@ class LocalRunner(TaskRunner):
                 outlet.next_number = said - waits
         self.words.restored(effect)
 
+    def _refill(self, effect: Refill) -> None:
+        """What was in flight at its snapshot is in the channel's log, but for what that began with."""
+        first = self._order.place(self.task.restored_checkpoint).taken[effect.channel]
+        for number, element in enumerate(effect.elements, first):
+            self._inlets[effect.channel].take_in(number, element)
+
     def _open(self, effect: Open) -> None:
         if self.task.finished:  # it had finished before its snapshot: there is nothing to do again
             self._behind = False
@@ -206,10 +214,21 @@ class LocalRunner(TaskRunner):
     def _begin_again(self) -> None:
         place = self._order.place(self.task.restored_checkpoint)
         for inlet, taken in zip(self._inlets, place.taken, strict=True):
-            inlet.next_number = self._recovery.begins_at(taken)
+            inlet.begin_at(self._recovery.begins_at(taken))
         self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
+        for number, code in self._replay:
+            if code < 0:
+                self._inlets[number].channel.has_ended(code)
+        if self.task.keeps_logs:
+            self.feed(self._logs())
         if not self._replay:
             self._catch_up()
+
+    def _logs(self) -> LogsFound:
+        """Where its logs stand: what is durable in them need not be written again."""
+        numbers = [(inlet.next_number, inlet.channel.logged) for inlet in self._inlets]
+        logs = tuple((number, max(number, logged)) for number, logged in numbers)
+        return LogsFound(logs, self._order.taken_at(self.task.restored_checkpoint))
 
     def _work(self, now: int) -> None:
         if not self._behind:
@@ -217,7 +236,18 @@ class LocalRunner(TaskRunner):
         elif self.polling:
             self._read_again(now)
         elif self._replay:
-            self._take_again(now, *self._replay.popleft())
+            number, code = self._replay[0]
+            if code < 0 or self._is_here(self._inlets[number]):
+                self._replay.popleft()
+                self._take_again(now, number, code)
+
+    def _is_here(self, inlet: Inlet) -> bool:
+        """Whether it has what it is to take again next; who is lost as well may have to make it again first."""
+        if inlet.next_number in inlet.received:
+            return True
+        if not inlet.channel.is_owed(inlet.next_number):
+            self.world.task_failed(self, f"{inlet.name} has no element {inlet.next_number} any more", None)
+        return False
 
     def _take_again(self, now: int, number: int, code: int) -> None:
         inlet = self._inlets[number]
@@ -226,10 +256,9 @@ class LocalRunner(TaskRunner):
             self._ended.append((number, code))
             super()._take_other(number, inlet, end_of(code))
         else:
-            element = inlet.channel.at(inlet.took())
-            if element is None:
-                self.world.task_failed(self, f"{inlet.name} has no element {inlet.next_number - 1} any more", None)
-                return
+            element = inlet.received.pop(inlet.took())
+            if self.task.keeps_logs:
+                self.feed(Came(number, element))
             if type(element) is Record:
                 super()._take_record(number, inlet, element)
             else:
@@ -253,7 +282,7 @@ class LocalRunner(TaskRunner):
         self._behind = False
         now = self.world.loop.now
         for number, inlet in enumerate(self._inlets):
-            inlet.fill(now, [code for channel, code in self._ended if channel == number])
+            inlet.open([code for channel, code in self._ended if channel == number])
             if inlet.sender is not None:
                 inlet.sender.drain()
         self.schedule(max(now, self._busy_until))
@@ -265,3 +294,7 @@ class LocalRunner(TaskRunner):
             self._running = effect
         else:
             self.words.report(effect)
+
+
+def _in_vain(effect: Effect) -> None:
+    """What one does in whose place another has come up: the logs let only that one write, and it takes its inputs."""

@@ -3,6 +3,10 @@
 What is durable and what is not are apart: what its writer had not flushed is gone
 with it.  A log that was deleted stays so, for a writer that does not know it yet goes
 on into a file without a name.
+
+The two ends of a channel between tasks that recover alone (UNA-4) see its log as `AnyLog`:
+senders number what they send from 0; receivers, and the logs that they write, behind what
+they were `restored` with.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ class ShelvedLog:
         self.open: Rows = {}
         self.flushing: dict[int, Rows] = {}
         self.durable: list[Rows] = []
+        self.end = 0
+        """the number behind the last that was ever durable"""
 
 
 class LogShelf:
@@ -49,6 +55,7 @@ class LogShelf:
         rows = shelved.flushing.pop(mark, {}) if shelved is not None else {}
         if shelved is None or not rows:
             return
+        shelved.end = max(shelved.end, max(rows) + 1)
         if self._whole_files or not shelved.durable:
             shelved.durable.append(rows)
         else:
@@ -65,10 +72,20 @@ class LogShelf:
 
     def read(self, ref: Ref) -> list[tuple[int, Element]]:
         """What is durable of the elements that a reference names, with their numbers, in order."""
-        shelved = self.logs.get(ref.log)
-        parts = shelved.durable if shelved is not None else ()
-        found = {number: element for rows in parts for number, element in rows.items()}
+        found = self.durable(ref.log)
         return [(number, found[number]) for number in range(ref.first, ref.end) if number in found]
+
+    def durable(self, log: str) -> Rows:
+        """All that is durable of a log."""
+        shelved = self.logs.get(log)
+        return {
+            number: one for rows in (shelved.durable if shelved is not None else ()) for number, one in rows.items()
+        }
+
+    def end(self, log: str) -> int:
+        """The number behind the last that was durable; of a log that is written in the order of its numbers."""
+        shelved = self.logs.get(log)
+        return shelved.end if shelved is not None else 0
 
     def trim(self, log: str, before: int) -> int:
         """Discard what lies before a number, as far as the store can; below which number nothing is left (0: all is
@@ -92,3 +109,52 @@ class LogShelf:
     def names(self) -> list[str]:
         """Every log that is there, whether something of it is durable or not."""
         return list(self.logs)
+
+
+class OwnLog:
+    """What enters the channel is durable in it."""
+
+    def __init__(self) -> None:
+        self._rows: Rows = {}
+        """by the sender's numbers"""
+        self._end = 0
+
+    def entered(self, number: int, element: Element) -> None:
+        self._rows[number] = element
+        self._end = max(self._end, number + 1)
+
+    def end(self, restored: int) -> int:
+        """The number behind the last that is durable, as the receiver counts."""
+        return restored + self._end
+
+    def read(self, restored: int) -> Rows:
+        """What is durable, by the receiver's numbers."""
+        return {restored + number: element for number, element in self._rows.items()}
+
+    def trim(self, before: int, restored: int) -> None:
+        """Nothing before this number, as the receiver counts, is needed."""
+        for number in [number for number in self._rows if restored + number < before]:
+            del self._rows[number]
+
+
+class SpilledLog:
+    """The receiver writes it, flushes it and trims it; `name` is how snapshots refer to it."""
+
+    def __init__(self, shelf: LogShelf, name: str) -> None:
+        self._shelf = shelf
+        self._name = name
+
+    def entered(self, number: int, element: Element) -> None:
+        """It is in the log once the receiver has written it."""
+
+    def end(self, restored: int) -> int:
+        return self._shelf.end(self._name)
+
+    def read(self, restored: int) -> Rows:
+        return self._shelf.durable(self._name)
+
+    def trim(self, before: int, restored: int) -> None:
+        """The receiver does."""
+
+
+AnyLog = OwnLog | SpilledLog

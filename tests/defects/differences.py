@@ -106,12 +106,14 @@ SIMULATED = {
     "P05": "records out of order",
     "P06": "repeated row",
     "P07": "message never applied",
+    "P08": "in-flight data differs",
+    "P09": "gap in a channel",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
 misses it."""
 
-NOT_ON_PROCESSES = ("I09", "L03", "L09", "P05", "P06", "P07")
+NOT_ON_PROCESSES = ("I09", "L03", "L09", "P05", "P06", "P07", "P08", "P09")
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 
 _OTHERWISE = {

@@ -11,9 +11,11 @@ from machines import ATTEMPT, operator, sent, source, take, told, trigger
 
 from cutproof.reference_impl.core.bursts import Burst
 from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Block, Note
+from cutproof.reference_impl.core.effects import Append, Block, Note
 from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.events import Came, LogsFound
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.input_task import OperatorTask
 from cutproof.reference_impl.core.local_recovery import (
     DATA_ENDED,
     LocalRecovery,
@@ -34,6 +36,8 @@ from cutproof.reference_impl.core.messages import (
     EndOfPartition,
     Watermark,
 )
+from cutproof.reference_impl.core.operators import Map
+from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
 
 LOCAL = Config(failover="local")
@@ -97,6 +101,18 @@ def test_a_replay_is_in_the_order_of_old_and_begins_where_the_snapshot_was_taken
     assert [decided.is_repeat(number, 3) for number in (2, 3, 4)] == [True, False, False]
 
 
+def test_a_sender_lets_go_of_what_is_durable_and_of_nothing_else() -> None:
+    decided = LocalRecovery()
+    assert [decided.may_forget(number, durable=2, received=4) for number in (1, 2, 3)] == [True, False, False]
+
+
+def test_of_snapshots_behind_the_one_that_is_restored_nothing_is_known() -> None:
+    order = taken_down((0, 0), (0, 1), durable=2)
+    order.mark(CheckpointId(1), place(1))
+    order.mark(CheckpointId(2), place(2))
+    assert order.taken_at(CheckpointId(1)) == {1: (1,)}
+
+
 def test_barriers_and_ends_have_no_number() -> None:
     unnumbered = [Barrier(CheckpointId(1)), CancelBarrier(CheckpointId(1)), EndOfData(), EndOfPartition()]
     assert [is_numbered(element) for element in unnumbered] == [False] * 4
@@ -131,7 +147,7 @@ def test_edges_by_key_and_straight_on_are_supported() -> None:
         (GRAPH, {"guarantee": "at-least-once", "sink": "plain"}, "it is for exactly-once"),
         (GRAPH, {"sink": "idempotent"}, "transactional sink that commits itself"),
         (GRAPH, {"committing": "committer"}, "transactional sink that commits itself"),
-        (GRAPH, {"alignment": "unaligned", "spilling": "continuous"}, "keeps the logs of all channels itself"),
+        (GRAPH, {"alignment": "unaligned", "spilling": "buffer-timeout"}, "is in no log"),
         (graph(role="two-phase"), {}, "op commits what it passes on"),
         (graph(build=lambda: Burst(5, "count")), {}, "op goes by the clock"),
         (graph(inputs=(EdgeSpec(sender="source", partitioning="broadcast"),)), {}, "source to op is a broadcast edge"),
@@ -235,6 +251,18 @@ def test_a_task_that_comes_up_alone_takes_no_part_in_what_was_given_up() -> None
     assert take(task, Barrier(CheckpointId(3))) == [], "it sets nothing aside for it"
     assert take(task, Barrier(CheckpointId(4))) == [Block(0)]
     assert told(task, ALONE) == [], "once is enough"
+
+
+def test_a_task_that_comes_up_alone_goes_on_in_the_logs_of_the_one_before() -> None:
+    described = msgspec.structs.replace(operator(inputs=2).spec, channels_of=AttemptId(7))
+    logged = Config(failover="local", spilling="continuous")
+    task = OperatorTask(described, logged, Parts(), Map(lambda key, value: (key, value)))
+    told(task, Deploy(attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
+    task.step(LogsFound(((5, 6), (0, 0)), {CheckpointId(1): (3, 0)}))
+    folder = f"job-{task.spec.job}/log/op-0-7"
+    assert task.step(Came(0, Watermark(1))) == [], "it is durable"
+    assert task.step(Came(0, Watermark(2))) == [Append(f"{folder}/0", 6, Watermark(2))]
+    assert task.step(Came(1, Watermark(2))) == [Append(f"{folder}/1", 0, Watermark(2))]
 
 
 def test_a_source_that_comes_up_alone_begins_none_that_was_given_up() -> None:

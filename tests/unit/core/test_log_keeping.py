@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conductor import TASKS, Conductor, of, told
+from conductor import OP, SINK, SOURCE, TASKS, Conductor, of, told
 
 from cutproof.reference_impl.core.effects import ClearLogs, Effect
 from cutproof.reference_impl.core.messages import Complete
@@ -45,6 +45,32 @@ def test_logs_are_kept_for_snapshots_that_refer_to_them_and_for_the_attempts_tha
     job.ack(2)
     (cleared,) = of(ClearLogs, job.stored(2))
     assert cleared.keep == ()
+
+
+def test_whoever_goes_on_alone_from_a_savepoint_finds_what_came_since() -> None:
+    """It refers to nothing: while the record of the next checkpoint is being stored, nobody else needs a log."""
+    for failover, oldest in (("full", 2), ("local", 1)):
+        job = Conductor(spilling="continuous", alignment="unaligned", failover=failover, concurrent_checkpoints=2).up()
+        job.savepoint(1)
+        assert job.machine.checkpoints.logs_from == 1
+        job.trigger()
+        job.ack(2)
+        assert job.machine.checkpoints.logs_from == oldest, failover
+
+
+def test_the_logs_of_one_that_came_up_alone_are_those_of_the_attempt_of_all() -> None:
+    job = Conductor(spilling="continuous", failover="local").up()
+    job.checkpoint(1)
+    job.lose(OP)
+    job.timer("restart")
+    job.saved()
+    job.running(OP)
+    assert job.machine.attempt_of(OP) == 2
+    job.trigger()
+    job.ack(2, OP, attempt=2)
+    job.ack(2, SOURCE, SINK, attempt=1)
+    (cleared,) = of(ClearLogs, job.stored(2))
+    assert cleared.living == tuple(f"job-1/log/{task}-1" for task in TASKS)
 
 
 def test_nobody_speaks_of_logs_where_there_are_none() -> None:

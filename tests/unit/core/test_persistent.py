@@ -35,13 +35,13 @@ def taken(book: Ledger, *elements: Record) -> list[Lying]:
     return [one for one in found if one is not None]
 
 
-def test_what_comes_is_numbered_and_appended_and_a_barrier_is_neither() -> None:
+def test_what_comes_is_numbered_and_appended_and_neither_a_barrier_nor_an_end_is() -> None:
     book = ledger()
     assert book.came(0, record(7)) == [Append("log/0", 0, record(7))]
     assert book.came(0, Barrier(ONE)) == []
     assert book.came(0, CancelBarrier(ONE)) == []
     assert book.came(0, Watermark(3)) == [Append("log/0", 1, Watermark(3))]
-    assert book.came(0, EndOfData()) == [Append("log/0", 2, EndOfData())]
+    assert book.came(0, EndOfData()) == []
     assert book.took(0, Barrier(ONE)) is None
     assert book.first(0) == 0
     assert [one.number for one in (book.took(0, record(7)), book.took(0, Watermark(3))) if one is not None] == [0, 1]
@@ -127,3 +127,11 @@ def test_a_log_that_is_there_is_written_on(logged: int) -> None:
     book.resume(0, 5, logged)
     appended = book.came(0, record(1)) + book.came(0, record(2))
     assert [one.number for one in appended if isinstance(one, Append)] == list(range(logged, 7))
+
+
+def test_where_an_attempt_before_stood_at_its_snapshots_is_trimmed_by_as_well() -> None:
+    book = ledger()
+    book.resume(0, 4, 9)
+    book.remember({ONE: (2,), TWO: (4,)})
+    assert book.trim(complete(1)) == [TrimLog("log/0", 2)]
+    assert book.trim(complete(2)) == [TrimLog("log/0", 4)]
