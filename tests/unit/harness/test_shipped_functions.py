@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import kind_of
-from cutproof.harness import user_functions
+from cutproof.harness import batches, user_functions
 from cutproof.harness.checks import ALIGNMENTS, problems_of
 from cutproof.harness.cli.entry import main
 from cutproof.harness.exit_codes import UsageError
@@ -36,7 +36,7 @@ from cutproof.properties import user_functions as counterparts
 from cutproof.properties.classes import class_of
 from cutproof.properties.replay import is_determined
 from cutproof.properties.user_functions import user_nodes
-from cutproof.properties.verdict import Holds
+from cutproof.properties.verdict import Holds, Violated
 from cutproof.properties.workload import Count, Node, User, Workload
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Place, Taken
 
@@ -164,6 +164,14 @@ def test_no_run_of_a_right_one_is_accused(function: UserFunction) -> None:
         held.update(name for name, verdict in verdicts.verdicts.items() if isinstance(verdict, Holds))
     assert min(held[name] for name in ("exactly-once", "no-data-loss", "consistent-cut")) > 12
     assert held["restored-state"] > 1
+
+
+def test_a_batch_leaves_what_the_stream_does() -> None:
+    asked = [of(function)[index] for function in SHIPPED for index in range(6)]
+    told = [batches.beside(index, scenario) for index, scenario in enumerate(asked)]
+    compared = {function_of(asked[one.number]) for one in told if isinstance(one.verdict, Holds)}
+    assert compared == {function.name for function in SHIPPED} - {LULLS.name}, "a batch takes its records at once"
+    assert not any(isinstance(one.verdict, Violated) for one in told)
 
 
 class KeepsNothing(Changes):
