@@ -147,7 +147,8 @@ class FailRead(Fault, kw_only=True, tag="fail-read"):
 
 
 class TearWrite(Fault, kw_only=True, tag="tear-write"):
-    """The next snapshot write of a task leaves half a file, and the task dies (None: the coordinator)."""
+    """The next snapshot write of a task leaves half a file, and the task dies (None: the coordinator).  What a snapshot
+    refers to in logs, and is flushed for it, belongs to it."""
 
     task: str | None
 

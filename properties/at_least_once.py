@@ -31,7 +31,7 @@ def check(case: Case) -> Verdict:
     if found is not None:
         return found
     if not is_determined(case.workload, case.topology, every_attempt=True):
-        return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
+        return Unknown(reason="not observable", detail="nothing says which row was applied where")
     visible = case.committed + case.pending
     owed = case.expected.rows_up_to(case.closing.epoch)
     yielded = case.expected.replay.yielded()

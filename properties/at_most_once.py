@@ -27,7 +27,7 @@ def check(case: Case) -> Verdict:
     if found is not None:
         return found
     if not is_determined(case.workload, case.topology, every_attempt=True):
-        return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
+        return Unknown(reason="not observable", detail="nothing says which row was applied where")
     yielded = case.expected.replay.yielded()
     extra = case.committed - yielded
     if extra:

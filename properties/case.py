@@ -296,8 +296,8 @@ class Case:
 
     @cached_property
     def rows_are_known(self) -> bool:
-        """Whether the rows owed can be told at all: not where they follow the applied records and
-        a rebalance hides which of several rows of one origin was applied where."""
+        """Whether the rows owed can be told at all: not where they follow the applied records, and a rebalance, or
+        a user's function that keeps rows of no key, hides which of several rows of one origin was applied where."""
         if not self.expected.follows_applies:
             return True
         strict = self.by_applies or self.history.sink != "transactional"

@@ -35,7 +35,7 @@ def check(case: Case) -> Verdict:
         return Unknown(reason="not promised", detail="resumed from an older snapshot" if case.rewound else detail)
     by_applies = case.expected.follows_applies
     if not case.rows_are_known:
-        return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
+        return Unknown(reason="not observable", detail="nothing says which row was applied where")
     found = _table(case) if case.history.sink == "idempotent" else _output(case)
     if found is None and by_applies:
         found = misapplied(case) or mistimed(case) or misclocked(case)

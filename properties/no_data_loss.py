@@ -30,7 +30,7 @@ def check(case: Case) -> Verdict:
     if found is not None:
         return found
     if not case.rows_are_known:
-        return Unknown(reason="not observable", detail="a rebalance leaves open which row was applied where")
+        return Unknown(reason="not observable", detail="nothing says which row was applied where")
     owed = case.expected.rows_up_to(case.closing.epoch)
     lost = missing(case, owed) if case.history.sink == "idempotent" else owed - (case.committed + case.pending)
     if lost:

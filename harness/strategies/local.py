@@ -147,7 +147,7 @@ def _next_blow(choices: Choices, target: Forecast, first: AnyFault) -> AnyFault:
 
 
 def _trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
-    kind = choices.pick(("stall-channel", "delay-channel", "fail-write", "fail-commit", "rare-message"))
+    kind = choices.pick(("stall-channel", "delay-channel", "fail-write", "tear-write", "fail-commit", "rare-message"))
     if kind == "rare-message":
         return extras.rare_message(choices, target)
     return (draw_fault(choices, target, kind, at_some_time(choices, target)),)

@@ -185,8 +185,8 @@ class Batch:
                 run.take()
                 rows.extend(operator.apply(record, gate))
             run.keys_held = max(run.keys_held, keys_in(operator))  # a key's end is when most is held
-            rows.extend(operator.on_watermark(END_OF_TIME, operator.timers.due(END_OF_TIME)))
-            rows.extend(operator.on_clock(END_OF_TIME, operator.alarms.due(END_OF_TIME)))
+            rows.extend(operator.on_watermark(END_OF_TIME, operator.timers.take(END_OF_TIME)))
+            rows.extend(operator.on_clock(END_OF_TIME, operator.alarms.take(END_OF_TIME)))
             run.out.extend(rows[-1:] if final else rows)
             self.drop_state(operator)
 

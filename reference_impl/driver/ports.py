@@ -144,6 +144,9 @@ class SpillStore(Protocol):
     def finish(self, log: str, mark: int) -> None:
         """It is durable."""
 
+    def tear(self, log: str, mark: int) -> None:
+        """Leave half of what is flushed, as a writer that dies amid it does: no reader takes it for whole."""
+
     def lose(self, log: str) -> None:
         """Its writer is gone, and with it what was not flushed."""
 

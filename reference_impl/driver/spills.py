@@ -102,6 +102,8 @@ class Spills:
         if runner.paused:  # a process that stands still does not go on writing either
             self.world.loop.after(self._flush_us, self._flushed, runner, under_way)
             return
+        if marks and (asked or pen.asked) and self._torn(runner, marks):
+            return
         try:
             for log, mark in marks:
                 self.store.finish(log, mark)
@@ -113,6 +115,17 @@ class Spills:
             runner.deliver(Synced(serial))
         if runner.alive and (pen.asked or (self._by_itself and pen.unflushed)):
             self._flush(runner, pen)
+
+    def _torn(self, runner: TaskRunner, marks: list[tuple[str, int]]) -> bool:
+        """Whether the writer dies amid a flush that a snapshot waits for: that is part of the snapshot's write."""
+        fault = self.world.stores.arms.take("tear-write", runner.name)
+        if fault is None:
+            return False
+        for log, mark in marks:
+            self.store.tear(log, mark)
+        self.world.fired(fault, f"half of what {runner.name} flushes is written", runner.attempt)
+        self.world.kill(runner, "it died while it flushed its logs", fault)
+        return True
 
     def forget(self, runner: TaskRunner) -> None:
         """A writer is gone, or another has taken its place, and with it what was not flushed."""

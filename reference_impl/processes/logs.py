@@ -150,6 +150,15 @@ class DiskLogs:
         else:  # it was closed, and so it was synced
             file.synced = length
 
+    def tear(self, log: str, mark: int) -> None:
+        """Leave half of what is flushed: a frame that no reader finds whole."""
+        own = self._own.get(log)
+        if own is None or mark not in own.flushing or own.descriptor is None:
+            return
+        file, length = own.flushing.pop(mark)
+        file.length = file.synced + (length - file.synced) // 2
+        os.ftruncate(own.descriptor, file.length)
+
     def lose(self, log: str) -> None:
         """Its writer is gone, and with it what was not written."""
         own = self._own.pop(log, None)

@@ -26,6 +26,8 @@ class ShelvedLog:
         self.durable: list[Rows] = []
         self.end = 0
         """the number behind the last that was ever durable"""
+        self.torn = 0
+        """how many halves of parts there are besides: by their checksums nobody reads them"""
 
 
 class LogShelf:
@@ -61,13 +63,19 @@ class LogShelf:
         else:
             shelved.durable[0].update(rows)
 
+    def tear(self, log: str, mark: int) -> None:
+        """Half of what is flushed is written."""
+        shelved = self.logs.get(log)
+        if shelved is not None and shelved.flushing.pop(mark, {}):
+            shelved.torn += 1
+
     def lose(self, log: str) -> None:
         """Its writer is gone, and with it what was not flushed."""
         shelved = self.logs.get(log)
         if shelved is None:
             return
         shelved.open, shelved.flushing = {}, {}
-        if not shelved.durable:
+        if not shelved.durable and not shelved.torn:
             del self.logs[log]
 
     def read(self, ref: Ref) -> list[tuple[int, Element]]:

@@ -17,6 +17,7 @@ from cutproof.reference_impl.core.messages import Record
 from cutproof.reference_impl.core.operators import Count, Dedup, Filter, Greater, Join, Map, Operator, Sum
 from cutproof.reference_impl.core.source import SplitLog
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken, UserOperator
 from cutproof.reference_impl.core.windows import Tumbling
 
 Log = Sequence[tuple[int | None, int | None, int]]
@@ -182,3 +183,21 @@ def test_a_window_has_all_of_its_key_before_the_end_of_time() -> None:
     result = Batch(graph(lambda: Tumbling(10, "sum", 0)), [split]).run()
     assert sorted(result.rows) == [(1, 5, 11, 30), (1, 8, 28, 0), (4, 1, 14, 20), (4, 7, 12, 0)]
     assert report(result, "op0-1").keys_held == 1
+
+
+def test_a_timer_of_a_user_function_fires_once() -> None:
+    class Waits(Function):
+        timed = True
+
+        def on_record(self, record: Taken, context: Context) -> Sequence[Out]:
+            context.set_timer(record.time)
+            return ()
+
+        def on_timer(self, time: int, context: Context) -> Sequence[Out]:
+            if time == 4:
+                context.set_timer(5)
+            return [(time, 0, 0)]
+
+    split = SplitLog(split=0, records=FIVE, times=[30, 4, 2, 25, 8])
+    result = Batch(graph(lambda: UserOperator("waits", Waits)), [split]).run()
+    assert sorted(result.rows) == [(1, 2, 0, 0), (1, 8, 0, 0), (1, 30, 0, 0), (4, 4, 0, 0), (4, 5, 0, 0), (4, 25, 0, 0)]

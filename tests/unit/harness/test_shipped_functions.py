@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import kind_of
-from cutproof.harness import user_functions
+from cutproof.harness import batches, user_functions
 from cutproof.harness.checks import ALIGNMENTS, problems_of
 from cutproof.harness.cli.entry import main
 from cutproof.harness.exit_codes import UsageError
@@ -37,7 +37,7 @@ from cutproof.properties import user_functions as counterparts
 from cutproof.properties.classes import class_of
 from cutproof.properties.replay import is_determined
 from cutproof.properties.user_functions import user_nodes
-from cutproof.properties.verdict import Holds, Unknown
+from cutproof.properties.verdict import Holds, Unknown, Violated
 from cutproof.properties.workload import Count, Node, User, Workload
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Place, Taken
 
@@ -182,6 +182,14 @@ def test_what_no_counterpart_speaks_of_is_not_counted_as_shown() -> None:
     assert verdicts["at-most-once"] == Unknown(reason="not promised", detail="at-least-once is another promise"), (
         "which would not be promised without timers either"
     )
+
+
+def test_a_batch_leaves_what_the_stream_does() -> None:
+    asked = [of(function)[index] for function in SHIPPED for index in range(6)]
+    told = [batches.beside(index, scenario) for index, scenario in enumerate(asked)]
+    compared = {function_of(asked[one.number]) for one in told if isinstance(one.verdict, Holds)}
+    assert compared == {function.name for function in SHIPPED} - {LULLS.name}, "a batch takes its records at once"
+    assert not any(isinstance(one.verdict, Violated) for one in told)
 
 
 class KeepsNothing(Changes):

@@ -52,6 +52,23 @@ def test_its_writer_counts_on_what_is_synced_alone(tmp_path: Path, whole_files: 
 
 
 @BOTH
+def test_half_of_what_was_being_flushed_is_nothing_to_a_reader(tmp_path: Path, whole_files: bool) -> None:
+    store = flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2))
+    store.append(LOG, 2, Watermark(2))
+    store.tear(LOG, store.begin(LOG))
+    store.lose(LOG)
+    other = DiskLogs(tmp_path, whole_files=whole_files)
+    assert numbers(other) == [0, 1]
+    assert sum(file.stat().st_size for file in (other.root / LOG).iterdir()) > _size(tmp_path / "whole")
+
+
+def _size(root: Path) -> int:
+    """Of the two elements that were flushed."""
+    store = flushed(DiskLogs(root, whole_files=False), range(2))
+    return sum(file.stat().st_size for file in (store.root / LOG).iterdir())
+
+
+@BOTH
 def test_files_are_deleted_as_a_whole_once_nothing_in_them_is_needed(
     tmp_path: Path, whole_files: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,12 +8,12 @@ import pytest
 from overtaken import durations, in_flight, job, kill, loaded
 from worlds import all_there, run
 
-from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator
+from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, TearWrite
 from cutproof.harness.checks import problems_of
 from cutproof.harness.run import run as judged
 from cutproof.harness.scenario import Cancel, Deviation, Resume, Savepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History, SnapshotDeleted, StoredState
+from cutproof.properties.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
 from cutproof.properties.line import Lines
 
 WAYS = ("continuous", "buffer-timeout")
@@ -66,6 +66,19 @@ def test_a_checkpoint_waits_until_what_it_refers_to_is_durable() -> None:
     )
     assert at_once + 1_000 < closed
     assert at_once < logged
+
+
+@pytest.mark.parametrize("failover", ["full", "local"])
+@pytest.mark.parametrize("store", STORES)
+def test_who_dies_amid_a_flush_has_acknowledged_nothing_of_it(store: str, failover: str) -> None:
+    torn = TearWrite(trigger=AtPoint(point="barrier-received", task="op0-0", occurrence=3), task="op0-0")
+    settings = {"spilling": "continuous", "spill_store": store, "spill_flush_us": 2_000}
+    history = all_there(job(failover=failover, faults=(torn,), **settings))
+    (fired,) = [one for one in history.journal if isinstance(one, FaultFired)]
+    assert fired.detail == "half of what op0-0 flushes is written"
+    aborted = next(one.checkpoint for one in history.journal if isinstance(one, CheckpointAborted))
+    assert aborted not in {one.checkpoint for one in history.completed}
+    assert not [one for one in history.stored if (one.task, one.checkpoint) == ("op0-0", aborted)]
 
 
 @pytest.mark.parametrize("store", STORES)
