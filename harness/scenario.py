@@ -66,6 +66,8 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     """a source reads one record this often"""
     apply_cost_us: int = 20
     channel_latency_us: int = 100
+    local_channels: bool = False
+    """channels between tasks of one node are local: what is sent there is there at once (on processes none is)"""
     control_latency_us: int = 200
     snapshot_write_us: int = 800
     transaction_us: int = 150

@@ -22,7 +22,7 @@ from . import extras
 from .cells import CELLS
 from .choices import Choices, built
 from .dealing import told_apart
-from .engines import Tuning, draw_engine, without_late_checkpoints
+from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .fitting import fit
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
@@ -171,6 +171,8 @@ def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bo
         scenario = laid_out_anew(choices, scenario)
         if frame.turn is None:
             scenario = without_late_checkpoints(choices, scenario)
+        if frame.turn is None and not frame.real_time:
+            scenario = with_local_channels(choices, scenario)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

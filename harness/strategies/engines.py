@@ -123,6 +123,14 @@ def without_late_checkpoints(choices: Choices, scenario: Scenario) -> Scenario:
     return msgspec.structs.replace(scenario, engine=msgspec.structs.replace(engine, checkpoints_after_finish=False))
 
 
+def with_local_channels(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario, at times with channels within a node that take no time: barriers overtake in both kinds (UNA-1)."""
+    engine = scenario.engine
+    if engine.nodes == 1 or not choices.percent(10 if engine.alignment == "aligned" else 25):
+        return scenario
+    return msgspec.structs.replace(scenario, engine=msgspec.structs.replace(engine, local_channels=True))
+
+
 def paced(engine: Engine) -> Engine:
     """The engine with at least 4 ms between checkpoints, and reading slowed down by as much."""
     times = -(-LEAST_INTERVAL_US // engine.checkpoint_interval_us)

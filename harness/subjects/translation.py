@@ -243,6 +243,7 @@ def settings(scenario: Scenario) -> Settings:
         read_interval_us=told.read_interval_us,
         apply_cost_us=told.apply_cost_us,
         channel_latency_us=told.channel_latency_us,
+        local_channels=told.local_channels,
         control_latency_us=told.control_latency_us,
         mailbox_us=told.channel_latency_us,
         snapshot_write_us=told.snapshot_write_us,

@@ -14,6 +14,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     read_interval_us: int = 200
     apply_cost_us: int = 20
     channel_latency_us: int = 100
+    local_channels: bool = False
+    """channels between tasks of one node have no latency"""
     control_latency_us: int = 200
     mailbox_us: int = 100
     """until what a task put off has its turn"""

@@ -57,8 +57,16 @@ class Assembly:
                 world.loop,
                 world.observer.channel_opened(name, attempt),
                 capacity=world.settings.channel_capacity,
-                latency=world.settings.channel_latency_us,
+                latency=self._latency(name),
                 late=world.decisions.of(f"message {name}"),
             )
             self._channels[(name, attempt)] = channel
         return channel
+
+    def _latency(self, name: ChannelId) -> int:
+        """None between tasks of one node, where such channels are local."""
+        settings, nodes = self._world.settings, self._world.nodes
+        sender, _, receiver = name.partition(">")
+        if settings.local_channels and nodes[TaskId(sender)] == nodes[TaskId(receiver)]:
+            return 0
+        return settings.channel_latency_us

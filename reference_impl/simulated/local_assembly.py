@@ -88,7 +88,7 @@ class LocalAssembly(Assembly):
     def _inlet(self, name: ChannelId, whole: AttemptId) -> Inlet:
         world = self._world
         late = world.decisions.of(f"message {name}")
-        return Inlet(self._of(name, whole), world.loop, latency=world.settings.channel_latency_us, late=late)
+        return Inlet(self._of(name, whole), world.loop, latency=self._latency(name), late=late)
 
 
 def assembly_of(world: World, job: Job) -> Assembly:

@@ -102,7 +102,7 @@ class World:
         self._assembly = assembly_of(self, self._job)
         self._runners: dict[tuple[TaskId, AttemptId], TaskRunner] = {}
         self._latest: dict[TaskId, TaskRunner] = {}
-        self._nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
+        self.nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
         self._director: Director | None = None
         self._watched: frozenset[str] = frozenset()
         self._phase = ""
@@ -217,11 +217,11 @@ class World:
         return [runner for runner in self._latest.values() if runner.alive]
 
     def node_of(self, runner: TaskRunner) -> int:
-        return self._nodes[runner.name]
+        return self.nodes[runner.name]
 
     def on_node(self, node: int) -> list[TaskRunner]:
         """Every live attempt on a node, zombies included."""
-        return [runner for runner in self._runners.values() if runner.alive and self._nodes[runner.name] == node]
+        return [runner for runner in self._runners.values() if runner.alive and self.nodes[runner.name] == node]
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         """A node makes room for an attempt; an older one of the task that answers is cancelled."""

@@ -59,6 +59,25 @@ def test_with_one_input_alone_a_barrier_overtakes_too() -> None:
     assert any(in_flight(history).values())
 
 
+def test_barriers_overtake_in_local_channels_and_in_remote_ones() -> None:
+    """Of two nodes each has every second task: a barrier is there at once, or it is under way."""
+    scenario = job(faults=(kill(2),), local_channels=True, channel_latency_us=150)
+    assert scenario.engine.nodes == 2
+    history = all_there(scenario)
+    tasks = [run.task for run in history.runs if run.attempt == 1]
+    local = {f"{one}>{other}": tasks.index(one) % 2 == tasks.index(other) % 2 for one in tasks for other in tasks}
+    assert {local[channel] for channel in channels_held(history)} == {True, False}
+    times: dict[bool, set[int]] = {True: set(), False: set()}
+    history = Run(scenario, Parts(), True).history()
+    for receiver in tasks:
+        for came in shown(history, receiver, "barrier-received"):
+            for sent in shown(history, came.peer, "barrier-sent"):
+                if (sent.peer, sent.checkpoint, sent.attempt) == (receiver, came.checkpoint, came.attempt):
+                    times[local[f"{came.peer}>{receiver}"]].add(came.at_us - sent.at_us)
+    assert min(times[True]) == 0
+    assert min(times[False]) == 150
+
+
 @pytest.mark.parametrize(
     "more", [{"concurrent_checkpoints": 3}, {"snapshot_store": "memory"}, {"snapshot_mode": "synchronous"}]
 )
