@@ -32,6 +32,13 @@ class Commanded(Value, frozen=True, kw_only=True):
     drain: bool = False
 
 
+class PartRestarted(Value, frozen=True, kw_only=True):
+    """The tasks that came up, and what had them do so: failover of their region, or local."""
+
+    failover: str
+    tasks: tuple[str, ...]
+
+
 class Measured(Value, frozen=True, kw_only=True):
     """What a history counts up to; times in µs of the run's clock."""
 
@@ -47,6 +54,8 @@ class Measured(Value, frozen=True, kw_only=True):
     cells: tuple[Cell, ...] = ()
     """of the coverage, one for each fault that fired in one"""
     unapplied: tuple[str, ...] = ()
+    restarts: tuple[PartRestarted, ...] = ()
+    """recoveries in which the others went on"""
     checkpoint_durations_us: tuple[int, ...] = ()
     recovery_times_us: tuple[int, ...] = ()
 
@@ -106,8 +115,8 @@ def measure(scenario: Scenario, history: History) -> Measured:
     fired: dict[int, tuple[str, str]] = {}
     returned: set[int] = set()
     triggered_at: dict[int, int] = {}
-    started_at: dict[int, int] = {}
-    recoveries: list[int] = []
+    started: dict[int, AttemptStarted] = {}
+    recovered: list[tuple[AttemptRunning, AttemptStarted | None]] = []
     aborted = 0
     for entry in history.journal:
         match entry:
@@ -120,15 +129,15 @@ def measure(scenario: Scenario, history: History) -> Measured:
             case CheckpointAborted():
                 aborted += 1
             case AttemptStarted():
-                started_at[entry.attempt] = entry.at_us
-            case AttemptRunning() if started_at and entry.attempt != min(started_at):
-                recoveries.append(entry.at_us - started_at.get(entry.attempt, entry.at_us))
+                started[entry.attempt] = entry
+            case AttemptRunning() if started and entry.attempt != min(started):
+                recovered.append((entry, started.get(entry.attempt)))
             case _:
                 pass
     return Measured(
         completed=len(history.completed),
         aborted=aborted,
-        recoveries=len(recoveries),
+        recoveries=len(recovered),
         read=sum(len(run.reads) for run in history.runs),
         committed=len(history.committed),
         fired=tuple(fired.values()),
@@ -143,8 +152,13 @@ def measure(scenario: Scenario, history: History) -> Measured:
         stops=stops_of(scenario, history),
         cells=cells_hit(scenario, history),
         unapplied=tuple(history.unapplied),
+        restarts=tuple(
+            PartRestarted(failover="local" if began.in_place else "region", tasks=tuple(began.tasks))
+            for _, began in recovered
+            if began is not None and began.tasks
+        ),
         checkpoint_durations_us=tuple(
             done.at_us - triggered_at[done.checkpoint] for done in history.completed if done.checkpoint in triggered_at
         ),
-        recovery_times_us=tuple(recoveries),
+        recovery_times_us=tuple(ran.at_us - (began.at_us if began else ran.at_us) for ran, began in recovered),
     )

@@ -13,6 +13,7 @@ from ..reports.model import (
     FaultCounts,
     InvariantCounts,
     RecordCounts,
+    RestartCounts,
     Samples,
     ScenarioCounts,
     Summary,
@@ -50,6 +51,8 @@ class Tally:
         self._unapplied = Counter[str]()
         self._durations_us: list[int] = []
         self._recoveries_us: list[int] = []
+        self._restarts = Counter[str]()
+        self._restarted: dict[str, Counter[str]] = {}
 
     def add(self, outcome: Outcome) -> None:
         self.run += 1
@@ -94,6 +97,9 @@ class Tally:
         for name in ("completed", "aborted", "recoveries", "read", "committed"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
+        for one in measured.restarts:
+            self._restarts[one.failover] += 1
+            self._restarted.setdefault(one.failover, Counter()).update(one.tasks)
         room = SAMPLES_AT_MOST - len(self._durations_us)
         self._durations_us.extend(measured.checkpoint_durations_us[: max(0, room)])
         room = SAMPLES_AT_MOST - len(self._recoveries_us)
@@ -139,6 +145,10 @@ class Tally:
             stops=self._stops.counts(),
             checkpoints=CheckpointCounts(completed=self._totals["completed"], aborted=self._totals["aborted"]),
             recoveries=self._totals["recoveries"],
+            restarts={
+                failover: RestartCounts(recoveries=number, tasks=dict(sorted(self._restarted[failover].items())))
+                for failover, number in sorted(self._restarts.items())
+            },
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
             unapplied=dict(sorted(self._unapplied.items())),
             systems=SystemCounts(

@@ -125,6 +125,14 @@ class CheckpointCounts(Value, kw_only=True):
     aborted: int = 0
 
 
+class RestartCounts(Value, kw_only=True):
+    """Recoveries in which some tasks came up and the others went on."""
+
+    recoveries: int = 0
+    tasks: dict[str, int] = {}
+    """how often each task did, by its name"""
+
+
 class SystemCounts(Counts, kw_only=True):
     """Systems of processes that were run beside the scenarios, and the general snapshots that were taken of them;
     unknown where no snapshot had events on both of its sides."""
@@ -215,6 +223,8 @@ class Summary(Value, kw_only=True):
     commands: dict[str, CommandCounts] = {}
     checkpoints: CheckpointCounts = CheckpointCounts()
     recoveries: int = 0
+    restarts: dict[str, RestartCounts] = {}
+    """those of them that were of a region, and those that were local: of what was lost alone"""
     records: RecordCounts = RecordCounts()
     oracle: OracleCounts = OracleCounts()
     seconds: Seconds = Seconds()

@@ -84,6 +84,23 @@ def lead(summary: Summary) -> str:
     )
 
 
+def restarts_lead(summary: Summary) -> str:
+    """In how many recoveries not everything restarted, and what did; empty where there was none."""
+    return " ".join(
+        f"In {plural(counts.recoveries, 'recovery')} {_RESTARTED[failover]} and the others went on: "
+        f"{plural(sum(counts.tasks.values()), 'task')}, most often {_most(counts.tasks)}."
+        for failover, counts in summary.restarts.items()
+    )
+
+
+_RESTARTED = {"region": "a region came up again", "local": "what was lost came up alone"}
+
+
+def _most(tasks: dict[str, int]) -> str:
+    often = sorted(tasks.items(), key=lambda named: (-named[1], named[0]))[:3]
+    return ", ".join(f"{name} ({number:,})" for name, number in often)
+
+
 def beside_lead(summary: Summary) -> str:
     """What was run beside the scenarios; empty when nothing was."""
     return " ".join(filter(None, (_systems(summary), _batches(summary))))

@@ -38,6 +38,7 @@ def render_html(view: ReportView) -> str:
         outcome=overview.outcome(summary),
         lead=overview.lead(summary),
         beside_lead=overview.beside_lead(summary),
+        restarts=overview.restarts_lead(summary),
         invariants=overview.invariant_lines(summary),
         heat=overview.heat_map(summary),
         never=overview.never(summary),

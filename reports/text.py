@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from .coverage import WAYS, coverage_lead
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
-from .overview import beside_lead, headline, invariant_lines, lead, never
+from .overview import beside_lead, headline, invariant_lines, lead, never, restarts_lead
 from .words import STATUS_WORDS, plural, row_cells
 
 WIDTH = 80
@@ -78,7 +78,7 @@ def _tried(summary: Summary) -> Iterator[str]:
         yield from _wrapped(
             f"{plural(fired, 'fault')} of {plural(kinds, 'kind')} fired, "
             f"{plural(summary.checkpoints.completed, 'checkpoint')} completed, "
-            f"{plural(summary.recoveries, 'recovery')}."
+            f"{plural(summary.recoveries, 'recovery')}. {restarts_lead(summary)}".rstrip()
         )
     if lead_of_coverage := coverage_lead(summary.coverage):
         yield from _wrapped(lead_of_coverage)

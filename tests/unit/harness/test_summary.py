@@ -41,9 +41,13 @@ from cutproof.properties.history import (
     Completed,
     FaultFired,
     History,
+    JournalEntry,
 )
 from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
-from cutproof.reports.model import ScenarioCounts, Summary
+from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts, Summary
+from cutproof.reports.overview import restarts_lead
+from cutproof.reports.render import render_html
+from cutproof.reports.text import render_text
 
 replace = msgspec.structs.replace
 
@@ -80,6 +84,43 @@ def test_what_a_history_counts_up_to() -> None:
     assert (measured.completed, measured.aborted, measured.recoveries, measured.committed) == (1, 1, 1, 3)
     assert (measured.checkpoint_durations_us, measured.recovery_times_us) == ((90,), (700,))
     assert [(command.kind, command.finished) for command in measured.commands] == [("savepoint", True)]
+
+
+def test_what_restarted_while_the_others_went_on_is_counted_by_task() -> None:
+    def come_up(number: int, *, runs: bool = True, **how: object) -> list[JournalEntry]:
+        began = AttemptStarted(order=2 * number, at_us=100 * number, attempt=number, job=1, **how)  # type: ignore[arg-type]
+        return [
+            began,
+            *([AttemptRunning(order=2 * number + 1, at_us=100 * number + 50, attempt=number)] if runs else []),
+        ]
+
+    journal = [
+        *come_up(1),
+        *come_up(2, tasks=["source-0", "sink-0"]),
+        *come_up(3, tasks=["sink-0"], in_place=True, runs=False),
+        *come_up(4, tasks=["sink-0"], in_place=True),
+        *come_up(5, tasks=["sink-0", "count-1"], in_place=True),
+        *come_up(6),
+    ]
+    fault = FaultFired(order=99, at_us=1, fault=0, kind="kill-task", phase="running")
+    measured = measure(chain(), history(journal=[*journal, fault]))
+    tally = Tally()
+    tally.add(msgspec.structs.replace(outcome(0, exactly_once=HOLDS), measured=measured))
+    summary = tally.summary()
+    assert summary.recoveries == 4
+    assert summary.restarts == {
+        "local": RestartCounts(recoveries=2, tasks={"count-1": 1, "sink-0": 2}),
+        "region": RestartCounts(recoveries=1, tasks={"sink-0": 1, "source-0": 1}),
+    }
+    said = (
+        "In 2 recoveries what was lost came up alone and the others went on: 3 tasks, most often sink-0 (2), "
+        "count-1 (1). In 1 recovery a region came up again and the others went on: 2 tasks, most often sink-0 (1), "
+        "source-0 (1)."
+    )
+    assert restarts_lead(summary) == said
+    assert said in render_html(ReportView(summary=summary))
+    assert said in " ".join(render_text(summary).split())
+    assert restarts_lead(Tally().summary()) == ""
 
 
 def test_a_command_that_failed_is_not_finished() -> None:

@@ -15,11 +15,13 @@ from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subject_names import subject_called
+from cutproof.harness.subjects import simulated
+from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.case import Case
 from cutproof.properties.history import AttemptRunning, AttemptStarted, History, TaskRun
 from cutproof.properties.judge import judge_case
 from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import Count, Edge, Input, Join, Node, Topology, Workload
+from cutproof.properties.workload import Count, Dedup, Edge, Input, Join, Node, Topology, Workload
 
 RECORDS = 40
 AMID = 6_000
@@ -236,6 +238,24 @@ def test_output_waits_for_the_order_that_it_follows_from() -> None:
     )
     assert entered <= len(before.applies)
     assert entered - mark.applies == sum(repeats(counted()).values())
+
+
+def test_a_snapshot_is_written_when_the_order_that_it_follows_from_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restored without it a task would take in another order what its snapshot says was taken."""
+    dedup = Node(name="dedup", operator=Dedup(), inputs=("source",))
+    silent = Workload(name="silent", inputs=(SOURCE,), nodes=(dedup,))  # what takes and says nothing is not held up
+    usual = simulated.settings
+    slow = {"receipt_us": 1_500, "snapshot_write_us": 10}
+    monkeypatch.setattr(simulated, "settings", lambda told: msgspec.structs.replace(usual(told), **slow))
+    events = [
+        one
+        for one in run(SimulatedSubject(), scenario(workload=silent), timeline=True).history.timeline
+        if one.task == "dedup-0"
+    ]
+    taken = {one.checkpoint: one.at_us for one in events if one.what == "snapshot-taken"}
+    written = {one.checkpoint: one.at_us for one in events if one.what == "snapshot-persisted"}
+    assert written
+    assert max(written[checkpoint] - taken[checkpoint] for checkpoint in written) > 1_000
 
 
 # -- what is refused, and what is drawn --------------------------------------------------------------------------
