@@ -223,9 +223,12 @@ class Recorder:
         self._logs[name].trims.append((self.order(), before))
 
     def logs_cleared(self, names: Sequence[str]) -> None:
+        """One that nobody opened was found in the store: its writer was killed before it could say so, and before any
+        snapshot could refer to it."""
         order = self.order()
         for name in names:
-            self._logs[name].cleared = order
+            if name in self._logs:
+                self._logs[name].cleared = order
 
     def commit_requested(self, name: str) -> None:
         transaction = self._transactions.get(name)

@@ -229,6 +229,15 @@ def test_stored_and_completed(watched: Watched) -> None:
     ]
 
 
+def test_a_log_whose_writer_died_before_it_said_so_is_cleared_all_the_same(watched: Watched) -> None:
+    watched.recorder.log_opened("log/a-0/0", TaskId("a-0"), AttemptId(2))
+    watched.recorder.logs_cleared(["log/a-0/1", "log/a-0/0"])
+    (log,) = watched.history.logs
+    assert log.name == "log/a-0/0"
+    assert log.cleared is not None
+    assert log.cleared > log.opened
+
+
 def test_a_transactions_account(watched: Watched) -> None:
     watched.transact(t.Begin(**BY, name="t"))
     watched.transact(t.Write(**BY, name="t", rows=(ROW, ROW)), applied=5)
