@@ -62,8 +62,9 @@ class Case:
 
     @cached_property
     def layouts(self) -> dict[int, Topology]:
-        """How each job was laid out."""
+        """How each job was laid out, one that ended before any attempt of it included: the next is laid out as it."""
         jobs = {start.job for start in self.lines.starts.values()} | {run.job for run in self.history.runs}
+        jobs |= {end.job for end in self.commands.ends}
         return layouts(self.submitted, jobs, self.commands)
 
     @cached_property
