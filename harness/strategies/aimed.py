@@ -76,6 +76,8 @@ def _amid_writes(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> in
         return choices.between(3, 4)
     if point in RECOVERY:
         return 1 if point == "state-loaded" else 2 * many
+    if point == "end-of-data-sent" and aim.ending == "finished":  # a source with little to read ends before any write
+        return choices.between(1, len(target.layout.sources))
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested"):
         return 1
     return choices.between(3, 4) if point in COORDINATOR_POINTS else choices.between(2 * many, 3 * many)
