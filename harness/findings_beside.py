@@ -20,7 +20,7 @@ from .findings import Finding, Keeping, view_of
 from .graphs.beside import SystemOutcome
 from .known_failures import Cause
 
-Outcome = TypeVar("Outcome", SystemOutcome, BatchOutcome)
+Ran = TypeVar("Ran", SystemOutcome, BatchOutcome)
 
 
 class Smallest(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,9 +36,9 @@ class Smallest(msgspec.Struct, frozen=True, kw_only=True):
     size: Size
 
 
-def grouped(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+def grouped(outcomes: Iterable[Ran]) -> dict[str, list[Ran]]:
     """The violated ones by their kind of difference, in the order of their numbers."""
-    groups: dict[str, list[Outcome]] = {}
+    groups: dict[str, list[Ran]] = {}
     for outcome in sorted(outcomes, key=lambda one: one.number):
         if isinstance(outcome.verdict, Violated):
             groups.setdefault(outcome.verdict.difference, []).append(outcome)
@@ -46,9 +46,9 @@ def grouped(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def told(
-    outcomes: Iterable[Outcome],
+    outcomes: Iterable[Ran],
     invariant: str,
-    smallest_of: Callable[[Outcome, str], Smallest],
+    smallest_of: Callable[[Ran, str], Smallest],
     keeping: Keeping,
     failures: list[str],
 ) -> Iterator[Finding]:

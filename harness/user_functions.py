@@ -100,7 +100,7 @@ def demand(workload: Workload) -> None:
 
 def _contradictions(said: User) -> Iterator[str]:
     """What a workload says of a function, and is not so; that the order matters may be said of any."""
-    if said.function not in _known:
+    if said.function not in _known:  # its counterpart alone is known, and flags are the function's
         return
     truly = _known[said.function].operator
     for flag in ("timed", "clocked", "ordered"):

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.examples import EXAMPLES
-from cutproof.harness.files import write_scenario
+from cutproof.harness.files import text_of, write_scenario
+from cutproof.harness.strategies import Drawing, scenario_of
 
 pytest_plugins = ["pytester"]
 
@@ -112,6 +113,16 @@ def test_scenario_files_are_collected(pytester: pytest.Pytester) -> None:
     result = _run(pytester, "--cutproof-subject=broken:Broken", "kept.cutproof.json")
     result.assert_outcomes(failed=1)
     assert "--subject broken:Broken" in result.stdout.str()
+
+
+def test_a_collected_file_that_says_what_is_not_so_of_a_function_is_refused(pytester: pytest.Pytester) -> None:
+    """What it owes would be reckoned by what the file says, and the engine accused."""
+    draw = scenario_of(Drawing(templates=("user-function",)))
+    timed = next(text for text in (text_of(draw(1, index)) for index in range(40)) if '"timed": true' in text)
+    (pytester.path / "wrong.cutproof.json").write_text(timed.replace('"timed": true', '"timed": false'))
+    result = _run(pytester)
+    result.assert_outcomes(failed=1)
+    assert "is timed, and the workload says otherwise" in result.stdout.str()
 
 
 def test_it_works_under_xdist(pytester: pytest.Pytester) -> None:

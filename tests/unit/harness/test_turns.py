@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, kind_of
 from cutproof.harness.coverage import ENDINGS, MODES, Cell, cells_hit, possible_cells
+from cutproof.harness.forecast import forecast
+from cutproof.harness.scenario import Engine
 from cutproof.harness.strategies import Drawing, cells, scenario_of
+from cutproof.harness.strategies.aimed import aimed_at
 from cutproof.harness.strategies.aims import UPSETTING, Aim, needs_of, sink_for
 from cutproof.harness.strategies.cells import CELLS
 from cutproof.harness.strategies.stage import Frame
@@ -17,6 +21,7 @@ from cutproof.harness.strategies.templates import SHARES
 from cutproof.harness.strategies.turns import aim_of, turn_of, turns_in_a_round
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.workload import Count, Edge, Input, Node, Topology, Workload
 
 CAPABILITIES = SimulatedSubject().capabilities
 GUARANTEES = {alignment: guarantee for alignment, (guarantee, _) in MODES.items()}
@@ -39,6 +44,26 @@ def test_a_round_aims_at_every_possible_cell_once(most: int, number: int) -> Non
     assert set(aimed) == set(possible_cells(CAPABILITIES))
     assert set(aimed.values()) == {1}
     assert all(1 <= len(aim.pairs) <= most for aim in aims)
+
+
+def test_a_write_is_looked_for_at_the_end_of_the_last_source_too() -> None:
+    """Where the first source has nothing to read, nothing is being written when it ends."""
+    greatest = SimpleNamespace(pick=lambda options: options[0], between=lambda low, high: high, percent=lambda _: False)
+    pair = ("end-of-data-sent", "lose-unsynced")
+    source = Input(name="source", splits=((), (), tuple((1, 1, tag) for tag in range(9))))
+    node = Node(name="count", operator=Count(), inputs=("source",))
+    edges = tuple(
+        Edge(sender=sender, receiver=receiver, partitioning="hash")
+        for sender, receiver in (("source", "count"), ("count", "sink"))
+    )
+    topology = Topology(parallelism={"source": 3, "count": 1, "sink": 1}, edges=edges)
+    target = forecast(Workload(name="apart", inputs=(source,), nodes=(node,)), topology, Engine())
+    for ending, occurrence in (("finished", 3), ("cancelled", 1)):
+        needs = frozenset({"slow writes"})
+        aim = Aim(alignment="aligned", sink="transactional", ending=ending, pairs=(pair,), needs=needs)
+        fault = aimed_at(greatest, target, aim, pair)  # type: ignore[arg-type]
+        assert isinstance(fault.trigger, AtPoint)
+        assert (fault.trigger.point, fault.trigger.occurrence) == (pair[0], occurrence)
 
 
 def test_the_next_round_mixes_them_anew() -> None:

@@ -19,7 +19,7 @@ from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.user_functions import UserFunction, demand, known
+from cutproof.harness.user_functions import UserFunction, known
 from cutproof.harness.verification import Request, campaign_of, loaded_workload, verify
 from cutproof.properties.spark.user_functions import given_by
 from cutproof.properties.user_functions import CounterpartFailed, UserMachine
@@ -146,9 +146,10 @@ def test_a_function_that_is_said_to_be_another_is_bad_input(
         campaign_of(Request(seed=0, workload=loaded_workload(own)))
 
 
-def test_that_the_order_matters_may_be_said_of_any() -> None:
+def test_that_the_order_matters_may_be_said_of_any(tmp_path: Path) -> None:
     known([top_two(ordered=False)])
-    demand(workload())
+    write_scenario(tmp_path / "own.json", scenario())
+    assert entry.main(["replay", str(tmp_path / "own.json"), "--quick"]) == ExitCode.HELD
 
 
 @pytest.mark.parametrize("name", ["", 5])
