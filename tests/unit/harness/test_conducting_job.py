@@ -220,7 +220,23 @@ def test_a_job_that_finished_is_not_resumed_nor_one_that_failed_without_a_snapsh
         stage.pass_virtual(700 + PAUSE_US)
         assert len(stage.coordinator.heard(f.Submit)) == 1
         assert jobs.is_all_over
-        assert len(jobs.unapplied) == (status == "finished")
+        assert len(jobs.unapplied) == 1
+
+
+def test_a_job_with_other_operators_is_told_of_in_the_journal_and_without_a_snapshot_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unfit = Resume(trigger=AtTime(at_us=0), inserted={"fresh": "map"})
+    for retained in ((), (4,)):
+        folder = tmp_path / str(len(retained))
+        folder.mkdir()
+        stage = Stage(monkeypatch, folder, scenario(unfit, snapshot_store="memory"))
+        jobs = jobs_of(stage)
+        jobs.submit()
+        jobs.ended(ended("cancelled", *retained))
+        stage.pass_us(1)
+        assert [entry.inserted for entry in stage.entries(e.CommandIssued)] == [{"fresh": "map"}] * len(retained)
+        assert len(jobs.unapplied) == 1 - len(retained)
 
 
 def test_the_end_of_a_job_is_taken_once_and_from_the_right_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -231,6 +247,8 @@ def test_the_end_of_a_job_is_taken_once_and_from_the_right_one(monkeypatch: pyte
     assert not jobs.is_over
     for _ in range(2):
         jobs.ended(ended("cancelled"))
+    stage.pass_virtual(700)
+    assert [told.job for told in stage.coordinator.heard(f.Submit)] == [1, 2]
     assert len(jobs.unapplied) == 1
 
 
