@@ -202,7 +202,7 @@ def test_before_none_that_had_finished_one_name_of_several_is_enough() -> None:
 def test_what_had_finished_is_that_of_the_layout_of_old() -> None:
     """Three counts have finished in a job that went on wider than the one that was submitted."""
     stop = StopWithSavepoint(trigger=AtTime(at_us=2_000))
-    wider = msgspec.structs.replace(AGAIN, parallelism={"count": 3})
+    wider = msgspec.structs.replace(AGAIN, parallelism=dict.fromkeys(job().topology.parallelism, 3))
     scenario = job(stop, wider, msgspec.structs.replace(STOP, trigger=AtTime(at_us=35_000)), with_new("count"), AGAIN)
     result = result_of(scenario)
     statuses = [status for status, _ in told(result.history)]
