@@ -50,11 +50,13 @@ def local(choices: Choices, frame: Frame) -> Scenario:
     return laid_out_anew(choices, scenario, percent=20)
 
 
+_OWN = "at-once"
+"""the way of spilling with which a channel has a log of its own"""
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"local": local}
 
 
 def _stage(choices: Choices, frame: Frame) -> Stage:
-    logged = choices.percent(50)
+    logged = choices.percent(50) or (frame.capabilities is not None and _OWN not in frame.capabilities.local_spilling)
     recipe = frame.recipe(
         least_records=60 if logged else 16,
         most_records=100 if logged else 80,
