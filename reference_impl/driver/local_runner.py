@@ -95,13 +95,23 @@ class LocalRunner(TaskRunner):
     def _flush(self) -> None:
         if not self._flushing and self._order.durable < self._order.end:
             self._flushing = True
+            try:
+                self._order.write()
+            except OSError as error:
+                self.world.task_failed(self, f"its order of receipt could not be written: {error}", None)
+                return
             self.world.loop.after(self.world.settings.receipt_us, self._flushed, self._order, self._order.end)
 
     def _flushed(self, order: Receipts, end: int) -> None:
         self._flushing = False
         if not self.alive or order is not self._order:
             return
-        order.flushed(end)
+        try:
+            if not order.settle(end):
+                return
+        except OSError as error:
+            self.world.task_failed(self, f"its order of receipt could not be flushed: {error}", None)
+            return
         while self._held and self._held[0][0] <= order.durable and self.alive:
             self._held.popleft()[1]()
         self.drain()
@@ -212,6 +222,9 @@ class LocalRunner(TaskRunner):
 
     def _begin_again(self) -> None:
         place = self._order.place(self.task.restored_checkpoint)
+        if self.task.restored_checkpoint == NO_CHECKPOINT:
+            for outlet, said in zip(self._outlets, place.said, strict=True):
+                outlet.begin_at(said)
         for inlet, taken in zip(self._inlets, place.taken, strict=True):
             inlet.begin_at(self._recovery.begins_at(taken))
         self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))

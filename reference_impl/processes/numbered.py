@@ -66,6 +66,8 @@ class NumberedOutput(OutputChannel):
         self._part = part
         self._account = log
         self._first = 0
+        self._has_begun = attempt == whole
+        """it knows the number of the first that it sends; before that it asks nobody"""
         self._pushed = 0
         self._sent_before = 0
         """below which number everything had come when its receiver was asked"""
@@ -82,6 +84,8 @@ class NumberedOutput(OutputChannel):
 
     def begin_at(self, number: int) -> None:
         self._first = self.next_number = self.sent = number
+        self._has_begun = True
+        self._connect()
 
     @property
     def is_behind(self) -> bool:
@@ -156,7 +160,7 @@ class NumberedOutput(OutputChannel):
         return Open(self._outbox.clock.tick(), self.name, self._attempt, self._whole)
 
     def _connect(self, *_: object) -> None:
-        if self._connection is None:
+        if self._has_begun and self._connection is None:
             super()._connect()
 
     def _ended(self, reason: str) -> None:
