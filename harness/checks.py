@@ -18,7 +18,7 @@ from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
 from ..properties.layouts import rescaled, widest
 from ..properties.stages import COMMITTERS
 from ..properties.user_functions import user_problems
-from ..properties.workload import Filter, FlatMap, Map, Topology, Workload, problems
+from ..properties.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
 from .layout import Layout, layout_of, topologies_of
 from .scenario import Deviation, Engine, Resume, Scenario, kind_of
 
@@ -73,9 +73,10 @@ def _resumes(scenario: Scenario) -> Iterator[str]:
     """What is wrong with the layouts of the jobs that are resumed."""
     topology, groups = scenario.topology, scenario.topology.key_groups
     for index, command in enumerate(scenario.commands):
-        if not isinstance(command, Resume) or not command.parallelism:
+        if not isinstance(command, Resume):
             continue
         where = f"command {index} (resume)"
+        yield from (f"{where}: {problem}" for problem in _inserted(scenario, command))
         for name, number in command.parallelism.items():
             if name not in topology.parallelism:
                 yield f"{where}: there is no operator {name!r}"
@@ -86,6 +87,19 @@ def _resumes(scenario: Scenario) -> Iterator[str]:
                 return
         topology = rescaled(topology, command.parallelism)
         yield from (f"{where}: {problem}" for problem in problems(scenario.workload, topology))
+
+
+def _inserted(scenario: Scenario, resume: Resume) -> Iterator[str]:
+    """What is wrong with the operators that a resume brings."""
+    nodes = [*(node.name for node in scenario.workload.nodes), SINK]
+    taken = [*scenario.topology.parallelism, *COMMITTERS]
+    if resume.inserted and scenario.engine.guarantee == "at-most-once":
+        yield "an at-most-once job begins with no snapshot, so there is none that a new operator would not fit"
+    for name, behind in resume.inserted.items():
+        if not _NAME.fullmatch(name) or name in taken:
+            yield f"{name!r} cannot be the name of a new operator (letters, digits, - and _, and not one that there is)"
+        if behind not in nodes:
+            yield f"{name} is to stand before {behind!r}, which is no node and not the sink"
 
 
 def _numbers(scenario: Scenario) -> Iterator[str]:

@@ -310,7 +310,8 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
         if isinstance(command, Resume):
             there = scenario.topology.parallelism
             kept = {name: number for name, number in command.parallelism.items() if name in there}
-            return replace(command, parallelism=kept)
+            inserted = {name: behind for name, behind in command.inserted.items() if behind in there}
+            return replace(command, parallelism=kept, inserted=inserted)
         return replace(command, trigger=on_trigger(command.trigger))
 
     return replace(

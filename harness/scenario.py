@@ -109,6 +109,10 @@ class Resume(Command, kw_only=True, tag="resume"):
 
     parallelism: dict[str, int] = {}
     """how many subtasks an operator has from now on, by its name; the others have as many as before"""
+    inserted: dict[str, str] = {}
+    """operators that this job has and the one before had not: maps that change nothing, by their names, each with the
+    node (or `sink`) that it stands before, on the first of its inputs.  The snapshot holds no state of them, so the
+    job is to be refused; the next is resumed without them"""
 
 
 AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume

@@ -187,6 +187,8 @@ def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
         if isinstance(command, Resume) and command.parallelism:
             for told in _less_anew(command.parallelism):
                 yield reductions.with_command(scenario, index, replace(command, parallelism=told))
+        if isinstance(command, Resume) and command.inserted:
+            yield reductions.with_command(scenario, index, replace(command, inserted={}))
 
 
 def _less_anew(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:

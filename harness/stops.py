@@ -18,11 +18,14 @@ from ..reports.model import StopCounts
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
 
 NATURAL = "natural-end"
-STOPS: tuple[str, ...] = (NATURAL, "stop", "drain", "cancel", "resume")
-"""the end of all input, a stop with a savepoint without and with drain, a cancel, and a resume"""
+UNFIT = "unfit-resume"
+STOPS: tuple[str, ...] = (NATURAL, "stop", "drain", "cancel", "resume", UNFIT)
+"""the end of all input, a stop with a savepoint without and with drain, a cancel, a resume, and one of a job that its
+snapshot does not fit, which is finished when it was refused"""
 
-_ENDS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled"}
-"""how a job ends that obeys"""
+_RESUMES = ("resume", UNFIT)
+_ENDS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled", UNFIT: "failed"}
+"""how a job ends that obeys, and one that is refused"""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,21 +90,22 @@ class _Watch:
             return
         if entry.error:
             self._close(entry.command)
-        elif self._kinds[entry.command] == "resume":
+        elif self._kinds[entry.command] in _RESUMES:
             snapshot = entry.checkpoint
             kind = "savepoint" if snapshot in self._savepoints else "checkpoint"
             self._origins[entry.command] = kind if snapshot is not None else "nothing"
 
     def fired(self, entry: FaultFired) -> None:
         hit = Hit(fault=entry.kind, phase=entry.phase, point=self._point_of(entry.fault))
-        stopping = [number for number in self._open if self._kinds[number] != "resume"]
+        stopping = [number for number in self._open if self._kinds[number] not in _RESUMES]
         by_itself = [None] if entry.phase == "finishing" and not stopping else []
         for number in (*self._open, *by_itself):
             self._hits.setdefault(number, {}).setdefault(entry.fault, hit)
 
     def running(self) -> None:
-        for number in [number for number in self._open if self._kinds[number] == "resume"]:
-            self._finished.add(number)
+        for number in [number for number in self._open if self._kinds[number] in _RESUMES]:
+            if self._kinds[number] == "resume":
+                self._finished.add(number)
             self._close(number)
 
     def ended(self, entry: JobEnded) -> None:
@@ -142,8 +146,8 @@ def _kind(command: object) -> str:
             return "drain" if drain else "stop"
         case Cancel():
             return "cancel"
-        case Resume():
-            return "resume"
+        case Resume(inserted=inserted):
+            return UNFIT if inserted else "resume"
         case _:
             return ""
 

@@ -107,6 +107,9 @@ def command_in_words(command: AnyCommand) -> str:
             return f"the job is stopped with a savepoint{' and drained' if drain else ''}"
         case Cancel():
             return "the job is cancelled"
+        case Resume(inserted=inserted) if inserted:
+            new = ", ".join(f"{name} before {behind}" for name, behind in inserted.items())
+            return f"the job is started again with new operators: {new}"
         case Resume(parallelism=parallelism) if parallelism:
             anew = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
             return f"the job is started again, laid out anew: {anew}"

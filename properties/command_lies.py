@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from .case import Case
 from .commands import STOPS
-from .history import CommandIssued, CommandReturned, History, TaskFailed
+from .history import CommandIssued, CommandReturned, History, JobEnded, TaskFailed
 from .lies import Alteration, Lie, beside, middle
+from .unfit import finished_before, refused_by_name
 
 
 def drop_command(case: Case) -> Lie | None:
@@ -73,6 +74,41 @@ def begin_with_another(case: Case) -> Lie | None:
                 run.loaded.checkpoint = older or 0
 
     return ("restored-state",), alter
+
+
+def bring_what_does_not_fit(case: Case) -> Lie | None:
+    """A job that was resumed, and ran, had a new operator before one that its snapshot counts as finished."""
+    sources = {source.name for source in case.workload.inputs}
+    before = {
+        one.issued.command: [name for name in finished_before(case, one.job or 0) if name not in sources]
+        for one in case.commands.asked
+        if one.issued.kind == "resume" and any(start.job == one.job for start in case.lines.starts.values())
+    }
+    command = middle([command for command, behind in before.items() if behind])
+    if command is None:
+        return None
+
+    def alter(history: History) -> None:
+        for entry in history.journal:
+            if isinstance(entry, CommandIssued) and entry.command == command:
+                entry.inserted = {"newcomer": before[command][0]}
+
+    return ("restored-state",), alter
+
+
+def refuse_without_a_name(case: Case) -> Lie | None:
+    """A job that its snapshot does not fit is refused, and its user is not told why."""
+    ended = middle([end for end in case.commands.ends if refused_by_name(case, end)])
+    if ended is None or case.history.snapshots == "memory":  # that may be lost with the coordinator: it excuses a job
+        return None
+    order = ended.order
+
+    def alter(history: History) -> None:
+        for entry in history.journal:
+            if isinstance(entry, JobEnded) and entry.order == order:
+                entry.reason = "the snapshot does not fit"
+
+    return ("progress",), alter
 
 
 def _older(case: Case, checkpoint: int) -> int | None:

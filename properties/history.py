@@ -268,13 +268,15 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
     """`kind`: savepoint, stop-with-savepoint, cancel or resume; `checkpoint` is the snapshot that a
-    user who resumes names, None for the newest; `parallelism` how many subtasks operators then have, where changed."""
+    user who resumes names, None for the newest; `parallelism` how many subtasks operators then have, where changed;
+    `inserted` are the operators that the job has then and had not, each with the one that it stands before."""
 
     command: int
     kind: str
     drain: bool = False
     checkpoint: int | None = None
     parallelism: dict[str, int] = {}
+    inserted: dict[str, str] = {}
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):

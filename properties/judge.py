@@ -21,6 +21,7 @@ from . import (
 )
 from .case import Case
 from .history import History
+from .unfit import unfollowed
 from .user_functions import CounterpartFailed
 from .verdict import INVARIANTS, Unknown, Verdict, Violated, in_a_word
 from .workload import Topology, Workload
@@ -72,7 +73,8 @@ def verdict_of(case: Case, invariant: str) -> Verdict:
     Raises CounterpartFailed where it is a user's own code that raises: its user is to be told.
     """
     try:
-        return CHECKERS[invariant](case)
+        unknown = unfollowed(case) if invariant != "restored-state" else None
+        return unknown or CHECKERS[invariant](case)
     except CounterpartFailed:
         raise
     except Exception as error:  # a broken history may break a checker anywhere: nobody knows then

@@ -31,6 +31,7 @@ from .history import (
     TaskFailed,
     Transaction,
 )
+from .unfit import refused_by_name
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
 
@@ -121,8 +122,9 @@ def _restart_from_nothing(case: Case) -> Violated | None:
 
 
 def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
-    """A job that failed and had no right to: neither were its restarts used up nor did it name what is lost."""
-    if ended.status != "failed":
+    """A job that failed and had no right to: its restarts were not used up, and it named neither what is lost nor
+    the operators that its snapshot does not fit."""
+    if ended.status != "failed" or refused_by_name(case, ended):
         return None
     if not _fired(case):
         return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)

@@ -12,6 +12,7 @@ sink (see `redealt`); items of lists are dealt as one multiset, and a union was
 offered to all, who keep what is their own by the operator's rule; of broadcast
 state each has one old subtask's copy, whole.  A source then
 reads on from the restored positions, and an enumerator gives splits from there.
+A job that its snapshot does not fit does not begin at all (see `unfit`).
 And what is retained could be restored: all its files are in the store, and the logs of persistent
 channels have kept what it refers to.
 
@@ -34,6 +35,7 @@ from .persistent_logs import discarded_early
 from .redealt import dealt_wrongly, kept_of_union, share, union_of
 from .redealt_in_flight import comparable, dealt_in_turn, queued
 from .stored_state import Passing
+from .unfit import begun_before_finished, unfollowed
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until
 
@@ -45,9 +47,12 @@ def check(case: Case) -> Verdict:
     by_attempt: dict[int, list[TaskRun]] = {}
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
-    found = _named(case) or _file_missing(case) or discarded_early(case) or given_elsewhere(case)
+    found = begun_before_finished(case) or _named(case) or _file_missing(case)
+    found = found or discarded_early(case) or given_elsewhere(case)
     if found is not None:
         return found
+    if (unknown := unfollowed(case)) is not None:
+        return unknown
     exercised = 0
     for start in case.lines.starts.values():
         allowed = _allowed(case, start)

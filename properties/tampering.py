@@ -20,7 +20,15 @@ import msgspec
 
 from .case import Case
 from .clock_lies import end_clock_early, keep_timer
-from .command_lies import answer_with_nothing, begin_with_another, drop_command, lose_file, take_no_checkpoint
+from .command_lies import (
+    answer_with_nothing,
+    begin_with_another,
+    bring_what_does_not_fit,
+    drop_command,
+    lose_file,
+    refuse_without_a_name,
+    take_no_checkpoint,
+)
 from .ending_lies import (
     commit_unsealed,
     end_time_early,
@@ -312,6 +320,12 @@ IN_FLIGHT_LIES: dict[str, Callable[[Case], Lie | None]] = {
 }
 """Those that only one has whose checkpoints hold data in flight."""
 
+FITTING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "begin what does not fit": bring_what_does_not_fit,
+    "refuse without a name": refuse_without_a_name,
+}
+"""Those that only one has whose job was resumed from what counts operators as finished, or with others."""
+
 LIES: dict[str, Callable[[Case], Lie | None]] = {
     "drop a committed row": _drop_row,
     "repeat a committed row": _repeat_row,
@@ -346,5 +360,6 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     **CLOCK_LIES,
     **IN_FLIGHT_LIES,
     **RULE_LIES,
+    **FITTING_LIES,
 }
 """Every lie by its name."""

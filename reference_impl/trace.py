@@ -131,7 +131,12 @@ class Observer(Protocol):
     def looked(self, began: int, rows: int) -> None: ...
 
     def command_issued(
-        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+        self,
+        command: int,
+        kind: str,
+        drain: bool,
+        parallelism: Mapping[str, int] | None = None,
+        inserted: Mapping[str, str] | None = None,
     ) -> None: ...
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None: ...

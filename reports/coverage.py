@@ -26,6 +26,7 @@ WAYS: dict[str, str] = {
     "drain": "stop with savepoint and drain",
     "cancel": "cancel",
     "resume": "resume",
+    "unfit-resume": "resume of a job that does not fit",
 }
 
 

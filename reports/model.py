@@ -239,7 +239,7 @@ class Summary(Value, kw_only=True):
     unapplied: dict[str, int] = {}
     """faults, commands and deviations that were planned and never applied, by kind"""
     stops: dict[str, StopCounts] = {}
-    """natural-end, stop, drain, cancel and resume: every way to end a job and to go on"""
+    """natural-end, stop, drain, cancel, resume and unfit-resume: every way to end a job and to go on"""
     coverage: Coverage = Coverage()
     systems: SystemCounts = SystemCounts()
     batches: BatchCounts = BatchCounts()

@@ -66,7 +66,7 @@ class Jobs:
         self._retained = told.retained
         if not self.unapplied or told.status not in RESUMED_AFTER:
             return
-        command = self.unapplied.pop(0)
+        command = self.unapplied[0]
         pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else PAUSE_US
         self.is_resuming = True
         self._scene.after_real(self._scene.real(pause), lambda: self._resume(command, told.status))
@@ -75,11 +75,12 @@ class Jobs:
         self.is_resuming = False
         initial = () if self._memory else self._files.survey()[0]
         newest = max(self._retained if self._memory else [one.checkpoint for one in initial], default=None)
-        if newest is None and status == "failed":
+        if newest is None and (status == "failed" or command.inserted):
             return
+        self.unapplied.pop(0)
         number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
         journal = self._scene.journal
-        journal.command_issued(number, "resume", False, command.parallelism)
+        journal.command_issued(number, "resume", False, command.parallelism, command.inserted)
         self.submit(initial, recall=self._memory)
         journal.command_returned(number, CheckpointId(newest) if newest is not None else None, "")
 

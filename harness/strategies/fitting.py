@@ -42,10 +42,15 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         commands=tuple(
             command if capabilities.rescales else _as_wide(command)
             for command in scenario.commands
-            if command_kind(command) in capabilities.commands
+            if command_kind(command) in capabilities.commands and (capabilities.refuses or not _is_unfit(command))
         ),
         deviations=scenario.deviations if capabilities.deviations else (),
     )
+
+
+def _is_unfit(command: AnyCommand) -> bool:
+    """Whether it asks for a job that is to be refused."""
+    return isinstance(command, Resume) and bool(command.inserted)
 
 
 def _as_wide(command: AnyCommand) -> AnyCommand:

@@ -8,7 +8,8 @@ S7 (two-phase commit against a troubled store), S11
 S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends
 of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
 regions (`regional`) or whose tasks recover alone (`local`), jobs that go on at
-another parallelism (`rescaling`), user functions (`functional`), the narrow races of
+another parallelism (`rescaling`), user functions (`functional`), jobs of which
+part has finished (`part_finished`), the narrow races of
 `races` and each possible cell of the coverage (`cells`).
 """
 
@@ -27,6 +28,7 @@ from . import (
     extras,
     functional,
     local,
+    part_finished,
     races,
     regional,
     rescaling,
@@ -258,6 +260,7 @@ TEMPLATES: dict[str, Template] = {
     **unaligned_rescaling.TEMPLATES,
     **local.TEMPLATES,
     **functional.TEMPLATES,
+    **part_finished.TEMPLATES,
     **cells.TEMPLATES,
 }
 
@@ -276,6 +279,7 @@ SHARES: dict[str, int] = {
     "S14": 5,
     "general": 11,
     "user-function": 3,
+    "part-finished": 4,
     "regional": 3,
     "local": 4,
     "partly-stopped": 2,

@@ -97,6 +97,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     unbounded_percent: int = 12
     mixed_percent: int = 0
     """how often the first of two inputs ends and the other does not"""
+    branch_percent: int = 0
+    """how often, where two inputs meet in a union, an operator stands on the way of the first"""
     enumerated_percent: int = 12
     """how often an enumerator gives the splits out, where it can"""
     apart: bool = False
@@ -186,7 +188,10 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
     if shape == "chain":
         end = ends[0]
     elif shape == "union":
-        end = chain.append(Union(), ends)
+        first, *others = ends
+        if operators and recipe.branch_percent and choices.percent(recipe.branch_percent):
+            first, operators = chain.extend(first, 1, stateful=not recipe.idempotent), operators - 1
+        end = chain.append(Union(), (first, *others))
     else:
         left = chain.extend(ends[0], operators // 2, stateful=False)
         end = chain.append(Join(), (left, ends[1]))

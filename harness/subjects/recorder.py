@@ -142,10 +142,15 @@ class Recorder:
             self.timed("coordinator-up" if up else "killed", "coordinator", 0)
 
     def command_issued(
-        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+        self,
+        command: int,
+        kind: str,
+        drain: bool,
+        parallelism: Mapping[str, int] | None = None,
+        inserted: Mapping[str, str] | None = None,
     ) -> None:
         entry = h.CommandIssued(order=self.order(), at_us=self.now(), command=command, kind=kind, drain=drain)
-        entry.parallelism = dict(parallelism or {})
+        entry.parallelism, entry.inserted = dict(parallelism or {}), dict(inserted or {})
         self.history.journal.append(entry)
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:

@@ -64,6 +64,7 @@ class SimulatedSubject:
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
             rescales=True,
+            refuses=True,
             local_recovery=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
@@ -169,16 +170,17 @@ class Run:
         """Start the next job, once the one before has ended, if the scenario says so."""
         if not self._resumes or status not in ("stopped", "drained", "cancelled", "failed"):
             return
-        number, command = self._resumes.pop(0)
+        number, command = self._resumes[0]
         pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else 1_000
 
         def act() -> None:
             world = self.world
             retained = world.resumable()
             snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
-            if snapshot is None and status == "failed":
+            if snapshot is None and (status == "failed" or command.inserted):
                 return
-            world.observer.command_issued(number, "resume", False, command.parallelism)
+            self._resumes.pop(0)
+            world.observer.command_issued(number, "resume", False, command.parallelism, command.inserted)
             world.submit(retained)
             world.observer.command_returned(number, snapshot.checkpoint if snapshot else None, "")
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from ...properties import workload as described
 from ...properties.stages import COMMITTERS
 from ...properties.workload import SINK, Topology, Workload
@@ -79,12 +81,28 @@ def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
 
     Raises InvalidGraph where a resume asks for a layout that cannot be.
     """
-    graphs = [job_graph(scenario.workload, scenario.topology, scenario.engine)]
+    graph = job_graph(scenario.workload, scenario.topology, scenario.engine)
+    graphs = [graph]
     for command in scenario.commands:
         if isinstance(command, Resume):
             told = _with_committers(command.parallelism, scenario.engine)
-            graphs.append(graphs[-1].laid_out(told) if told else graphs[-1])
+            graph = graph.laid_out(told) if told else graph
+            graphs.append(_with_inserted(graph, command.inserted) if command.inserted else graph)
     return tuple(graphs)
+
+
+def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
+    """The graph with maps that change nothing, each before an operator, as wide as whoever sends to that."""
+    specs = list(graph.operators)
+    for name, behind in inserted.items():
+        at = next(index for index, spec in enumerate(specs) if spec.name == behind)
+        first, *others = specs[at].inputs
+        wide = next(spec.parallelism for spec in specs if spec.name == first.sender)
+        straight = EdgeSpec(sender=first.sender, partitioning="forward")
+        onward = EdgeSpec(sender=name, partitioning=first.partitioning)
+        specs[at] = msgspec.structs.replace(specs[at], inputs=(onward, *others))
+        specs.insert(at, OperatorSpec(name=name, parallelism=wide, inputs=(straight,), build=builder(described.Map())))
+    return JobGraph(tuple(specs), graph.key_groups)
 
 
 def _with_committers(parallelism: Mapping[str, int], told: Engine) -> dict[str, int]:

@@ -17,6 +17,7 @@ from ..classes import FOLLOWING
 from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
+from ..unfit import unfollowed
 from ..user_functions import user_nodes
 from ..workload import SINK, STATEFUL, User, is_clocked, window_of
 from .heard import advances_of, in_turn, watermarks
@@ -46,9 +47,12 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     alone; nor where one goes by processing time, of which positions say nothing; nor,
     in what was applied, of batches: which attempt made what they had held back is not
     followed.
+    Of a run in which a job began with operators that nobody described nothing is asked.
     What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)
+    if unfollowed(case) is not None:
+        return ()
     if window is not None and isinstance(window.operator, User) and window.operator.clocked:
         return ()
     by_applies = case.expected.follows_applies

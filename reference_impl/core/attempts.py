@@ -92,7 +92,8 @@ class Attempts(ABC):
     def _start_attempt(self, cause: str) -> list[Effect]:
         self._renumber({})
         restores = self.checkpoints.newest() if self.config.rewinds else None
-        if restores is not None and (reason := refusal(self.graph, restores)):
+        reason = refusal(self.graph, restores) if restores is not None else ""
+        if reason and not self.parts.restore_choice.despite_unfit(reason):
             return self._close("failed", reason)
         self.stage = Saving(restores)
         self._ended_inputs = self.checkpoints.left = self._finished_before(restores)
@@ -260,24 +261,41 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
 
     As in Flink without `allowNonRestoredState`, nothing that the snapshot holds is dropped in silence.
     """
-    if reason := _other_than_it_was(graph, restores):
+    if reason := _other_than_it_was(graph, restores) or _with_new_operators(graph, restores):
         return reason
     graph = layout_of(graph, restores)
     gone = graph.whole(restores.finished)
     for name in gone:
         before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in gone]
         if before:
-            return (
-                f"checkpoint {restores.checkpoint} counts {name} as finished, and {', '.join(before)} before it has"
-                " not: nothing that it sends would be taken"
-            )
-    missing = [(task, spec.name) for task, spec, _ in graph.tasks() if spec.name not in gone]
-    missing = [(task, name) for task, name in missing if task not in restores.handles]
-    new = dict.fromkeys(name for _, name in missing if restores.parallelism and name not in restores.parallelism)
-    if new:
-        return f"checkpoint {restores.checkpoint} is of a job without {', '.join(new)}: it holds no state to begin with"
-    lost = ", ".join(task for task, _ in missing)
+            return _before_a_finished(restores, name, before)
+    tasks = [task for task, spec, _ in graph.tasks() if spec.name not in gone]
+    lost = ", ".join(task for task in tasks if task not in restores.handles)
     return f"checkpoint {restores.checkpoint} holds no state of {lost}" if lost else ""
+
+
+def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> str:
+    return (
+        f"checkpoint {restores.checkpoint} counts {name} as finished, and {', '.join(before)} before it has"
+        " not: nothing that it sends would be taken"
+    )
+
+
+def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str:
+    """Whether the job has operators of which the snapshot knows nothing, first of all before one that had finished.
+
+    The layout of old cannot be asked: what is new has no place in it.
+    """
+    old = restores.parallelism
+    new = [spec.name for spec in graph.operators if old and spec.name not in old]
+    for spec in graph.operators:
+        before = [edge.sender for edge in spec.inputs if edge.sender in new]
+        subtasks = [TaskId(f"{spec.name}-{subtask}") for subtask in range(old.get(spec.name, 0))]
+        if before and subtasks and all(task in restores.finished for task in subtasks):
+            return _before_a_finished(restores, spec.name, before)
+    if not new:
+        return ""
+    return f"checkpoint {restores.checkpoint} is of a job without {', '.join(new)}: it holds no state to begin with"
 
 
 def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> str:

@@ -300,6 +300,10 @@ class RestoreChoice(Part):
         """Whether to go on without snapshots whose record could not be read."""
         return False
 
+    def despite_unfit(self, reason: str) -> bool:
+        """Whether a job begins with a snapshot that does not fit it, for this reason (FIN-2)."""
+        return False
+
 
 class Cleanup(Part):
     """Which snapshots may be deleted, and when."""

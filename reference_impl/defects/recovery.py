@@ -34,6 +34,14 @@ class CleansUpOnFailure(Cleanup):
         return True
 
 
+class BegunUnfit(RestoreChoice):
+    """P10: a job begins with whatever snapshot there is, though its operators are not those of the snapshot."""
+
+    def despite_unfit(self, reason: str) -> bool:
+        self.reached = True
+        return True
+
+
 class KindBeforeAge(RestoreChoice):
     """F08: a savepoint is restored before any newer checkpoint."""
 
@@ -116,5 +124,12 @@ DEFECTS = (
         title="a restored offset is clamped to the initial one",
         invariant="no-data-loss",
         replacements=lambda: {"start_position": ClampedToInitial()},
+    ),
+    Defect(
+        id="P10",
+        upstream="FLIP-147 (compatibility)",
+        title="a job begins with a new operator before one that had finished",
+        invariant="restored-state",
+        replacements=lambda: {"restore_choice": BegunUnfit()},
     ),
 )

@@ -205,6 +205,7 @@ class CommandIssued(Entry):
     kind: str
     drain: bool
     parallelism: dict[str, int] = msgspec.field(default_factory=dict)
+    inserted: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class CommandReturned(Entry):

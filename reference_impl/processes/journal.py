@@ -239,9 +239,14 @@ class Journal:
         self.add(e.LogsCleared(self.order(), tuple(names)))
 
     def command_issued(
-        self, command: int, kind: str, drain: bool, parallelism: Mapping[str, int] | None = None
+        self,
+        command: int,
+        kind: str,
+        drain: bool,
+        parallelism: Mapping[str, int] | None = None,
+        inserted: Mapping[str, str] | None = None,
     ) -> None:
-        self.add(e.CommandIssued(self.order(), command, kind, drain, dict(parallelism or {})))
+        self.add(e.CommandIssued(self.order(), command, kind, drain, dict(parallelism or {}), dict(inserted or {})))
 
     def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
         self.add(e.CommandReturned(self.order(), command, checkpoint, error))

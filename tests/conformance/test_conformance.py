@@ -36,6 +36,7 @@ from cutproof.harness.workloads import GENERAL
 from cutproof.properties.history import AttemptStarted, JobEnded, TaskFailed
 from cutproof.properties.line import decode_state
 from cutproof.properties.verdict import Holds, Unknown
+from cutproof.properties.workload import Count, Input, Node, Union, Workload
 
 AMID = AtPoint(point="checkpoint-completed", occurrence=1)
 """a checkpoint is complete, and records still flow, in every workload below"""
@@ -309,6 +310,32 @@ def test_lists_and_unions_go_on_at_another_parallelism(subject: Subject, before:
     states = [decode_state(load.state) for load in loads]
     assert any(state and state.listed for state in states)
     assert any(state and state.shared for state in states)
+
+
+def test_a_job_with_an_operator_more_is_refused_by_name_and_goes_on_as_it_was(subject: Subject) -> None:
+    """The count of the short input has finished, and so nothing new may stand before it."""
+    records = [
+        tuple((number % 3, number, first + number) for number in range(many)) for first, many in ((1, 8), (99, 150))
+    ]
+    workload = Workload(
+        name="unfit",
+        inputs=tuple(Input(name=name, splits=(one,)) for name, one in zip(("short", "long"), records, strict=True)),
+        nodes=(
+            Node(name="count", operator=Count(), inputs=("short",)),
+            Node(name="both", operator=Union(), inputs=("count", "long")),
+        ),
+    )
+    late = AtPoint(point="record-read", occurrence=110, task="long-0")
+    unfit, again = (Resume(trigger=AtTime(at_us=500), inserted=new) for new in ({"fresh": "count"}, {}))
+    asked = scenario("orders", commands=(StopWithSavepoint(trigger=late), unfit, again), kill=False)
+    result = conforms(subject, replace(asked, workload=workload, topology=lay_out(workload)), *EXACTLY[2:])
+    assert statuses(result) == ["stopped", "failed", "finished"]
+    reason = [entry.reason for entry in result.history.journal if isinstance(entry, JobEnded)][1]
+    assert "counts count as finished, and fresh before it has not: nothing that it sends would be taken" in reason
+    due = Counter({(key, value, tag, 0): 1 for key, value, tag in records[1]})
+    assert committed(result) == due + Counter(
+        (key, n, 0, 0) for key, many in ((0, 3), (1, 3), (2, 2)) for n in range(1, many + 1)
+    )
 
 
 def test_a_lost_notification_is_made_up_for(subject: Subject) -> None:

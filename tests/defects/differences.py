@@ -108,6 +108,7 @@ SIMULATED = {
     "P07": "message never applied",
     "P08": "in-flight data differs",
     "P09": "gap in a channel",
+    "P10": "begun though it does not fit",
     "X03": "input not covered",
 }
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that

@@ -11,11 +11,12 @@ from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSp
 GROUPS = 8
 
 
-def graph(*between: str, wide: int = 2, groups: int = GROUPS) -> JobGraph:
-    """A source, operators one behind the other, and a sink."""
+def graph(*between: str, wide: int = 2, groups: int = GROUPS, edges: str = "hash") -> JobGraph:
+    """A source, operators one behind the other, and a sink; between the operators are such edges."""
     specs = [OperatorSpec(name="source", parallelism=1, splits=(0, 1), role="source")]
     for name in between:
-        before = EdgeSpec(sender=specs[-1].name, partitioning="hash")
+        partitioning = edges if specs[-1].role == "operator" else "hash"
+        before = EdgeSpec(sender=specs[-1].name, partitioning=partitioning)
         specs.append(OperatorSpec(name=name, parallelism=wide, inputs=(before,)))
     last = EdgeSpec(sender=specs[-1].name, partitioning="hash")
     return JobGraph((*specs, OperatorSpec(name="sink", parallelism=1, inputs=(last,), role="sink")), groups)
@@ -64,8 +65,27 @@ def told(new: JobGraph, initial: CompletedSnapshot) -> str:
             graph("fresh", "count"),
             "checkpoint 5 counts count as finished, and fresh before it has not: nothing that it sends would be taken",
         ),
+        (
+            savepoint(graph("count", wide=1)),
+            graph("fresh", "count", edges="forward", wide=3),
+            "checkpoint 5 is of a job without fresh: it holds no state to begin with",
+        ),
+        (
+            savepoint(graph("count", wide=3), "source-0", "count-0", "count-1", "count-2"),
+            graph("fresh", "count", edges="forward", wide=2),
+            "checkpoint 5 counts count as finished, and fresh before it has not: nothing that it sends would be taken",
+        ),
     ],
-    ids=["gone", "gone and finished", "key groups", "new", "new behind a finished one", "new before a finished one"],
+    ids=[
+        "gone",
+        "gone and finished",
+        "key groups",
+        "new",
+        "new behind a finished one",
+        "new before a finished one",
+        "new, and wider",
+        "new before a finished one, and narrower",
+    ],
 )
 def test_what_does_not_fit_is_refused_by_its_operators(old: CompletedSnapshot, new: JobGraph, reason: str) -> None:
     assert told(new, old) == reason

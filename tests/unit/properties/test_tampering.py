@@ -16,7 +16,15 @@ from cutproof.properties.case import Case
 from cutproof.properties.ending_lies import leave_sealed
 from cutproof.properties.history import History
 from cutproof.properties.judge import CHECKERS
-from cutproof.properties.tampering import CLOCK_LIES, IN_FLIGHT_LIES, LIES, RULE_LIES, TIME_LIES, tamperings
+from cutproof.properties.tampering import (
+    CLOCK_LIES,
+    FITTING_LIES,
+    IN_FLIGHT_LIES,
+    LIES,
+    RULE_LIES,
+    TIME_LIES,
+    tamperings,
+)
 from cutproof.properties.verdict import INVARIANTS, Holds, Violated
 
 
@@ -43,7 +51,7 @@ def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
     return outcomes, caught_by
 
 
-ELSEWHERE = TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES | RULE_LIES
+ELSEWHERE = TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES | RULE_LIES | FITTING_LIES
 
 
 @pytest.mark.parametrize("lie", [name for name in LIES if name not in ELSEWHERE])
