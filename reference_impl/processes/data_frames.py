@@ -70,9 +70,10 @@ class Numbered(Frame):
 
 
 class Taken(Frame):
-    """The receiver has taken what comes before this number."""
+    """The receiver has taken what comes before this number, and received what comes before `expects`."""
 
     number: int
+    expects: int
 
 
 class Durable(Frame):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.ids import AttemptId, ChannelId, TaskId
+from ..core.messages import Element
 from ..driver.local_runner import LocalRunner
 from ..trace import ChannelLog
 from .numbered import NumberedInput, NumberedOutput
@@ -14,20 +15,42 @@ if TYPE_CHECKING:
     from .node import NodeWorld
 
 
+def take_place(
+    world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None
+) -> DiskReceipts | None:
+    """The order of receipt of an attempt, on record before it is there, as whatever has to be deleted; None where a
+    later attempt has the task's place, or nobody needs it any more."""
+    name = f"{_folder(world, task, attempt, channels_of)}/{ORDER}"
+    world.observer.log_opened(name, task, attempt)
+    world.journal.flush()
+    order = DiskReceipts(world.logs.root / name, world.logs.root.parent, attempt, returns=channels_of is not None)
+    return None if order.is_fenced else order
+
+
+def _folder(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> str:
+    return world.parts.naming.logs(world.job_number, task, attempt if channels_of is None else channels_of)
+
+
 class LocalSeat:
     """One attempt of a task between channels that outlive it."""
 
-    def __init__(self, world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> None:
+    def __init__(
+        self,
+        world: NodeWorld,
+        task: TaskId,
+        attempt: AttemptId,
+        channels_of: AttemptId | None,
+        order: DiskReceipts,
+    ) -> None:
         self._world = world
-        self._task = task
         self._attempt = attempt
+        self.order = order
         self._whole = attempt if channels_of is None else channels_of
-        self._folder = world.parts.naming.logs(world.job_number, task, self._whole)
+        self._folder = _folder(world, task, attempt, channels_of)
         machines = world.machines
         names = machines.inputs(task), machines.outputs(task)
         operator, subtask = machines.place(task)
         log = world.observer.task_started(task, operator, subtask, attempt, world.job_number, *names)
-        self.order = self._take_place()
         returns = channels_of is not None
         self.inputs = [self._input(number, name, returns) for number, name in enumerate(names[0])]
         self.outputs = [self._output(name) for name in names[1]]
@@ -41,18 +64,14 @@ class LocalSeat:
             if not returns:
                 channel.open(())
 
-    def _take_place(self) -> DiskReceipts:
-        """Its order of receipt; on record before it is there, as whatever has to be deleted."""
-        world, name = self._world, f"{self._folder}/{ORDER}"
-        world.observer.log_opened(name, self._task, self._attempt)
-        world.journal.flush()
-        return DiskReceipts(world.logs.root / name, world.logs.root.parent, self._attempt)
-
     def _input(self, number: int, name: ChannelId, returns: bool) -> NumberedInput:
         world = self._world
 
         def opened() -> ChannelLog:
             return world.journal.channel_refilled(name, self._attempt)
+
+        def stored() -> dict[int, Element]:
+            return world.logs.take_over(log, channel.flushed, lambda: self.order.is_fenced)
 
         log = f"{self._folder}/{number}"
         channel = NumberedInput(
@@ -63,11 +82,11 @@ class LocalSeat:
             self.order,
             world.parts.local_recovery,
             opened,
-            lambda: world.logs.take_over(log, channel.flushed),
+            stored,
             returns=returns,
         )
         if not returns:
-            world.logs.take_over(log, channel.flushed)  # there is none yet
+            stored()  # there is nothing yet
         return channel
 
     def _output(self, name: ChannelId) -> NumberedOutput:

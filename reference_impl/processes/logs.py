@@ -65,6 +65,7 @@ class _Written:
         self.waiting: list[Numbered] = []
         self.on_durable: Callable[[int], None] = lambda end: None
         """is told below which number all is durable"""
+        self.is_fenced: Callable[[], bool] = lambda: False
         self.is_made = False
         self.files: list[_File] = []
         self.descriptor: int | None = None
@@ -86,13 +87,16 @@ class DiskLogs:
         self._own: dict[str, _Written] = {}
         self._marks = 0
 
-    def take_over(self, log: str, on_durable: Callable[[int], None]) -> dict[int, Element]:
+    def take_over(
+        self, log: str, on_durable: Callable[[int], None], is_fenced: Callable[[], bool]
+    ) -> dict[int, Element]:
         """Write a log from now on that another attempt of the task may have written before (UNA-4): what is durable of
         that, by number.  `on_durable` is told of all that is flushed.  What is found is synced, and trimmed with the
-        rest; what somebody else still writes into those files is right, and nobody's concern."""
+        rest; what somebody else still writes into those files is right, and nobody's concern.  Who is fenced when its
+        first element comes makes no folder: it may have been deleted."""
         self.lose(log)
         own = self._own[log] = _Written(self.root / log)
-        own.on_durable = on_durable
+        own.on_durable, own.is_fenced = on_durable, is_fenced
         found: dict[int, Element] = {}
         for path in _files(own.folder):
             sync(path)
@@ -112,8 +116,9 @@ class DiskLogs:
         if own is None:
             own = self._own[log] = _Written(self.root / log)
         if not own.is_made:
-            own.folder.mkdir(parents=True, exist_ok=True)
-            own.is_made = True
+            own.is_made, own.is_gone = True, own.is_fenced()
+            if not own.is_gone:
+                own.folder.mkdir(parents=True, exist_ok=True)
         own.waiting.append((number, element))
 
     def begin(self, log: str) -> int:

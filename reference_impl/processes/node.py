@@ -44,7 +44,7 @@ from .frames import (
     TaskFacts,
     Up,
 )
-from .local_seats import LocalSeat
+from .local_seats import LocalSeat, take_place
 from .numbered import NumberedInput, NumberedOutput
 from .receipts import DiskReceipts
 from .world import ProcessWorld, absent, live
@@ -179,6 +179,8 @@ class NodeWorld(ProcessWorld):
             before.runner.end("cancelled")
             self._leave_seat(before)
         seat = self._local_seat(task, attempt, channels_of) if self._is_local else self._seat(task, attempt)
+        if seat is None:
+            return
         self._seats[(task, attempt)] = self._latest[task] = seat
         for poison in self._poisons.get(task, ()):
             poison.into(seat.runner.task)
@@ -218,8 +220,11 @@ class NodeWorld(ProcessWorld):
         """Tasks come up alone, in channels that outlive them (UNA-4)."""
         return self.config.recovers_from_logs
 
-    def _local_seat(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Seat:
-        made = LocalSeat(self, task, attempt, channels_of)
+    def _local_seat(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Seat | None:
+        order = take_place(self, task, attempt, channels_of)
+        if order is None:
+            return None
+        made = LocalSeat(self, task, attempt, channels_of, order)
         for channel in made.inputs:
             self._attach_for_good(channel, attempt if channels_of is None else channels_of)
         return Seat(made.runner, made.inputs, made.outputs, made.order)

@@ -72,6 +72,7 @@ class NumberedOutput(OutputChannel):
         self._sent_before = 0
         """below which number everything had come when its receiver was asked"""
         self._taken = 0
+        self._received = 0
         self._durable = 0
         self._ahead: list[Element] = []
         """barriers that overtook everything before anybody had said where the channel stands"""
@@ -138,7 +139,7 @@ class NumberedOutput(OutputChannel):
         """Let go of what nobody asks for any more; what has no number goes with what came behind it."""
         while self.kept:
             at = next((at for at, (_, number, _) in enumerate(self.kept) if number >= 0), None)
-            if at is None or not self._part.may_forget(self.kept[at][1], self._durable, self._taken):
+            if at is None or not self._part.may_forget(self.kept[at][1], self._durable, self._received):
                 return
             for _ in range(at + 1):
                 self.kept.popleft()
@@ -174,7 +175,7 @@ class NumberedOutput(OutputChannel):
         if isinstance(frame, Welcome):
             self._accept(frame)
         elif isinstance(frame, Taken):
-            self._taken = frame.number
+            self._taken, self._received = frame.number, frame.expects
             self._forget()
             if self.sender is not None:
                 self.sender.drain()
@@ -194,7 +195,7 @@ class NumberedOutput(OutputChannel):
             if self._attempt != self._whole:
                 self._account.continued(self._whole, self._first, welcome.expects)
         self._sent_before = max(self._sent_before, welcome.expects)
-        self._taken, self._durable = welcome.taken, welcome.durable
+        self._taken, self._durable, self._received = welcome.taken, welcome.durable, welcome.expects
         self._waiting.clear()
         for one in self._asked_for(welcome):
             self._say(one)
@@ -376,7 +377,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
     def took(self) -> int:
         number, self.next_number = self.next_number, self.next_number + 1
         if self.connection is not None:
-            self.connection.send(Taken(self._outbox.clock.tick(), max(0, self.consumed)))
+            self.connection.send(Taken(self._outbox.clock.tick(), max(0, self.consumed), self._expected))
         return number
 
     def flushed(self, end: int) -> None:

@@ -72,8 +72,9 @@ _decoder = msgspec.msgpack.Decoder(list[Began | Took | Stood])
 class DiskReceipts(Receipts):
     """What one attempt of a task has of its order, found and written on."""
 
-    def __init__(self, folder: Path, top: Path, attempt: AttemptId) -> None:
-        """Take the task's place: from now on no older attempt has it.  Raises OSError, and CorruptSnapshot."""
+    def __init__(self, folder: Path, top: Path, attempt: AttemptId, *, returns: bool) -> None:
+        """Take the task's place: from now on no older attempt has it.  Whoever `returns` finds the folder, or it is
+        over: `is_fenced` from the beginning.  Raises OSError, and CorruptSnapshot."""
         super().__init__()
         self.restored: dict[int, int] = {}
         """by input, how many elements its first attempt put back"""
@@ -86,8 +87,13 @@ class DiskReceipts(Receipts):
         self._unwritten: list[Receipt] = []
         self._is_gone = False
         """somebody has deleted the folder"""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{attempt:08}").touch()
+        if not returns:
+            folder.mkdir(parents=True, exist_ok=True)
+        try:
+            (folder / f"{attempt:08}").touch()
+        except NOT_THERE:
+            self._is_gone = True
+            return
         sync_folders(folder, top)
         for note in _newest(folder, attempt):
             self._take_up(note)
