@@ -132,7 +132,7 @@ class Receipts(OrderOfReceipt):
         """The task's first attempt put back so many elements into an input."""
 
 
-class Upstream:
+class NumberedSender:
     """A sender that needs not be told of single elements that were taken; `driver.ports.Upstream`."""
 
     def __init__(self, name: TaskId) -> None:

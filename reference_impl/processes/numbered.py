@@ -24,7 +24,7 @@ from ..core.local_recovery import LocalRecovery, end_code, is_numbered
 from ..core.messages import Barrier, Element
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver, InputQueue
-from ..driver.numbered import Numbering, Upstream
+from ..driver.numbered import NumberedSender, Numbering
 from ..trace import ChannelLog
 from .channels import Feeling, OutputChannel
 from .connections import Connection, Outbox
@@ -234,7 +234,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         Feeling.__init__(self)
         self.name = name
         self.stalled_until = 0
-        self.sender = Upstream(TaskId(name.partition(">")[0]))
+        self.sender = NumberedSender(TaskId(name.partition(">")[0]))
         self.receiver: TaskRunner | None = None
         self.connection: Connection | None = None
         self.is_over = False
