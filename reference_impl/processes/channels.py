@@ -75,7 +75,7 @@ class OutputChannel:
     def push(self, element: Element) -> None:
         """Let an element enter; the caller saw that there is room, or it is a barrier that overtakes."""
         self.sent += 1
-        self._show(element)
+        self._show(element, self.sent - 1)
         late = self._late.next() if self._late is not None else 0
         if late or self._held:
             self._held.append(element)
@@ -84,8 +84,8 @@ class OutputChannel:
         else:
             self._put(element)
 
-    def _show(self, element: Element) -> None:
-        """The network's log has it."""
+    def _show(self, element: Element, place: int) -> None:
+        """The network's log has it; `place` counts all that this attempt has sent."""
         if type(element) is Record:
             self._log.sent.append(element.origin)
         elif type(element) is Barrier:
@@ -93,7 +93,7 @@ class OutputChannel:
         elif isinstance(element, Watermark | Idle):
             self._log.watermarks.append((getattr(element, "time", None), len(self._log.sent)))
         if self.sender is not None and self.sender.world.detailed:
-            show_sent(self.sender, self.name.partition(">")[2], self.name, self.sent - 1, element)
+            show_sent(self.sender, self.name.partition(">")[2], self.name, place, element)
 
     def close(self) -> None:
         """The sender is gone in order."""
@@ -221,7 +221,7 @@ class InputChannel(Feeling, InputQueue):
             self.queue.append((now, frame.element))
             if type(frame.element) is Barrier:
                 self.impatient += frame.element.patience is not None
-            if self.connection is not None:
+            if self.on_felt is not None and self.connection is not None:
                 self.feel(frame.stamp, self.connection, self._outbox.clock)
             if self.receiver is not None:
                 self.receiver.schedule(now)

@@ -111,7 +111,7 @@ class NumberedOutput(OutputChannel):
         if not self.is_known:
             self._ahead.append(element)
             return
-        self._show(element)
+        self._show(element, self._pushed)
         number = -1
         if is_numbered(element):
             number, self.next_number = self.next_number, self.next_number + 1
