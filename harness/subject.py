@@ -36,6 +36,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """a job is resumed with operators that it had not, and refused where its snapshot does not fit it"""
     local_recovery: bool = False
     """a task that is lost can come up alone"""
+    local_spilling: frozenset[str] = frozenset({"at-once", "continuous"})
+    """with which ways of spilling it can"""
     enumerators: bool = False
     """an input's splits can be given to its subtasks as they ask"""
     real_time: bool = False

@@ -17,6 +17,7 @@ LONG = (
     "tests/defects/test_on_processes.py",
     "tests/conformance/test_conformance.py",
     "tests/conformance/test_regions.py",
+    "tests/conformance/test_local.py",
     "tests/conformance/test_unaligned.py",
     "tests/end_to_end/test_interruption.py",
     "tests/end_to_end/test_nothing_left.py",

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ...faults.plan import AtPoint
+from ...reference_impl.core import local_recovery
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.processes import purge
 from ...reference_impl.processes.database_reader import Unreachable
@@ -57,6 +58,8 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
     try:
         made = process_job.make_job(job)
         made.config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
+        for graph in (made.graph, *made.later):
+            local_recovery.check(graph, made.config)
     except EngineError as error:
         raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
     placement = Placement.of((made.graph, *made.later), scenario.engine.nodes, together=lives_together(scenario))

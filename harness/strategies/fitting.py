@@ -24,7 +24,8 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         engine = msgspec.structs.replace(engine, alignment="aligned")
     if engine.spilling not in capabilities.spilling:
         engine = msgspec.structs.replace(engine, spilling="at-once")
-    if engine.failover == "local" and not capabilities.local_recovery:
+    recovers = capabilities.local_recovery and engine.spilling in capabilities.local_spilling
+    if engine.failover == "local" and not recovers:
         engine = msgspec.structs.replace(engine, failover="full")
     if engine.sink not in capabilities.sinks and capabilities.sinks:
         engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))

@@ -28,7 +28,7 @@ from .workloads import draw_topology, draw_workload
 def local(choices: Choices, frame: Frame) -> Scenario:
     """A task is lost, or all of a node; then another, or the same while it does again what it did; the job may be
     stopped or cancelled and go on, a checkpoint come to nothing."""
-    stage = _stage(choices, frame)
+    stage = alone_stage(choices, frame)
     target = stage.target
     faults: list[AnyFault] = [_blow(choices, target)]
     if choices.percent(55):
@@ -50,11 +50,14 @@ def local(choices: Choices, frame: Frame) -> Scenario:
     return laid_out_anew(choices, scenario, percent=20)
 
 
+_OWN = "at-once"
+"""the way of spilling with which a channel has a log of its own"""
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"local": local}
 
 
-def _stage(choices: Choices, frame: Frame) -> Stage:
-    logged = choices.percent(50)
+def alone_stage(choices: Choices, frame: Frame) -> Stage:
+    """A job whose tasks recover alone, where the subject can and the workload lets them."""
+    logged = choices.percent(50) or (frame.capabilities is not None and _OWN not in frame.capabilities.local_spilling)
     recipe = frame.recipe(
         least_records=60 if logged else 16,
         most_records=100 if logged else 80,

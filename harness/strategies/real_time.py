@@ -22,7 +22,8 @@ from . import extras
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .faults import RESTARTING, at_some_step, draw_fault, possible
-from .stage import Frame, Template, stage_of
+from .local import alone_stage
+from .stage import Frame, Stage, Template, stage_of
 
 LONGEST_US = 30_000
 """for how long anything is held up, late or gone"""
@@ -30,6 +31,9 @@ SHORT_PAUSE_US = 6_000
 """clearly shorter than what it takes to be given up for dead, as LONGEST_US is clearly longer"""
 UNLED_EVERY = 8
 """one scenario in so many is drawn from the templates, with whatever that brings"""
+
+ALONE_PERCENT = 3
+"""of the led scenarios are of tasks that recover alone: as many as elsewhere are drawn from their template"""
 
 _SLOW_WRITE_US = 2_000
 """for a snapshot, so that one task's is under way while another takes its own"""
@@ -83,6 +87,23 @@ def draw_scenario(choices: Choices, frame: Frame, templates: Sequence[Template])
 def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
     """Faults of the kinds that lead, on a stage where each can fire, and what makes them."""
     lead = lead[: max(1, frame.max_faults - 1)]
+    stage = _alone(choices, frame) or _stage(choices, frame, lead)
+    target = stage.target
+    kinds = [kind for kind in lead if possible(kind, target)]
+    faults = [_aimed(choices, target, kind) for kind in kinds]
+    if "fail-read" in kinds or not (_MACHINE_RESTARTING | set(RESTARTING)).intersection(kinds) or choices.percent(15):
+        faults.append(_blow(choices, target))
+    commands = extras.mixed_commands(choices, target) if choices.percent(15) else ()
+    return stage.scenario("led", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands)
+
+
+def _alone(choices: Choices, frame: Frame) -> Stage | None:
+    """Now and then tasks recover alone, whatever the faults are."""
+    can = frame.capabilities is not None and frame.capabilities.local_recovery
+    return alone_stage(choices, frame) if can and choices.percent(ALONE_PERCENT) else None
+
+
+def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
     if _NEEDS_TRANSACTIONS.intersection(lead) and "transactional" in frame.sinks:
         guarantee, sink = max(frame.guarantees, key=("exactly-once",).count), "transactional"
@@ -98,14 +119,7 @@ def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
         memory_percent=0 if _NEEDS_FILES.intersection(lead) else 12,
     )
     slow = {"snapshot_write_us": _SLOW_WRITE_US, "nodes": choices.pick((1, 2))} if "lose-unsynced" in lead else {}
-    stage = stage_of(choices, frame, recipe, tuning, **slow)
-    target = stage.target
-    kinds = [kind for kind in lead if possible(kind, target)]
-    faults = [_aimed(choices, target, kind) for kind in kinds]
-    if "fail-read" in kinds or not (_MACHINE_RESTARTING | set(RESTARTING)).intersection(kinds) or choices.percent(15):
-        faults.append(_blow(choices, target))
-    commands = extras.mixed_commands(choices, target) if choices.percent(15) else ()
-    return stage.scenario("led", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands)
+    return stage_of(choices, frame, recipe, tuning, **slow)
 
 
 def eased(choices: Choices, scenario: Scenario) -> Scenario:

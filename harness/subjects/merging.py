@@ -22,6 +22,7 @@ from ...reference_impl.core.ids import AttemptId
 from ...reference_impl.processes import entries as e
 from ...reference_impl.processes.journal import read_journal
 from .merging_failures import judged
+from .merging_local import Continued, Opened, Replaced, cut
 from .merging_order import Journal, LookBegan, Placed, Source, in_order
 from .merging_requests import completed, rolled_back, settled, where_sent
 from .recorder import Recorder
@@ -120,6 +121,8 @@ class Replay:
         """channels by name and attempt; both ends write of one that is refilled"""
         self._unsent: set[tuple[str, int]] = set()
         """those that were refilled before their senders had opened them"""
+        self._opened: dict[str, list[Opened]] = {}
+        """by channel, by whom it was opened for sending"""
         self._looks: dict[tuple[int, int], int] = {}
         self._do: dict[type, Callable[[Any], object]] = {
             e.TaskStarted: self._start,
@@ -135,6 +138,7 @@ class Replay:
             e.InputEnded: lambda one: self._run(one).input_ended(),
             e.RunEnded: lambda one: self._run(one).ended(one.how),
             e.ChannelOpened: self._open,
+            e.ChannelContinued: self._continue,
             e.ChannelRefilled: self._refill,
             e.RecordRecovered: lambda one: self._channel(one).recovered.append(one.origin),
             e.WatermarkRecovered: lambda one: self._channel(one).recovered_watermarks.append((one.time, one.before)),
@@ -201,7 +205,19 @@ class Replay:
             self._unsent.remove(name)
         else:
             self._newest[name] = self.recorder.channel_opened(*name)
-        self._channels[self._source, one.channel] = self._newest[name]
+        key = (self._source, one.channel)
+        self._channels[key] = self._newest[name]
+        self._opened.setdefault(one.name, []).append(Opened(one.attempt, key, self._newest[name]))
+
+    def _continue(self, one: e.ChannelContinued) -> None:
+        """Its sender came up alone, in the place of those that sent into it before."""
+        key = (self._source, one.channel)
+        opened, own = next((all_of, each) for all_of in self._opened.values() for each in all_of if each.key == key)
+        before = [each for each in opened if one.whole <= each.attempt < own.attempt]
+        cut([each.log for each in sorted(before, key=lambda each: each.attempt)], one.expects)
+        for each in before:
+            self._channels[each.key] = Replaced()
+        self._channels[key] = Continued(own.log, one.first, one.expects)
 
     def _refill(self, one: e.ChannelRefilled) -> None:
         name = (one.name, one.attempt)

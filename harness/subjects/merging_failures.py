@@ -22,6 +22,9 @@ CONNECTION_BROKE = re.compile(r"its connection from (\S+) broke")
 STORE_REFUSED = "the external store refused"
 ENDED_BADLY = ("killed", "failed", "cancelled")
 
+PARTS = ("tasks-restarted", "tasks-recovered")
+"""How the coordinator says that a part of the tasks comes up again: a region, or those that were lost alone."""
+
 LATER_US = 2_000_000
 """of the machine's clock: how much later a cause may be written down than what came of it, and how
 long after a fault has healed what it did may still be found out"""
@@ -288,7 +291,7 @@ def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
     return {
         one.entry.attempt: one.entry.tasks
         for one in placed
-        if isinstance(one.entry, e.Noted) and one.entry.what == "tasks-restarted" and one.entry.attempt is not None
+        if isinstance(one.entry, e.Noted) and one.entry.what in PARTS and one.entry.attempt is not None
     }
 
 

@@ -64,6 +64,8 @@ class ProcessesSubject:
             committing=frozenset({"writer", "committer", "global"}),
             two_phase=True,
             deviations=False,
+            local_recovery=True,
+            local_spilling=frozenset({"continuous"}),
             enumerators=True,
             real_time=True,
         )
@@ -75,9 +77,9 @@ class ProcessesSubject:
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises SubjectFailed for one that cannot be run, CutproofError for what is missing."""
-        if scenario.engine.failover == "local":
+        if scenario.engine.failover == "local" and scenario.engine.spilling != "continuous":
             raise SubjectFailed(
-                "failover local: channels between processes are not persistent; it can be full or region"
+                "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
             )
         try:
             return self._run(scenario, timeline)

@@ -220,6 +220,8 @@ class Recorder:
     # -- logs of persistent channels ---------------------------------------------------------
 
     def log_opened(self, name: str, task: TaskId, attempt: AttemptId) -> None:
+        if name in self._logs:  # another process goes on with it (UNA-4)
+            return
         log = h.PersistentLog(name=name, task=task, attempt=attempt, opened=self.order())
         self._logs[name] = log
         self.history.logs.append(log)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..core.ids import AttemptId, TaskId
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
@@ -22,6 +22,7 @@ from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from ..wire import Codec
+from .clock import Clock
 from .connections import Connection, Outbox, accepting, dial
 from .frames import Accepted, Bye, Credit, Data, DataFrame, Open, Refused
 
@@ -74,14 +75,7 @@ class OutputChannel:
     def push(self, element: Element) -> None:
         """Let an element enter; the caller saw that there is room, or it is a barrier that overtakes."""
         self.sent += 1
-        if type(element) is Record:
-            self._log.sent.append(element.origin)
-        elif type(element) is Barrier:
-            self._log.barriers.append((element.checkpoint, len(self._log.sent)))
-        elif isinstance(element, Watermark | Idle):
-            self._log.watermarks.append((getattr(element, "time", None), len(self._log.sent)))
-        if self.sender is not None and self.sender.world.detailed:
-            show_sent(self.sender, self.name.partition(">")[2], self.name, self.sent - 1, element)
+        self._show(element, self.sent - 1)
         late = self._late.next() if self._late is not None else 0
         if late or self._held:
             self._held.append(element)
@@ -89,6 +83,17 @@ class OutputChannel:
             self._outbox.loop.at(self._held_until, self._let_go)
         else:
             self._put(element)
+
+    def _show(self, element: Element, place: int) -> None:
+        """The network's log has it; `place` counts all that this attempt has sent."""
+        if type(element) is Record:
+            self._log.sent.append(element.origin)
+        elif type(element) is Barrier:
+            self._log.barriers.append((element.checkpoint, len(self._log.sent)))
+        elif isinstance(element, Watermark | Idle):
+            self._log.watermarks.append((getattr(element, "time", None), len(self._log.sent)))
+        if self.sender is not None and self.sender.world.detailed:
+            show_sent(self.sender, self.name.partition(">")[2], self.name, place, element)
 
     def close(self) -> None:
         """The sender is gone in order."""
@@ -112,7 +117,13 @@ class OutputChannel:
         if self._closed:
             return
         self._connection = Connection(dial(self._port), CODEC, self._outbox, self._take, self._ended)
-        self._connection.send(Open(self._outbox.clock.tick(), self.name, self._attempt))
+        self._connection.send(self._opening())
+
+    def _opening(self) -> Open:
+        return Open(self._outbox.clock.tick(), self.name, self._attempt)
+
+    def _retry(self) -> None:
+        self._outbox.loop.after_real(RETRY_US, self._connect)
 
     def _take(self, frame: DataFrame) -> None:
         if isinstance(frame, Accepted):
@@ -141,17 +152,39 @@ class OutputChannel:
         """Before it was accepted: try again.  Afterwards nothing more enters; the receiver tells."""
         self._connection = None
         if not self._accepted:
-            self._outbox.loop.after_real(RETRY_US, self._connect)
+            self._retry()
         else:
             self._credits = 0
 
 
-class InputChannel(InputQueue):
+class Feeling:
+    """Tells of what is done to a connection, as the receiver of its elements feels it."""
+
+    def __init__(self) -> None:
+        self.on_felt: Callable[[int, int], None] | None = None
+        self._pieces = 0
+
+    def feel(self, stamp: int, connection: Connection, clock: Clock) -> None:
+        """An element has come that was sent at a stamp."""
+        if self.on_felt is None:
+            return
+        transit_us = clock.tick() - stamp
+        pieces = connection.partial_reads
+        if transit_us >= FELT_US or pieces != self._pieces:
+            self._pieces = pieces
+            self.on_felt(transit_us, pieces)
+
+
+class InputChannel(Feeling, InputQueue):
     """The receiving end of one channel of one attempt; `driver.ports.Inbound`."""
+
+    is_ready = True
+    """whoever sends may connect"""
 
     def __init__(self, name: str, capacity: int, outbox: Outbox, opened: Callable[[], ChannelLog]) -> None:
         """`opened` gives the log into which goes what is put back, of a channel into which something is."""
-        super().__init__()
+        Feeling.__init__(self)
+        InputQueue.__init__(self)
         self.name = name
         self.stalled_until = 0
         self.consumed = 0
@@ -164,15 +197,17 @@ class InputChannel(InputQueue):
         self.is_over = False
         """its sender said good-bye, or this end has been closed"""
         self.on_broken: Callable[[str], None] = lambda reason: None
-        self.on_felt: Callable[[int, int], None] | None = None
         self._capacity = capacity
         self._outbox = outbox
         self._opened = opened
         self._refilled = 0
         """elements that were put back and have not been taken again"""
-        self._pieces = 0
 
-    def accept(self, connection: Connection) -> None:
+    def admits(self, asked: Open) -> bool:
+        """Whether this sender is the one that is waited for."""
+        return not self.is_over and self.connection is None
+
+    def accept(self, connection: Connection, asked: Open) -> None:
         """The sender has connected: grant it the room there is."""
         self.connection = connection
         connection.send(Accepted(self._outbox.clock.tick(), self._capacity))
@@ -187,7 +222,7 @@ class InputChannel(InputQueue):
             if type(frame.element) is Barrier:
                 self.impatient += frame.element.patience is not None
             if self.on_felt is not None and self.connection is not None:
-                self._feel(frame.stamp, self.connection)
+                self.feel(frame.stamp, self.connection, self._outbox.clock)
             if self.receiver is not None:
                 self.receiver.schedule(now)
 
@@ -229,13 +264,6 @@ class InputChannel(InputQueue):
             self.connection.send(Bye(self._outbox.clock.tick()))
             self.connection.close()
 
-    def _feel(self, stamp: int, connection: Connection) -> None:
-        transit_us = self._outbox.clock.tick() - stamp
-        pieces = connection.partial_reads
-        if self.on_felt is not None and (transit_us >= FELT_US or pieces != self._pieces):
-            self._pieces = pieces
-            self.on_felt(transit_us, pieces)
-
 
 class _Peer:
     """The sender as its receiver sees it; `driver.ports.Upstream`."""
@@ -248,6 +276,23 @@ class _Peer:
         self._channel.was_taken()
 
 
+class AnyInput(Protocol):
+    """What a reception asks of the receiving end of a channel."""
+
+    name: str
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    def admits(self, asked: Open) -> bool: ...
+
+    def accept(self, connection: Connection, asked: Open) -> None: ...
+
+    def take(self, frame: DataFrame) -> None: ...
+
+    def ended(self, reason: str) -> None: ...
+
+
 class Reception:
     """Takes connections of senders and hands each to the channel that it asks for.
 
@@ -257,7 +302,7 @@ class Reception:
 
     def __init__(self, listener: socket.socket, outbox: Outbox) -> None:
         self._outbox = outbox
-        self._channels: dict[str, tuple[AttemptId, InputChannel]] = {}
+        self._channels: dict[str, tuple[AttemptId, AnyInput]] = {}
         self._waiting: list[tuple[Open, _Guest]] = []
         self.closed = False
         accepting(listener, outbox.loop, self._welcome)
@@ -265,9 +310,13 @@ class Reception:
     def _welcome(self, sock: socket.socket) -> None:
         _Guest(sock, self, self._outbox)
 
-    def expect(self, channel: InputChannel, attempt: AttemptId) -> None:
-        """From now on this is the channel of that name."""
+    def expect(self, channel: AnyInput, attempt: AttemptId) -> None:
+        """From now on this is the channel of that name, of this attempt of the receiver or of all tasks."""
         self._channels[channel.name] = (attempt, channel)
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Some channel may be ready now."""
         waiting, self._waiting = self._waiting, []
         for asked, guest in waiting:
             self.place(asked, guest)
@@ -275,12 +324,14 @@ class Reception:
     def place(self, asked: Open, guest: _Guest) -> None:
         """Where does a guest belong?"""
         attempt, channel = self._channels.get(asked.channel, (AttemptId(0), None))
-        if not self.closed and asked.attempt > attempt:
+        of = asked.whole or asked.attempt
+        early = of > attempt or (of == attempt and channel is not None and not channel.is_ready)
+        if not self.closed and early:
             self._waiting.append((asked, guest))
-        elif self.closed or channel is None or asked.attempt < attempt or channel.is_over or channel.connection:
+        elif self.closed or channel is None or of < attempt or not channel.admits(asked):
             guest.refuse("there is no such channel any more")
         else:
-            guest.settle(channel)
+            guest.settle(channel, asked)
 
 
 class _Guest:
@@ -289,13 +340,13 @@ class _Guest:
     def __init__(self, sock: socket.socket, reception: Reception, outbox: Outbox) -> None:
         self._reception = reception
         self._outbox = outbox
-        self._channel: InputChannel | None = None
+        self._channel: AnyInput | None = None
         self._connection = Connection(sock, CODEC, outbox, self._take, self._ended)
 
-    def settle(self, channel: InputChannel) -> None:
+    def settle(self, channel: AnyInput, asked: Open) -> None:
         if self._connection.is_open:
             self._channel = channel
-            channel.accept(self._connection)
+            channel.accept(self._connection, asked)
 
     def refuse(self, reason: str) -> None:
         self._connection.send(Refused(self._outbox.clock.tick(), reason))

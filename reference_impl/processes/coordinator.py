@@ -39,6 +39,7 @@ from .frames import (
     JobOver,
     Lost,
     Meddle,
+    Moved,
     Returned,
     Submit,
     TakeOver,
@@ -126,8 +127,15 @@ class Nodes:
                 self._waiting[task] = message
                 return
             self._deployed[task] = (message.attempt, guest)
+            if message.channels_of is not None:
+                self._say_moved(task, message.attempt)
         if guest is not None:
             guest.send(ForTask(self.world.clock.tick(), task, self.world.job_number, message))
+
+    def _say_moved(self, task: TaskId, attempt: AttemptId) -> None:
+        """Those that send to it may still be connected with an attempt of it that stands still."""
+        for guest in self._guests.values():
+            guest.send(Moved(self.world.clock.tick(), task, attempt))
 
     def _hear(self, task: TaskId, message: ToCoordinator) -> None:
         reach_coordinator(self.world, self.world.runner_now, task, message)

@@ -14,6 +14,7 @@ from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.transactions import AnyRequest
 from .entry import Entry as Entry
 from .log_entries import AnyLogEntry
+from .log_entries import ChannelContinued as ChannelContinued
 from .log_entries import LogOpened as LogOpened
 from .log_entries import LogsCleared as LogsCleared
 from .log_entries import LogTrimmed as LogTrimmed

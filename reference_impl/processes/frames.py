@@ -8,62 +8,21 @@ of its own; nothing of one is understood in another.
 
 from __future__ import annotations
 
-from typing import dataclass_transform
-
-import msgspec
-
 from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.messages import Element, ToCoordinator, ToTask
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Frame(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
-    """Base of the frames."""
-
-    stamp: int
-
-
-# -- a data channel: one connection from the sender's process to the receiver's --------------------
-
-
-class Open(Frame):
-    """The sender asks for a channel of an attempt."""
-
-    channel: str
-    attempt: AttemptId
-
-
-class Accepted(Frame):
-    """The receiver has such a channel, and room for this many elements."""
-
-    credits: int
-
-
-class Refused(Frame):
-    """It has not, or not yet: ask again."""
-
-    reason: str
-
-
-class Data(Frame):
-    """One element; it uses one credit."""
-
-    element: Element
-
-
-class Credit(Frame):
-    """The receiver has taken elements: there is room for as many more."""
-
-    count: int
-
-
-class Bye(Frame):
-    """This end is going in order, cancelled or finished: the end that follows is no failure."""
-
-
-DataFrame = Open | Accepted | Refused | Data | Credit | Bye
-
+from ..core.messages import ToCoordinator, ToTask
+from .data_frames import Accepted as Accepted
+from .data_frames import Bye as Bye
+from .data_frames import Credit as Credit
+from .data_frames import Data as Data
+from .data_frames import DataFrame as DataFrame
+from .data_frames import Durable as Durable
+from .data_frames import Numbered as Numbered
+from .data_frames import Open as Open
+from .data_frames import Refused as Refused
+from .data_frames import Taken as Taken
+from .data_frames import Welcome as Welcome
+from .frame import Frame as Frame
 
 # -- the control plane: one connection from a node to the coordinator -----------------------------
 
@@ -109,7 +68,14 @@ class JobOver(Frame):
     job: int
 
 
-ControlFrame = Hello | ForTask | FromTask | Heartbeat | Failed | GivenUp | JobOver
+class Moved(Frame):
+    """To all nodes: a task comes up alone in its channels, wherever it lived before (UNA-4)."""
+
+    task: TaskId
+    attempt: AttemptId
+
+
+ControlFrame = Hello | ForTask | FromTask | Heartbeat | Failed | GivenUp | JobOver | Moved
 
 
 # -- supervision: one connection from each process to the harness ----------------------------------

@@ -114,7 +114,8 @@ class ChannelJournal:
 
     def __init__(self, journal: Journal, channel: int) -> None:
         add, tick = journal.add, journal.clock.tick
-        self.repeated: list[int] = []  # nobody comes up alone here
+        self._journal, self._channel = journal, channel
+        self.repeated: list[int] = []  # by their numbers the merge knows them
         self.recovered: Column[int] = Column(lambda origin: add(e.RecordRecovered(tick(), channel, origin)), _never)
         self.recovered_watermarks: Column[tuple[int | None, int]] = Column(
             lambda watermark: add(e.WatermarkRecovered(tick(), channel, *watermark)), _never
@@ -126,6 +127,11 @@ class ChannelJournal:
         self.watermarks: Column[tuple[int | None, int]] = Column(
             lambda watermark: add(e.WatermarkSent(tick(), channel, *watermark)), _never
         )
+
+    def continued(self, whole: AttemptId, first: int, expects: int) -> None:
+        """Of a sender that came up alone: see `entries.ChannelContinued`."""
+        journal = self._journal
+        journal.add(e.ChannelContinued(journal.clock.tick(), self._channel, whole, first, expects))
 
 
 def _never() -> None:

@@ -1,4 +1,4 @@
-"""What a process writes into its journal of the logs of persistent channels; see `entries`."""
+"""What a process writes into its journal of persistent channels and their logs; see `entries`."""
 
 from __future__ import annotations
 
@@ -24,4 +24,15 @@ class LogsCleared(Entry):
     names: tuple[str, ...]
 
 
-AnyLogEntry = LogOpened | LogTrimmed | LogsCleared
+class ChannelContinued(Entry):
+    """Of an attempt that came up alone: it sends again from a number on; below `expects` everything had come before.
+    What attempts before it had sent beyond that reached nobody (UNA-4)."""
+
+    channel: int
+    whole: AttemptId
+    """the attempt of all tasks that the channel is of"""
+    first: int
+    expects: int
+
+
+AnyLogEntry = LogOpened | LogTrimmed | LogsCleared | ChannelContinued

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -25,7 +26,7 @@ from ..core.errors import CorruptSnapshot
 from ..core.messages import Element
 from ..core.state import Ref
 from ..wire import Codec, Reader, WireError
-from .durable import NOT_THERE, sync_folders
+from .durable import NOT_THERE, sync, sync_folders
 
 LONG = 1 << 12
 """bytes of a log's file after which another is begun"""
@@ -62,6 +63,10 @@ class _Written:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.waiting: list[Numbered] = []
+        self.on_durable: Callable[[int], None] = lambda end: None
+        """is told below which number all is durable"""
+        self.is_fenced: Callable[[], bool] = lambda: False
+        self.is_made = False
         self.files: list[_File] = []
         self.descriptor: int | None = None
         """of the last file"""
@@ -82,13 +87,38 @@ class DiskLogs:
         self._own: dict[str, _Written] = {}
         self._marks = 0
 
+    def take_over(
+        self, log: str, on_durable: Callable[[int], None], is_fenced: Callable[[], bool]
+    ) -> dict[int, Element]:
+        """Write a log from now on that another attempt of the task may have written before (UNA-4): what is durable of
+        that, by number.  `on_durable` is told of all that is flushed.  What is found is synced, and trimmed with the
+        rest; what somebody else still writes into those files is right, and nobody's concern.  Who is fenced when its
+        first element comes makes no folder: it may have been deleted."""
+        self.lose(log)
+        own = self._own[log] = _Written(self.root / log)
+        own.on_durable, own.is_fenced = on_durable, is_fenced
+        found: dict[int, Element] = {}
+        for path in _files(own.folder):
+            sync(path)
+            file = _File(path)
+            file.length = file.synced = path.stat().st_size
+            elements = _content(path, file.length)
+            file.last = max((number for number, _ in elements), default=-1)
+            own.files.append(file)
+            found.update(elements)
+        own.begun = max((int(file.path.name) for file in own.files), default=0)
+        return found
+
     # -- writing -----------------------------------------------------------------------
 
     def append(self, log: str, number: int, element: Element) -> None:
         own = self._own.get(log)
         if own is None:
             own = self._own[log] = _Written(self.root / log)
-            own.folder.mkdir(parents=True, exist_ok=True)
+        if not own.is_made:
+            own.is_made, own.is_gone = True, own.is_fenced()
+            if not own.is_gone:
+                own.folder.mkdir(parents=True, exist_ok=True)
         own.waiting.append((number, element))
 
     def begin(self, log: str) -> int:
@@ -117,14 +147,17 @@ class DiskLogs:
             self._close(own)
         if own.descriptor is not None or own.is_gone:
             return
-        own.begun += 1
-        path = own.folder / f"{own.begun:08}"
-        try:
-            own.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        except NOT_THERE:
-            own.is_gone = True
-            return
-        own.files.append(_File(path))
+        while own.descriptor is None:
+            own.begun += 1
+            path = own.folder / f"{own.begun:08}"
+            try:
+                own.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
+            except FileExistsError:  # of an attempt that was given up, and does not know it
+                continue
+            except NOT_THERE:
+                own.is_gone = True
+                return
+            own.files.append(_File(path))
 
     def _close(self, own: _Written) -> None:
         """No more goes into the last file; what is under way in it is synced first."""
@@ -137,7 +170,10 @@ class DiskLogs:
         """It is durable."""
         own = self._own.get(log)
         if own is not None and mark in own.flushing:
-            self._sync(own, *own.flushing.pop(mark))
+            file, length = own.flushing.pop(mark)
+            last = file.last
+            self._sync(own, file, length)
+            own.on_durable(last + 1)
 
     def _sync(self, own: _Written, file: _File, length: int) -> None:
         if file.synced >= length:

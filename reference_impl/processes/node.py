@@ -7,12 +7,12 @@ launcher forks it (see `launcher`).
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
 
 from ..core.committing import CommittingTask, GlobalCommitter
-from ..core.errors import require
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..core.sink import TransactionalSink
@@ -39,10 +39,14 @@ from .frames import (
     Heartbeat,
     Hello,
     JobOver,
+    Moved,
     Poisoned,
     TaskFacts,
     Up,
 )
+from .local_seats import LocalSeat, take_place
+from .numbered import NumberedInput, NumberedOutput
+from .receipts import DiskReceipts
 from .world import ProcessWorld, absent, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
@@ -53,10 +57,18 @@ RETRY_US = 10_000
 class Seat:
     """One attempt of a task in this process: its runner and its two kinds of channels."""
 
-    def __init__(self, runner: TaskRunner, inputs: list[InputChannel], outputs: list[OutputChannel]) -> None:
+    def __init__(
+        self,
+        runner: TaskRunner,
+        inputs: Sequence[InputChannel | NumberedInput],
+        outputs: Sequence[OutputChannel],
+        order: DiskReceipts | None = None,
+    ) -> None:
+        """`order`: of a task that can come up alone."""
         self.runner = runner
         self.inputs = inputs
         self.outputs = outputs
+        self.order = order
         self.is_closed = False
         self.facts: tuple[bool, CheckpointId | None, bool] = (False, None, False)
 
@@ -66,6 +78,8 @@ class Seat:
             output.close()
         for channel in self.inputs:
             channel.close()
+        if self.order is not None:
+            self.order.close()
 
 
 class Coordination:
@@ -109,6 +123,8 @@ class Coordination:
             world.end_all()
         elif isinstance(frame, GivenUp):
             world.give_up()
+        elif isinstance(frame, Moved):
+            world.receiver_moved(frame.task, frame.attempt)
 
     def _ended(self, reason: str) -> None:
         self._connection = None
@@ -138,7 +154,7 @@ class NodeWorld(ProcessWorld):
         return self._coordination
 
     @property
-    def _machines(self) -> Machines:
+    def machines(self) -> Machines:
         """Of the job that the coordinator speaks of: a later one may be laid out anew."""
         if self.job_number not in self._of_jobs:
             self._of_jobs[self.job_number] = Machines(self.job, max(1, self.job_number))
@@ -156,22 +172,23 @@ class NodeWorld(ProcessWorld):
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         """Make room for an attempt, unless it was here or a newer one is."""
-        require(channels_of is None, "channels between processes are not persistent: nobody comes up alone in them")
         before = self._latest.get(task)
         if before is not None:
             if before.runner.attempt >= attempt:
                 return
             before.runner.end("cancelled")
             self._leave_seat(before)
-        seat = self._seat(task, attempt)
+        seat = self._local_seat(task, attempt, channels_of) if self._is_local else self._seat(task, attempt)
+        if seat is None:
+            return
         self._seats[(task, attempt)] = self._latest[task] = seat
         for poison in self._poisons.get(task, ()):
             poison.into(seat.runner.task)
         self.supervision.send(Up(self.clock.tick(), task, attempt))
 
     def _seat(self, task: TaskId, attempt: AttemptId) -> Seat:
-        operator, subtask = self._machines.place(task)
-        names = self._machines.inputs(task), self._machines.outputs(task)
+        operator, subtask = self.machines.place(task)
+        names = self.machines.inputs(task), self.machines.outputs(task)
         log = self.observer.task_started(task, operator, subtask, attempt, self.job_number, *names)
         refilled = self.journal.channel_refilled
         inputs = [
@@ -189,7 +206,7 @@ class NodeWorld(ProcessWorld):
             )
             for name in names[1]
         ]
-        machine = self._machines.machine(task, attempt, self.job_number, self.jobs.begins)
+        machine = self.machines.machine(task, attempt, self.job_number, self.jobs.begins)
         runner = TaskRunner(self, machine, log, inputs, outputs)
         seat = Seat(runner, inputs, outputs)
         for output in outputs:
@@ -197,6 +214,45 @@ class NodeWorld(ProcessWorld):
         for channel in inputs:
             self._attach(channel, runner)
         return seat
+
+    @property
+    def _is_local(self) -> bool:
+        """Tasks come up alone, in channels that outlive them (UNA-4)."""
+        return self.config.recovers_from_logs
+
+    def _local_seat(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Seat | None:
+        order = take_place(self, task, attempt, channels_of)
+        if order is None:
+            return None
+        made = LocalSeat(self, task, attempt, channels_of, order)
+        for channel in made.inputs:
+            self._attach_for_good(channel, attempt if channels_of is None else channels_of)
+        return Seat(made.runner, made.inputs, made.outputs, made.order)
+
+    def _attach_for_good(self, channel: NumberedInput, whole: AttemptId) -> None:
+        """Let one connection in after the other; that one breaks is no failure."""
+
+        def broken(reason: str) -> None:
+            self.supervision.send(Broke(self.clock.tick(), channel.name, channel.heard_from, reason))
+
+        channel.on_broken = broken
+        channel.when_ready = self._reception.look_again
+        if channel.name in self.node.felt:
+            channel.on_felt = self._felt(channel.name, channel.attempt)
+        self._reception.expect(channel, whole)
+
+    def receiver_moved(self, task: TaskId, attempt: AttemptId) -> None:
+        """Another attempt of a task receives from now on."""
+        for seat in self._latest.values():
+            for output in seat.outputs:
+                if isinstance(output, NumberedOutput) and output.name.endswith(f">{task}"):
+                    output.receiver_moved(attempt)
+
+    def _felt(self, name: str, attempt: AttemptId) -> Callable[[int, int], None]:
+        def felt(transit_us: int, pieces: int) -> None:
+            self.supervision.send(Felt(self.clock.tick(), name, attempt, transit_us, pieces))
+
+        return felt
 
     def _attach(self, channel: InputChannel, runner: TaskRunner) -> None:
         """Let a channel's connection in, and hear what becomes of it."""
@@ -208,13 +264,10 @@ class NodeWorld(ProcessWorld):
                 self.supervision.send(Broke(self.clock.tick(), channel.name, attempt, reason))
                 self.task_failed(runner, f"its connection from {sender} broke: {reason}", None)
 
-        def felt(transit_us: int, pieces: int) -> None:
-            self.supervision.send(Felt(self.clock.tick(), channel.name, attempt, transit_us, pieces))
-
         channel.receiver = runner
         channel.on_broken = broken
         if channel.name in self.node.felt:
-            channel.on_felt = felt
+            channel.on_felt = self._felt(channel.name, attempt)
         self._reception.expect(channel, attempt)
 
     def _leave_seat(self, seat: Seat) -> None:

@@ -97,8 +97,8 @@ class ProcessWorld(ABC):
         self.jobs = DiskJobs(self._path(STORE))
         self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.records = Records(self, self.files, self.jobs, self.arms)
-        logs = DiskLogs(self._path(STORE), whole_files=self.config.spill_store == "files")
-        self.spills = Spills(self, logs)
+        self.logs = DiskLogs(self._path(STORE), whole_files=self.config.spill_store == "files")
+        self.spills = Spills(self, self.logs)
         self._reader = self.place.reader()
         self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
         self.loop.before_wait = self._turn

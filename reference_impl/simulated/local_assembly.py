@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import expect
 from ..core.ids import AttemptId, ChannelId, TaskId
-from ..core.local_recovery import OrderOfReceipt
+from ..driver.local_runner import LocalRunner
 from ..driver.machines import Job
+from ..driver.numbered import Receipts
 from ..driver.runner import TaskRunner
 from .assembly import Assembly
 from .links import DataChannel
-from .local_runner import LocalRunner
 from .logs import AnyLog, LogShelf, OwnLog, SpilledLog
 from .persistent_channels import Inlet, Outlet, PersistentChannel
 
@@ -24,7 +24,7 @@ class Era:
 
     def __init__(self) -> None:
         self.channels: dict[str, PersistentChannel] = {}
-        self.orders: dict[TaskId, OrderOfReceipt] = {}
+        self.orders: dict[TaskId, Receipts] = {}
         self.working: dict[TaskId, LocalRunner] = {}
 
 
@@ -38,7 +38,7 @@ class LocalAssembly(Assembly):
     def runner(self, task: TaskId, attempt: AttemptId, job: int, channels_of: AttemptId | None = None) -> TaskRunner:
         whole = attempt if channels_of is None else channels_of
         era = self._eras.setdefault(whole, Era())
-        order = era.orders.setdefault(task, OrderOfReceipt())
+        order = era.orders.setdefault(task, Receipts())
         if task in era.working:
             era.working[task].detach()
             order.lose()

@@ -15,11 +15,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..core.local_recovery import end_code, end_of, is_numbered
+from ..core.local_recovery import end_code, is_numbered
 from ..core.messages import Barrier, Element, Idle, Record, Watermark
 from ..core.parts import Parts
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver
+from ..driver.numbered import Numbering
 from ..trace import ChannelLog
 from .links import DataChannel
 from .logs import AnyLog
@@ -157,7 +158,7 @@ def note(element: Element, account: ChannelLog) -> None:
         account.watermarks.append((getattr(element, "time", None), len(account.sent)))
 
 
-class Inlet(DataChannel):
+class Inlet(Numbering, DataChannel):
     """The receiving end of one attempt: what has arrived and was not taken yet.
 
     It is open once the attempt takes what comes in its turn.  Until then, what it has `received` lies there
@@ -179,33 +180,42 @@ class Inlet(DataChannel):
         self.channel.restored = len(elements)
         super().refill(elements, handed_over, replays)
 
-    def take_in(self, number: int, element: Element) -> None:
-        """An element has come while others are taken again; or it came once and was lost."""
-        if self.is_open:
-            self.queue.append((self._loop.now, element))
-        else:
-            self.received.setdefault(number, element)
-        if self.receiver is not None:
-            self.receiver.schedule(self._loop.now)
+    @property
+    def now(self) -> int:
+        return self._loop.now
+
+    @property
+    def ends(self) -> Sequence[int]:
+        return self.channel.ends
+
+    @property
+    def logged(self) -> int:
+        return self.channel.logged
 
     def begin_at(self, number: int) -> None:
         """What comes before this number is not taken again."""
         self.next_number = number
         self.received = {at: element for at, element in self.received.items() if at >= number}
 
-    def open(self, ended: Sequence[int]) -> None:
-        """From now on all that was received and not taken can be, with the ends that are not among `ended`."""
-        lying = [self.received[number] for number in sorted(self.received) if number >= self.next_number]
-        ends = [end_of(code) for code in self.channel.ends if code not in ended]
-        self.queue.extend((self._loop.now, element) for element in (*lying, *ends))
-        self.received = {}
-        self.is_open = True
-
     def took(self) -> int:
         """The next numbered element is taken: its number."""
         number, self.next_number = self.next_number, self.next_number + 1
         self.channel.taken = max(self.channel.taken, self.next_number)
         return number
+
+    def has_ended(self, code: int) -> None:
+        self.channel.has_ended(code)
+
+    def is_owed(self, number: int) -> bool:
+        return self.channel.is_owed(number)
+
+    def trim(self, before: int) -> None:
+        self.channel.trim(before)
+
+    def close(self) -> None:
+        """Another attempt takes what comes."""
+        self.queue.clear()
+        self.sender = None
 
 
 class Outlet:
@@ -223,6 +233,15 @@ class Outlet:
         """the codes of the ends that it has sent"""
         self.is_closed = False
         """another attempt sends"""
+
+    is_known = True
+
+    def begin_at(self, number: int) -> None:
+        self.next_number = number
+
+    def close(self) -> None:
+        """Another attempt sends."""
+        self.is_closed = True
 
     @property
     def is_there(self) -> bool:

@@ -114,7 +114,7 @@ SIMULATED = {
 """By tests/corpus/ID.json in virtual time.  What has deleted or lost a snapshot shows as the failure of the task that
 misses it."""
 
-NOT_ON_PROCESSES = ("I09", "L03", "L09", "P05", "P06", "P07", "P08", "P09")
+NOT_ON_PROCESSES = ("I09", "L03", "L09")
 """Caught in virtual time, and without a scenario for processes: docs/defects.md says why."""
 
 _OTHERWISE = {

@@ -59,7 +59,7 @@ def test_frames_that_it_names_are_frames() -> None:
     assert row is not None
     named = set(re.findall(r"`(\w+)`", row[1]))
     assert named <= {kind.__name__ for kind in frames.DataFrame.__args__}
-    assert len(named) == 5
+    assert len(named) == 9
     assert "`Reached`" in TEXT
     assert frames.Reached in frames.SupervisionFrame.__args__
 

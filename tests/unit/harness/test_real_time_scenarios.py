@@ -22,7 +22,13 @@ from cutproof.properties.history import FaultFired
 
 replace = msgspec.structs.replace
 SIMULATED = SimulatedSubject().capabilities
-ABLE = replace(SIMULATED, faults=frozenset(KINDS), real_time=True, deviations=False, local_recovery=False)
+ABLE = replace(
+    SIMULATED,
+    faults=frozenset(KINDS),
+    real_time=True,
+    deviations=False,
+    local_spilling=frozenset({"continuous"}),
+)
 SIZE = REAL_TIME_PROFILES["default"].scenarios
 
 
@@ -57,7 +63,15 @@ def test_some_jobs_of_several_regions_restart_by_region(drawn: list[Scenario]) -
     failovers = Counter(one.engine.failover for one in drawn if has_regions(one.topology))
     assert failovers["region"] >= SIZE // 20
     assert failovers["full"] > 0
-    assert {one.engine.failover for one in drawn if not has_regions(one.topology)} == {"full"}
+    assert {one.engine.failover for one in drawn if not has_regions(one.topology)} <= {"full", "local"}
+
+
+def test_in_some_jobs_tasks_recover_alone_from_the_logs_that_the_subject_has(drawn: list[Scenario]) -> None:
+    alone = [one for one in drawn if one.engine.failover == "local"]
+    assert SIZE // 20 <= len(alone) <= SIZE // 2
+    assert {one.engine.spilling for one in alone} == {"continuous"}
+    unable = scenario_of(Drawing(capabilities=replace(ABLE, local_recovery=False), max_faults=3))
+    assert "local" not in {unable(7, index).engine.failover for index in range(SIZE)}
 
 
 def test_who_commits_is_drawn_and_ids_are_used_again(drawn: list[Scenario]) -> None:

@@ -84,6 +84,7 @@ def everything(journal: Journal) -> None:
     channel.sent.append(9)
     channel.barriers.append((3, 1))
     channel.watermarks.append((-5, 1))
+    channel.continued(ATTEMPT, 3, 5)
     refilled = journal.channel_refilled("a-0>b-0", ATTEMPT)
     refilled.recovered.append(8)
     refilled.recovered_watermarks.append((None, 1))

@@ -113,3 +113,59 @@ def test_what_was_not_written_is_gone_with_its_writer(tmp_path: Path, whole_file
     store.append(LOG, 2, Watermark(2))
     store.lose(LOG)
     assert numbers(store) == [0, 1]
+
+
+# -- one attempt of a task after the other -----------------------------------------------------------
+
+
+def taken_over(tmp_path: Path, whole_files: bool, heard: list[int]) -> tuple[DiskLogs, dict[int, Element]]:
+    store = DiskLogs(tmp_path, whole_files=whole_files)
+    return store, store.take_over(LOG, heard.append, lambda: False)
+
+
+@BOTH
+def test_another_attempt_finds_what_was_written_and_goes_on(tmp_path: Path, whole_files: bool) -> None:
+    flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2), range(2, 4))
+    heard: list[int] = []
+    store, found = taken_over(tmp_path, whole_files, heard)
+    assert found == {number: Watermark(number) for number in range(4)}
+    flushed(store, range(4, 6))
+    assert heard == [6]
+    assert numbers(store) == list(range(6))
+    assert numbers(DiskLogs(tmp_path, whole_files=whole_files)) == list(range(6))
+
+
+@BOTH
+def test_it_writes_into_no_file_of_another(tmp_path: Path, whole_files: bool) -> None:
+    """Both write what has the same number, the zombie and the one in its place: it is the same."""
+    zombie = flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2))
+    store, _ = taken_over(tmp_path, whole_files, [])
+    flushed(zombie, range(2, 4))
+    flushed(store, range(2, 3))
+    flushed(zombie, range(4, 5))
+    flushed(store, range(3, 6))
+    assert numbers(store) == list(range(6))
+
+
+def test_a_torn_end_of_the_one_before_is_left_out(tmp_path: Path) -> None:
+    before = flushed(DiskLogs(tmp_path, whole_files=False), range(2))
+    before.append(LOG, 2, Watermark(2))
+    before.tear(LOG, before.begin(LOG))
+    store, found = taken_over(tmp_path, False, [])
+    assert sorted(found) == [0, 1]
+    flushed(store, range(2, 4))
+    assert numbers(DiskLogs(tmp_path, whole_files=False)) == [0, 1, 2, 3]
+
+
+def test_it_trims_what_the_one_before_wrote(tmp_path: Path) -> None:
+    flushed(DiskLogs(tmp_path, whole_files=True), range(3), range(3, 6))
+    store, _ = taken_over(tmp_path, True, [])
+    assert store.trim(LOG, 4) == 3
+    assert numbers(store) == [3, 4, 5]
+
+
+def test_who_is_fenced_does_not_make_a_deleted_log_anew(tmp_path: Path) -> None:
+    store = DiskLogs(tmp_path, whole_files=False)
+    store.take_over(LOG, lambda end: None, lambda: True)
+    flushed(store, range(2))
+    assert store.names() == []

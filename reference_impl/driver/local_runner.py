@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from ..core.effects import Append, Effect, Open, Persist, Refill, Report, Restored, Ship, Sync, Taken, TrimLog
 from ..core.events import Came, Event, LogsFound, Received
-from ..core.local_recovery import OrderOfReceipt, Place, Receipt, end_code, end_of, is_numbered
+from ..core.local_recovery import Place, Receipt, end_code, end_of, is_numbered
 from ..core.messages import Barrier, Complete, Element, Record, Running
 from ..core.task import NO_CHECKPOINT, Task
-from ..driver.runner import TaskRunner
 from ..trace import TaskLog
-from .persistent_channels import Inlet, Outlet
+from .numbered import NumberedIn, NumberedOut, Receipts
+from .runner import TaskRunner
 
 if TYPE_CHECKING:
-    from ..driver.ports import World
+    from .ports import World
 
 
 class LocalRunner(TaskRunner):
@@ -36,9 +36,9 @@ class LocalRunner(TaskRunner):
         world: World,
         task: Task,
         log: TaskLog,
-        inlets: Sequence[Inlet],
-        outlets: Sequence[Outlet],
-        order: OrderOfReceipt,
+        inlets: Sequence[NumberedIn],
+        outlets: Sequence[NumberedOut],
+        order: Receipts,
         *,
         returns: bool,
     ) -> None:
@@ -79,11 +79,10 @@ class LocalRunner(TaskRunner):
     def detach(self) -> None:
         """Another attempt has come up in its place: whatever it still does reaches nobody."""
         for inlet in self._inlets:
-            inlet.queue.clear()
-            inlet.sender = None
+            inlet.close()
         for outlet in self._outlets:
-            outlet.is_closed = True
-        self._order = OrderOfReceipt()
+            outlet.close()
+        self._order = Receipts()
         self.world.spills.forget(self)
         self._carry_out.update(dict.fromkeys((Append, Sync, TrimLog, Restored, Refill, Open), _in_vain))
 
@@ -96,13 +95,23 @@ class LocalRunner(TaskRunner):
     def _flush(self) -> None:
         if not self._flushing and self._order.durable < self._order.end:
             self._flushing = True
+            try:
+                self._order.write()
+            except OSError as error:
+                self.world.task_failed(self, f"its order of receipt could not be written: {error}", None)
+                return
             self.world.loop.after(self.world.settings.receipt_us, self._flushed, self._order, self._order.end)
 
-    def _flushed(self, order: OrderOfReceipt, end: int) -> None:
+    def _flushed(self, order: Receipts, end: int) -> None:
         self._flushing = False
         if not self.alive or order is not self._order:
             return
-        order.flushed(end)
+        try:
+            if not order.settle(end):
+                return
+        except OSError as error:
+            self.world.task_failed(self, f"its order of receipt could not be flushed: {error}", None)
+            return
         while self._held and self._held[0][0] <= order.durable and self.alive:
             self._held.popleft()[1]()
         self.drain()
@@ -115,13 +124,13 @@ class LocalRunner(TaskRunner):
             self._held.append((self._order.end, action))
             self._flush()
 
-    def _take_record(self, number: int, channel: Inlet, record: Record) -> None:  # type: ignore[override]
+    def _take_record(self, number: int, channel: NumberedIn, record: Record) -> None:  # type: ignore[override]
         self._take_down((number, channel.took()))
         if channel.sender is not None:
             channel.sender.drain()
         super()._take_record(number, channel, record)
 
-    def _take_other(self, number: int, channel: Inlet, element: Element) -> None:  # type: ignore[override]
+    def _take_other(self, number: int, channel: NumberedIn, element: Element) -> None:  # type: ignore[override]
         if is_numbered(element):
             self._take_down((number, channel.took()))
             if channel.sender is not None:
@@ -183,7 +192,7 @@ class LocalRunner(TaskRunner):
         if isinstance(event, Received) and isinstance(event.message, Complete) and event.message.oldest is not None:
             place = self._order.trim(event.message.oldest)
             for inlet, taken in zip(self._inlets, place.taken if place is not None else (), strict=False):
-                inlet.channel.trim(taken)
+                inlet.trim(taken)
 
     # -- coming up alone -----------------------------------------------------------------
 
@@ -195,7 +204,7 @@ class LocalRunner(TaskRunner):
         else:
             place = self._order.place(effect.checkpoint)
             for outlet, said, waits in zip(self._outlets, place.said, still, strict=True):
-                outlet.next_number = said - waits
+                outlet.begin_at(said - waits)
         self.words.restored(effect)
 
     def _refill(self, effect: Refill) -> None:
@@ -213,12 +222,15 @@ class LocalRunner(TaskRunner):
 
     def _begin_again(self) -> None:
         place = self._order.place(self.task.restored_checkpoint)
+        if self.task.restored_checkpoint == NO_CHECKPOINT:
+            for outlet, said in zip(self._outlets, place.said, strict=True):
+                outlet.begin_at(said)
         for inlet, taken in zip(self._inlets, place.taken, strict=True):
             inlet.begin_at(self._recovery.begins_at(taken))
         self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
         for number, code in self._replay:
             if code < 0:
-                self._inlets[number].channel.has_ended(code)
+                self._inlets[number].has_ended(code)
         if self.task.keeps_logs:
             self.feed(self._logs())
         if not self._replay:
@@ -226,7 +238,7 @@ class LocalRunner(TaskRunner):
 
     def _logs(self) -> LogsFound:
         """Where its logs stand: what is durable in them need not be written again."""
-        numbers = [(inlet.next_number, inlet.channel.logged) for inlet in self._inlets]
+        numbers = [(inlet.next_number, inlet.logged) for inlet in self._inlets]
         logs = tuple((number, max(number, logged)) for number, logged in numbers)
         return LogsFound(logs, self._order.taken_at(self.task.restored_checkpoint))
 
@@ -241,11 +253,11 @@ class LocalRunner(TaskRunner):
                 self._replay.popleft()
                 self._take_again(now, number, code)
 
-    def _is_here(self, inlet: Inlet) -> bool:
+    def _is_here(self, inlet: NumberedIn) -> bool:
         """Whether it has what it is to take again next; who is lost as well may have to make it again first."""
         if inlet.next_number in inlet.received:
             return True
-        if not inlet.channel.is_owed(inlet.next_number):
+        if not inlet.is_owed(inlet.next_number):
             self.world.task_failed(self, f"{inlet.name} has no element {inlet.next_number} any more", None)
         return False
 
@@ -277,6 +289,8 @@ class LocalRunner(TaskRunner):
 
     def _catch_up(self) -> None:
         """All that was done is done again; a source goes on until it has sent what had been sent."""
+        if not all(outlet.is_known for outlet in self._outlets):
+            return
         if self.polling and any(outlet.is_behind for outlet in self._outlets):
             return
         self._behind = False
@@ -288,6 +302,12 @@ class LocalRunner(TaskRunner):
         self.schedule(max(now, self._busy_until))
         if self._running is not None:
             self.words.report(self._running)
+
+    def learned(self) -> None:
+        """An output has learned how much had been sent into it."""
+        self.drain()
+        if self.alive and self.opened and self._behind and not self._replay:
+            self._catch_up()
 
     def _report(self, effect: Report) -> None:
         if self._behind and isinstance(effect.message, Running):

@@ -1,0 +1,142 @@
+"""The ends of channels that outlive the attempts at them, as the driver of a task that can recover alone sees them
+(UNA-4): what enters has a number, and which was taken when is written down.
+
+Senders number what they send from 0, receivers behind what the channel began with.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ..core.ids import TaskId
+from ..core.local_recovery import OrderOfReceipt, end_of
+from ..core.messages import Element
+from .ports import Inbound, Outbound
+
+if TYPE_CHECKING:
+    from .runner import TaskRunner
+
+
+class NumberedIn(Inbound, Protocol):
+    """The receiving end of one attempt.
+
+    It is open once the attempt takes what comes in its turn; until then, what it has `received` lies there by number.
+    """
+
+    received: dict[int, Element]
+    next_number: int
+    """of the numbered element to be taken next"""
+
+    @property
+    def logged(self) -> int:
+        """Below which number all that may be asked for is durable in the channel's log."""
+
+    def took(self) -> int:
+        """The next numbered element is taken: its number."""
+
+    def take_in(self, number: int, element: Element) -> None: ...
+
+    def begin_at(self, number: int) -> None:
+        """What comes before this number is not taken again; what is durable of the rest is received."""
+
+    def open(self, ended: Sequence[int]) -> None:
+        """From now on all that was received and not taken can be, with the ends that are not among `ended`."""
+
+    def has_ended(self, code: int) -> None:
+        """An attempt before this one had taken this end."""
+
+    def is_owed(self, number: int) -> bool:
+        """Whether the element of this number is still to be sent (again)."""
+
+    def trim(self, before: int) -> None:
+        """Nothing before this number is needed."""
+
+    def close(self) -> None: ...
+
+
+class NumberedOut(Outbound, Protocol):
+    """The sending end of one attempt."""
+
+    next_number: int
+    """of the element to be sent next"""
+
+    @property
+    def is_known(self) -> bool:
+        """How much was sent into the channel before is."""
+
+    @property
+    def is_behind(self) -> bool:
+        """More was sent than was sent here, as far as is known."""
+
+    def begin_at(self, number: int) -> None:
+        """Elements below this number were sent by attempts before, and are not sent again."""
+
+    def close(self) -> None: ...
+
+
+class Numbering:
+    """What is the same of a receiving end in every world, behind what a world's own one holds."""
+
+    queue: deque[tuple[int, Element]]
+    receiver: TaskRunner | None
+    received: dict[int, Element]
+    is_open: bool
+    next_number: int
+
+    @property
+    def now(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """The codes of the ends that have come."""
+        raise NotImplementedError
+
+    def take_in(self, number: int, element: Element) -> None:
+        """An element has come while others are taken again; or it came once and was lost."""
+        if self.is_open:
+            self.queue.append((self.now, element))
+        else:
+            self.received.setdefault(number, element)
+        if self.receiver is not None:
+            self.receiver.schedule(self.now)
+
+    def open(self, ended: Sequence[int]) -> None:
+        """From now on all that was received and not taken can be, with the ends that are not among `ended`."""
+        lying = [self.received[number] for number in sorted(self.received) if number >= self.next_number]
+        ends = [end_of(code) for code in self.ends if code not in ended]
+        now = self.now
+        self.queue.extend((now, element) for element in (*lying, *ends))
+        self.received = {}
+        self.is_open = True
+
+
+class Receipts(OrderOfReceipt):
+    """The order of receipt of a task where it is durable: here in the memory of a world that has no other.
+
+    Raises OSError where it cannot be written.
+    """
+
+    def write(self) -> None:
+        """Let out what was taken down; `settle` makes it durable."""
+
+    def settle(self, end: int) -> bool:
+        """All receipts before this are durable; False once another attempt has taken the task's place: what follows
+        from them must not leave then."""
+        self.flushed(end)
+        return True
+
+    def began_with(self, channel: int, count: int) -> None:
+        """The task's first attempt put back so many elements into an input."""
+
+
+class NumberedSender:
+    """A sender that needs not be told of single elements that were taken; `driver.ports.Upstream`."""
+
+    def __init__(self, name: TaskId) -> None:
+        self.name = name
+
+    def drain(self) -> None:
+        """It hears of the number."""

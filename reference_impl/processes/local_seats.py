@@ -1,0 +1,104 @@
+"""Seats of tasks that can recover alone: numbered channels, logs and orders of receipt on disk (UNA-4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.ids import AttemptId, ChannelId, TaskId
+from ..core.messages import Element
+from ..driver.local_runner import LocalRunner
+from ..trace import ChannelLog
+from .numbered import NumberedInput, NumberedOutput
+from .receipts import ORDER, DiskReceipts
+
+if TYPE_CHECKING:
+    from .node import NodeWorld
+
+
+def take_place(
+    world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None
+) -> DiskReceipts | None:
+    """The order of receipt of an attempt, on record before it is there, as whatever has to be deleted; None where a
+    later attempt has the task's place, or nobody needs it any more."""
+    name = f"{_folder(world, task, attempt, channels_of)}/{ORDER}"
+    world.observer.log_opened(name, task, attempt)
+    world.journal.flush()
+    order = DiskReceipts(world.logs.root / name, world.logs.root.parent, attempt, returns=channels_of is not None)
+    return None if order.is_fenced else order
+
+
+def _folder(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> str:
+    return world.parts.naming.logs(world.job_number, task, attempt if channels_of is None else channels_of)
+
+
+class LocalSeat:
+    """One attempt of a task between channels that outlive it."""
+
+    def __init__(
+        self,
+        world: NodeWorld,
+        task: TaskId,
+        attempt: AttemptId,
+        channels_of: AttemptId | None,
+        order: DiskReceipts,
+    ) -> None:
+        self._world = world
+        self._attempt = attempt
+        self.order = order
+        self._whole = attempt if channels_of is None else channels_of
+        self._folder = _folder(world, task, attempt, channels_of)
+        machines = world.machines
+        names = machines.inputs(task), machines.outputs(task)
+        operator, subtask = machines.place(task)
+        log = world.observer.task_started(task, operator, subtask, attempt, world.job_number, *names)
+        returns = channels_of is not None
+        self.inputs = [self._input(number, name, returns) for number, name in enumerate(names[0])]
+        self.outputs = [self._output(name) for name in names[1]]
+        machine = machines.machine(task, attempt, world.job_number, world.jobs.begins, channels_of)
+        self.runner = LocalRunner(world, machine, log, self.inputs, self.outputs, self.order, returns=returns)
+        for output in self.outputs:
+            output.sender = self.runner
+            output.when_known = self.runner.learned
+        for channel in self.inputs:
+            channel.receiver = self.runner
+            if not returns:
+                channel.open(())
+
+    def _input(self, number: int, name: ChannelId, returns: bool) -> NumberedInput:
+        world = self._world
+
+        def opened() -> ChannelLog:
+            return world.journal.channel_refilled(name, self._attempt)
+
+        def stored() -> dict[int, Element]:
+            return world.logs.take_over(log, channel.flushed, lambda: self.order.is_fenced)
+
+        log = f"{self._folder}/{number}"
+        channel = NumberedInput(
+            name,
+            number,
+            self._attempt,
+            world.outbox,
+            self.order,
+            world.parts.local_recovery,
+            opened,
+            stored,
+            returns=returns,
+        )
+        if not returns:
+            stored()  # there is nothing yet
+        return channel
+
+    def _output(self, name: ChannelId) -> NumberedOutput:
+        world = self._world
+        return NumberedOutput(
+            name,
+            self._attempt,
+            world.node.routes[name],
+            world.outbox,
+            world.journal.channel_opened(name, self._attempt),
+            world.decisions.of(f"message {name}"),
+            whole=self._whole,
+            capacity=world.settings.channel_capacity,
+            part=world.parts.local_recovery,
+        )

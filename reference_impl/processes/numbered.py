@@ -1,0 +1,388 @@
+"""Data channels over TCP that outlive the attempts at their ends (UNA-4): numbered, and connected again.
+
+A channel is of one attempt of the whole dataflow.  Each element has a place among all that an attempt of the sender
+has sent, and what is kept in flight a number among all that was ever sent into the channel.  The receiver says, as it
+accepts a connection, which number it expects, how many it has taken, how many are durable in the channel's log, and up
+to which place it has heard this very attempt; later, when it takes one, and when its log has been flushed.
+
+The sender keeps what is not durable.  When its connection ends it connects again, to the same attempt of the receiver
+or to the next, and sends again what that asks for.  The receiver waits for whoever sends next, and drops what has come
+before: an attempt that comes up alone sends everything again from its snapshot on.  Ends are sent to each attempt of
+the receiver, and taken once.  Room is counted in numbers too: a sender may be as far ahead of what was taken as the
+channel holds, and what had been sent before needs none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ..core.ids import AttemptId, TaskId
+from ..core.local_recovery import LocalRecovery, end_code, is_numbered
+from ..core.messages import Barrier, Element
+from ..driver.decisions import Lateness
+from ..driver.inputs import HandOver, InputQueue
+from ..driver.numbered import NumberedSender, Numbering
+from ..trace import ChannelLog
+from .channels import Feeling, OutputChannel
+from .connections import Connection, Outbox
+from .frames import Bye, DataFrame, Durable, Numbered, Open, Refused, Taken, Welcome
+from .journal import ChannelJournal
+from .receipts import DiskReceipts
+
+if TYPE_CHECKING:
+    from ..driver.runner import TaskRunner
+
+NOTHING_HEARD = -1
+Kept = tuple[int, int, Element]
+"""(place, number, element) of what was sent; the number of a barrier, a cancel barrier, an end is -1"""
+
+
+class NumberedOutput(OutputChannel):
+    """The sending end of one attempt; `driver.numbered.NumberedOut`."""
+
+    def __init__(
+        self,
+        name: str,
+        attempt: AttemptId,
+        port: int,
+        outbox: Outbox,
+        log: ChannelJournal,
+        late: Lateness | None,
+        *,
+        whole: AttemptId,
+        capacity: int,
+        part: LocalRecovery,
+    ) -> None:
+        """`whole`: the attempt of all tasks that the channel is of."""
+        self.next_number = 0
+        self.kept: deque[Kept] = deque()
+        self.is_known = False
+        self.when_known: Callable[[], None] = lambda: None
+        self._whole = whole
+        self._capacity = capacity
+        self._part = part
+        self._account = log
+        self._first = 0
+        self._has_begun = attempt == whole
+        """it knows the number of the first that it sends; before that it asks nobody"""
+        self._pushed = 0
+        self._sent_before = 0
+        """below which number everything had come when its receiver was asked"""
+        self._taken = 0
+        self._received = 0
+        self._durable = 0
+        self._ahead: list[Element] = []
+        """barriers that overtook everything before anybody had said where the channel stands"""
+        self._waiting: deque[Kept] = deque()
+        """what a deviation keeps back, and what came behind it"""
+        self._receiver = AttemptId(0)
+        """the newest attempt of it that is known of"""
+        self._accepted_by = AttemptId(0)
+        super().__init__(name, attempt, port, outbox, log, late)
+
+    def begin_at(self, number: int) -> None:
+        self._first = self.next_number = self.sent = number
+        self._has_begun = True
+        self._connect()
+
+    @property
+    def is_behind(self) -> bool:
+        return not self.is_known or self.next_number < self._sent_before
+
+    @property
+    def is_full(self) -> bool:
+        """What had been sent before needs no room."""
+        if not self.is_known:
+            return True
+        return self.next_number >= self._sent_before and self.next_number - self._taken >= self._capacity
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._waiting and not self._ahead and self._accepted_by > 0
+
+    # -- sending -----------------------------------------------------------------------
+
+    def push(self, element: Element) -> None:
+        if self._closed:
+            return
+        if not self.is_known:
+            self._ahead.append(element)
+            return
+        self._show(element, self._pushed)
+        number = -1
+        if is_numbered(element):
+            number, self.next_number = self.next_number, self.next_number + 1
+            self.sent = self.next_number
+        one = (self._pushed, number, element)
+        self._pushed += 1
+        self.kept.append(one)
+        late = self._late.next() if self._late is not None else 0
+        if late or self._waiting:
+            self._waiting.append(one)
+            self._held_until = max(self._held_until, self._outbox.loop.now + late)
+            self._outbox.loop.at(self._held_until, self._let_go)
+        else:
+            self._say(one)
+
+    def _let_go(self, *_: object) -> None:
+        if self._waiting and not self._closed:
+            self._say(self._waiting.popleft())
+
+    def _say(self, one: Kept) -> None:
+        if self._accepted_by and self._connection is not None:
+            self._connection.send(Numbered(self._outbox.clock.tick(), *one))
+
+    def _forget(self) -> None:
+        """Let go of what nobody asks for any more; what has no number goes with what came behind it."""
+        while self.kept:
+            at = next((at for at, (_, number, _) in enumerate(self.kept) if number >= 0), None)
+            if at is None or not self._part.may_forget(self.kept[at][1], self._durable, self._received):
+                return
+            for _ in range(at + 1):
+                self.kept.popleft()
+
+    # -- the connection ----------------------------------------------------------------
+
+    def receiver_moved(self, attempt: AttemptId) -> None:
+        """Another attempt of the receiver comes up: whoever has accepted before has no say any more."""
+        self._receiver = max(self._receiver, attempt)
+        if self._accepted_by < self._receiver:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._ended("the receiver is another")
+
+    def _opening(self) -> Open:
+        return Open(self._outbox.clock.tick(), self.name, self._attempt, self._whole)
+
+    def _connect(self, *_: object) -> None:
+        if self._has_begun and self._connection is None:
+            super()._connect()
+
+    def _ended(self, reason: str) -> None:
+        """Whatever it was, somebody will receive again."""
+        self._connection = None
+        self._accepted_by = AttemptId(0)
+        if not self._closed:
+            self._retry()
+
+    def _take(self, frame: DataFrame) -> None:
+        if isinstance(frame, Welcome):
+            self._accept(frame)
+        elif isinstance(frame, Taken):
+            self._taken, self._received = frame.number, frame.expects
+            self._forget()
+            if self.sender is not None:
+                self.sender.drain()
+        elif isinstance(frame, Durable):
+            self._durable = frame.number
+            self._forget()
+        elif isinstance(frame, Refused | Bye):
+            self._hang_up()
+
+    def _accept(self, welcome: Welcome) -> None:
+        if welcome.attempt < self._receiver:
+            self._hang_up()
+            return
+        self._receiver = self._accepted_by = welcome.attempt
+        if not self.is_known:
+            self.is_known = True
+            if self._attempt != self._whole:
+                self._account.continued(self._whole, self._first, welcome.expects)
+        self._sent_before = max(self._sent_before, welcome.expects)
+        self._taken, self._durable, self._received = welcome.taken, welcome.durable, welcome.expects
+        self._waiting.clear()
+        for one in self._asked_for(welcome):
+            self._say(one)
+        self._forget()
+        ahead, self._ahead = self._ahead, []
+        for element in ahead:
+            self.push(element)
+        self.when_known()
+
+    def _asked_for(self, welcome: Welcome) -> list[Kept]:
+        """What the receiver lacks: all behind what it has heard of this attempt, or what is durable nowhere."""
+        if welcome.heard != NOTHING_HEARD:
+            return [one for one in self.kept if one[0] >= welcome.heard]
+        there = [at for at, (_, number, _) in enumerate(self.kept) if 0 <= number < welcome.expects]
+        return list(islice(self.kept, there[-1] + 1 if there else 0, None))
+
+
+class NumberedInput(Numbering, Feeling, InputQueue):
+    """The receiving end of one attempt; `driver.numbered.NumberedIn`."""
+
+    def __init__(
+        self,
+        name: str,
+        number: int,
+        attempt: AttemptId,
+        outbox: Outbox,
+        order: DiskReceipts,
+        part: LocalRecovery,
+        opened: Callable[[], ChannelLog],
+        stored: Callable[[], dict[int, Element]],
+        *,
+        returns: bool,
+    ) -> None:
+        """`number` is its number among the task's inputs; `stored` gives what is durable in the channel's log."""
+        InputQueue.__init__(self)
+        Feeling.__init__(self)
+        self.name = name
+        self.stalled_until = 0
+        self.sender = NumberedSender(TaskId(name.partition(">")[0]))
+        self.receiver: TaskRunner | None = None
+        self.connection: Connection | None = None
+        self.is_over = False
+        self.on_broken: Callable[[str], None] = lambda reason: None
+        self.when_ready: Callable[[], None] = lambda: None
+        self.received: dict[int, Element] = {}
+        self.next_number = 0
+        self.is_open = False
+        self.is_ready = not returns
+        """it knows what to expect"""
+        self.logged = 0
+        self.heard_from = AttemptId(0)
+        """the attempt that sends"""
+        self._heard = NOTHING_HEARD
+        self._number = number
+        self.attempt = attempt
+        self._outbox = outbox
+        self._order = order
+        self._part = part
+        self._opened = opened
+        self._stored = stored
+        self._expected = 0
+        """the number, as senders count, behind the last that has come"""
+        self._ends: list[int] = []
+
+    @property
+    def now(self) -> int:
+        return self._outbox.loop.now
+
+    @property
+    def ends(self) -> Sequence[int]:
+        return self._ends
+
+    @property
+    def restored(self) -> int:
+        return self._order.restored.get(self._number, 0)
+
+    @property
+    def consumed(self) -> int:
+        """How many were taken, as senders count."""
+        return self.next_number - self.restored
+
+    # -- the connection ----------------------------------------------------------------
+
+    def admits(self, asked: Open) -> bool:
+        return not self.is_over and asked.attempt >= self.heard_from
+
+    def accept(self, connection: Connection, asked: Open) -> None:
+        """An attempt of the sender has connected, the same as before or a later one."""
+        if self.connection is not None:
+            self.connection.close()
+        if asked.attempt != self.heard_from:
+            self.heard_from, self._heard = asked.attempt, NOTHING_HEARD
+        self.connection = connection
+        connection.send(
+            Welcome(
+                self._outbox.clock.tick(),
+                self.attempt,
+                self._expected,
+                max(0, self.consumed),
+                max(0, self.logged - self.restored),
+                self._heard,
+            )
+        )
+
+    def ended(self, reason: str) -> None:
+        """The connection is gone: somebody will send again."""
+        self.connection = None
+        if not self.is_over:
+            self.on_broken(reason)
+
+    def take(self, frame: DataFrame) -> None:
+        if isinstance(frame, Bye) and self.connection is not None:
+            self.connection.close()
+            self.connection = None
+        elif isinstance(frame, Numbered):
+            self._heard = frame.place + 1
+            if self.connection is not None:
+                self.feel(frame.stamp, self.connection, self._outbox.clock)
+            if frame.number >= 0:
+                self._take_numbered(frame.number, frame.element)
+            else:
+                self._take_other(frame.element)
+
+    def _take_numbered(self, number: int, element: Element) -> None:
+        if self._part.is_repeat(number, self._expected):
+            return
+        self._expected = max(self._expected, number + 1)
+        self.take_in(self.restored + number, element)
+
+    def _take_other(self, element: Element) -> None:
+        code = end_code(element)
+        if code and code in self._ends:
+            return
+        if code:
+            self._ends.append(code)
+        if not self.is_open:
+            return  # barriers that come while it takes again what it took are of checkpoints that were given up
+        self.queue.append((self.now, element))
+        if type(element) is Barrier:
+            self.impatient += element.patience is not None
+        if self.receiver is not None:
+            self.receiver.schedule(self.now)
+
+    def close(self) -> None:
+        self.is_over = True
+        if self.connection is not None:
+            self.connection.send(Bye(self._outbox.clock.tick()))
+            self.connection.close()
+
+    # -- what is taken -----------------------------------------------------------------
+
+    def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
+        """Of an attempt that came up with all others: what it was restored with has the first numbers."""
+        self._order.began_with(self._number, len(elements))
+        self.put_back(elements, handed_over, self._opened(), replays)
+        if self.receiver is not None:
+            self.receiver.schedule(self.now)
+
+    def begin_at(self, number: int) -> None:
+        """Those that come up alone are to be sent what is durable nowhere."""
+        stored = self._stored()
+        self.next_number = number
+        self.received = {at: one for at, one in {**stored, **self.received}.items() if at >= number}
+        self.logged = max(number, *(at + 1 for at in stored)) if stored else number
+        self._expected = max(0, self.logged - self.restored)
+        self.is_ready = True
+        self.when_ready()
+
+    def has_ended(self, code: int) -> None:
+        if code not in self._ends:
+            self._ends.append(code)
+
+    def is_owed(self, number: int) -> bool:
+        return number - self.restored >= self._expected
+
+    def trim(self, before: int) -> None:
+        """Its log is trimmed by the task."""
+
+    def took(self) -> int:
+        number, self.next_number = self.next_number, self.next_number + 1
+        if self.connection is not None:
+            self.connection.send(Taken(self._outbox.clock.tick(), max(0, self.consumed), self._expected))
+        return number
+
+    def flushed(self, end: int) -> None:
+        """Below this number all is durable in the log; the sender hears so, unless another has taken the place of
+        this attempt, and has read the log before that."""
+        self.logged = max(self.logged, end)
+        if self.connection is not None and not self._order.is_fenced:
+            self.connection.send(Durable(self._outbox.clock.tick(), max(0, self.logged - self.restored)))

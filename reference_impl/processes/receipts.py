@@ -1,0 +1,227 @@
+"""The order of receipt of a task on disk (UNA-4), and the fence around what the attempts of the task write.
+
+    logs/FOLDER/order/00000003          attempt 3 has taken the task's place
+    logs/FOLDER/order/00000003.0001     its order: frames as those of logs are, with what it took, and where its
+                                        snapshots are in that
+
+An attempt that comes up puts its fence there first, and reads only then what the newest one before it has written;
+that it writes into a file of its own, synced and renamed to its place, and goes on there.  An attempt looks for
+fences of later ones when it has synced, and lets nothing out that follows from what it wrote if there is one.
+
+So no zombie escapes.  If it looks before the fence is put, what it wrote is on disk before the later attempt reads:
+that does the same again.  If it looks afterwards, it sees the fence.  The logs of its inputs go by the same fence:
+what a zombie flushed behind it is durable, and right, but no sender hears of it.
+
+A file that has grown long is written anew when something of it is needed no more.  Whoever writes when the folder has
+been deleted writes into nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..core.errors import CorruptSnapshot
+from ..core.ids import AttemptId, CheckpointId
+from ..core.local_recovery import Place, Receipt
+from ..driver.numbered import Receipts
+from ..wire import Reader, WireError
+from .durable import NOT_THERE, sync, sync_folders
+from .logs import CODEC, Frame
+
+ORDER = "order"
+"""Beside the logs of the task's inputs, which are numbered."""
+LONG = 1 << 14
+"""bytes of a file after which it is written anew"""
+_NAME = re.compile(r"(\d{8})(?:\.(\d{4}))?")
+
+
+class Note(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Base of what stands in a file."""
+
+
+class Began(Note, frozen=True):
+    """Before this many receipts nothing is needed; by input, so many elements were put back into it."""
+
+    trimmed: int
+    restored: dict[int, int]
+
+
+class Took(Note, frozen=True):
+    """Receipts, behind those that stand before."""
+
+    receipts: tuple[Receipt, ...]
+
+
+class Stood(Note, frozen=True):
+    """Where a snapshot was taken."""
+
+    checkpoint: CheckpointId
+    place: Place
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Began | Took | Stood])
+
+
+class DiskReceipts(Receipts):
+    """What one attempt of a task has of its order, found and written on."""
+
+    def __init__(self, folder: Path, top: Path, attempt: AttemptId, *, returns: bool) -> None:
+        """Take the task's place: from now on no older attempt has it.  Whoever `returns` finds the folder, or it is
+        over: `is_fenced` from the beginning.  Raises OSError, and CorruptSnapshot."""
+        super().__init__()
+        self.restored: dict[int, int] = {}
+        """by input, how many elements its first attempt put back"""
+        self._folder = folder
+        self._top = top
+        self._attempt = attempt
+        self._file = -1
+        self._length = 0
+        self._generation = 0
+        self._unwritten: list[Receipt] = []
+        self._is_gone = False
+        """somebody has deleted the folder"""
+        if not returns:
+            folder.mkdir(parents=True, exist_ok=True)
+        try:
+            (folder / f"{attempt:08}").touch()
+        except NOT_THERE:
+            self._is_gone = True
+            return
+        sync_folders(folder, top)
+        for note in _newest(folder, attempt):
+            self._take_up(note)
+        self.durable = self.end
+        self._begin()
+
+    def _take_up(self, note: Began | Took | Stood) -> None:
+        if isinstance(note, Began):
+            self._trimmed = note.trimmed
+            self.restored.update(note.restored)
+        elif isinstance(note, Took):
+            self._receipts.extend(note.receipts)
+        else:
+            self._places[note.checkpoint] = note.place
+
+    def _begin(self) -> None:
+        """Go on in another file, that holds all that is needed; those before it go."""
+        self._generation += 1
+        began = [Began(self._trimmed, self.restored), Took(tuple(self._receipts))]
+        notes: list[Note] = [*began, *(Stood(checkpoint, place) for checkpoint, place in self._places.items())]
+        path = self._folder / f"{self._attempt:08}.{self._generation:04}"
+        data = _frame(notes)
+        temporary = path.with_suffix(".new")
+        try:
+            temporary.write_bytes(data)
+            sync(temporary)
+            os.rename(temporary, path)
+            sync(self._folder)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+        except NOT_THERE:
+            self._is_gone = True
+            return
+        self.close()
+        self._file, self._length, self._unwritten = descriptor, len(data), []
+        for name, attempt, generation in _files(self._folder):
+            if generation and (attempt, generation) < (self._attempt, self._generation):
+                (self._folder / name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    @property
+    def is_fenced(self) -> bool:
+        """Another attempt has taken the task's place, or nobody needs it any more."""
+        return self._is_gone or any(attempt > self._attempt for _, attempt, _ in _files(self._folder, gone=1 << 62))
+
+    # -- writing -----------------------------------------------------------------------
+
+    def take_down(self, receipt: Receipt) -> None:
+        super().take_down(receipt)
+        self._unwritten.append(receipt)
+
+    def write(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        self._append([Took(tuple(unwritten))] if unwritten else [])
+
+    def settle(self, end: int) -> bool:
+        self._sync()
+        if self.is_fenced:
+            return False
+        self.flushed(end)
+        return True
+
+    def mark(self, checkpoint: CheckpointId, place: Place) -> None:
+        """At once: once the snapshot is durable it can be gone back to."""
+        super().mark(checkpoint, place)
+        self.write()
+        self._append([Stood(checkpoint, place)])
+        self._sync()
+
+    def began_with(self, channel: int, count: int) -> None:
+        self.restored[channel] = count
+        self._append([Began(self._trimmed, {channel: count})])
+        self._sync()
+
+    def trim(self, oldest: CheckpointId) -> Place | None:
+        place = super().trim(oldest)
+        if place is not None and self._length > LONG and not self.is_fenced:
+            self._begin()
+        return place
+
+    def _append(self, notes: Sequence[Note]) -> None:
+        if not notes or self._file < 0 or self._is_gone:
+            return
+        left = memoryview(_frame(notes))
+        self._length += len(left)
+        while left:
+            left = left[os.write(self._file, left) :]
+
+    def _sync(self) -> None:
+        if self._file >= 0:
+            os.fdatasync(self._file)
+
+
+def _frame(notes: Sequence[Note]) -> bytes:
+    body = _encoder.encode(notes)
+    return CODEC.encode(Frame(zlib.crc32(body), msgspec.Raw(body)))
+
+
+def _files(folder: Path, gone: int = 0) -> list[tuple[str, int, int]]:
+    """(name, attempt, generation) of what is there, oldest first; the generation of a fence is 0.  One of the attempt
+    `gone` where the folder is no more."""
+    try:
+        found = [(name, _NAME.fullmatch(name)) for name in os.listdir(folder)]
+    except NOT_THERE:
+        return [("", gone, 0)] if gone else []
+    return sorted(
+        ((name, int(match[1]), int(match[2] or 0)) for name, match in found if match is not None),
+        key=lambda one: one[1:],
+    )
+
+
+def _newest(folder: Path, before: int) -> list[Began | Took | Stood]:
+    """What the newest file of an attempt before this one holds; raises CorruptSnapshot where it is altered."""
+    names = [name for name, attempt, generation in _files(folder) if generation and attempt < before]
+    found: list[Began | Took | Stood] = []
+    if not names:
+        return found
+    path = folder / names[-1]
+    sync(path)
+    try:
+        for frame in Reader(CODEC).feed(path.read_bytes()):
+            if zlib.crc32(frame.elements) != frame.checksum:
+                raise CorruptSnapshot(f"the order of receipt {path.name} is altered: a checksum is wrong")
+            found += _decoder.decode(frame.elements)
+    except (WireError, msgspec.DecodeError) as error:
+        raise CorruptSnapshot(f"the order of receipt {path.name} is altered: {error}") from None
+    return found
