@@ -284,12 +284,24 @@ def _empty_cells(tally: Tally, capabilities: Capabilities) -> list[str]:
     return [f"{len(empty):,} of {len(possible_cells(capabilities)):,} possible cells never fired, such as {some}"]
 
 
+ABILITIES = {
+    "rescales": "a resume at another parallelism",
+    "refuses_unfit": "a resume of a job that does not fit",
+    "local_recovery": "the recovery of a task alone",
+    "two_phase": "commits amid a job",
+    "enumerators": "splits that are asked for",
+    "deviations": "deviations of the schedule",
+}
+"""What is more than a fault or a command, by the capability that it takes."""
+
+
 def not_tried(subject: Subject) -> list[str]:
     """What the subject cannot do, so that it was not asked of it."""
     capabilities = subject.capabilities
     return [
         *(f"fault {kind}" for kind in KINDS if kind not in capabilities.faults),
         *(f"command {kind}" for kind in COMMANDS if kind not in capabilities.commands),
+        *(told for name, told in ABILITIES.items() if not getattr(capabilities, name)),
     ]
 
 

@@ -187,8 +187,9 @@ def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
         if isinstance(command, Resume) and command.parallelism:
             for told in _less_anew(command.parallelism):
                 yield reductions.with_command(scenario, index, replace(command, parallelism=told))
-        if isinstance(command, Resume) and command.inserted:
-            yield reductions.with_command(scenario, index, replace(command, inserted={}))
+        if isinstance(command, Resume):
+            for fewer in _fewer(command.inserted):
+                yield reductions.with_command(scenario, index, replace(command, inserted=fewer))
 
 
 def _less_anew(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -198,6 +199,14 @@ def _less_anew(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
         yield {other: wide for other, wide in parallelism.items() if other != name}
         if number > 1:
             yield {**parallelism, name: number - 1}
+
+
+def _fewer(inserted: dict[str, str]) -> Iterator[dict[str, str]]:
+    """None of the new operators, or all but one."""
+    if inserted:
+        yield {}
+    for name in inserted if len(inserted) > 1 else ():
+        yield {other: behind for other, behind in inserted.items() if other != name}
 
 
 def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:

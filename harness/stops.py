@@ -1,7 +1,7 @@
 """Every way to stop a job and to go on: what was planned, what came of it, and what hit it meanwhile.
 
 A stop is under way from its command to the end of the job, or to the answer
-that refuses it; a resume, until the job runs again; the end by itself, while
+that refuses it; a resume, until the job runs again, or is refused; the end by itself, while
 all input has ended and no command stops the job (the phase `finishing`).
 """
 
@@ -14,6 +14,7 @@ import msgspec
 
 from ..faults.plan import AtPoint
 from ..properties.history import AttemptRunning, CommandIssued, CommandReturned, FaultFired, History, JobEnded
+from ..properties.unfit import names
 from ..reports.model import StopCounts
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
 
@@ -24,8 +25,8 @@ STOPS: tuple[str, ...] = (NATURAL, "stop", "drain", "cancel", "resume", UNFIT)
 snapshot does not fit, which is finished when it was refused"""
 
 _RESUMES = ("resume", UNFIT)
-_ENDS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled", UNFIT: "failed"}
-"""how a job ends that obeys, and one that is refused"""
+_ENDS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled"}
+"""how a job ends that obeys"""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +90,7 @@ class _Watch:
         if entry.command not in self._kinds:
             return
         if entry.error:
+            self._refused(entry.command, entry.error)
             self._close(entry.command)
         elif self._kinds[entry.command] in _RESUMES:
             snapshot = entry.checkpoint
@@ -114,7 +116,15 @@ class _Watch:
         for number in list(self._open):
             if _ENDS.get(self._kinds[number]) == entry.status:
                 self._finished.add(number)
+            if entry.status == "failed":
+                self._refused(number, entry.reason)
             self._close(number)
+
+    def _refused(self, number: int, reason: str) -> None:
+        """A resume of a job that does not fit is done when it is refused for that: by the name of what is new."""
+        command = self._scenario.commands[number]
+        if isinstance(command, Resume) and any(names(reason, name) for name in command.inserted):
+            self._finished.add(number)
 
     def stops(self) -> tuple[Stop, ...]:
         planned: list[tuple[int | None, str]] = list(self._kinds.items())

@@ -32,7 +32,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     deviations: bool = False
     rescales: bool = False
     """a job is resumed at another parallelism"""
-    refuses: bool = False
+    refuses_unfit: bool = False
     """a job is resumed with operators that it had not, and refused where its snapshot does not fit it"""
     local_recovery: bool = False
     """a task that is lost can come up alone"""

@@ -21,7 +21,7 @@ from . import (
 )
 from .case import Case
 from .history import History
-from .unfit import unfollowed
+from .unfit import undescribed
 from .user_functions import CounterpartFailed
 from .verdict import INVARIANTS, Unknown, Verdict, Violated, in_a_word
 from .workload import Topology, Workload
@@ -73,7 +73,8 @@ def verdict_of(case: Case, invariant: str) -> Verdict:
     Raises CounterpartFailed where it is a user's own code that raises: its user is to be told.
     """
     try:
-        unknown = unfollowed(case) if invariant != "restored-state" else None
+        # a job that began as another is restored-state's affair, where it should not have
+        unknown = undescribed(case) if invariant != "restored-state" else None
         return unknown or CHECKERS[invariant](case)
     except CounterpartFailed:
         raise

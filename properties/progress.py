@@ -31,17 +31,14 @@ from .history import (
     TaskFailed,
     Transaction,
 )
-from .unfit import refused_by_name
+from .unfit import WELL, neither_begun_nor_refused, refused_by_name
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
-
-WELL = ("finished", "drained", "stopped")
-"""How a job ends that owes nothing any more."""
 
 
 def check(case: Case) -> Verdict:
     unexplained: Verdict | None = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
-    unexplained = unexplained or _too_slow(case) or overdue(case)
+    unexplained = unexplained or neither_begun_nor_refused(case) or _too_slow(case) or overdue(case)
     unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
     if unexplained is not None:
         return unexplained

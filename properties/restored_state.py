@@ -35,7 +35,7 @@ from .persistent_logs import discarded_early
 from .redealt import dealt_wrongly, kept_of_union, share, union_of
 from .redealt_in_flight import comparable, dealt_in_turn, queued
 from .stored_state import Passing
-from .unfit import begun_before_finished, unfollowed
+from .unfit import begun_before_finished, undescribed
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until
 
@@ -51,7 +51,7 @@ def check(case: Case) -> Verdict:
     found = found or discarded_early(case) or given_elsewhere(case)
     if found is not None:
         return found
-    if (unknown := unfollowed(case)) is not None:
+    if (unknown := undescribed(case)) is not None:
         return unknown
     exercised = 0
     for start in case.lines.starts.values():

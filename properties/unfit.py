@@ -19,6 +19,9 @@ from .history import JobEnded
 from .verdict import Unknown, Violated
 from .words import journal_until
 
+WELL = ("finished", "drained", "stopped")
+"""How a job ends that owes nothing any more."""
+
 
 def begun_before_finished(case: Case) -> Violated | None:
     """An attempt of a job in which a new operator stands before one that had finished."""
@@ -38,27 +41,43 @@ def begun_before_finished(case: Case) -> Violated | None:
     return None
 
 
-def unfollowed(case: Case) -> Unknown | None:
-    """What is known of a run in which a job began with operators that nobody described: nothing."""
+def undescribed(case: Case) -> Unknown | None:
+    """What is known of a run in which a job began with operators that the workload does not describe: nothing."""
     for start in case.lines.starts.values():
-        brought = _brought(case, start.job)
-        if brought:
+        if brought := _brought(case, start.job):
             detail = f"job {start.job} began with {', '.join(brought)}, which the workload does not describe"
             return Unknown(reason="not observable", detail=detail)
     return None
 
 
+def neither_begun_nor_refused(case: Case) -> Violated | None:
+    """A job that its snapshot does not fit and that ended well, though no attempt of it was started."""
+    started = {start.job for start in case.lines.starts.values()}
+    for end in case.commands.ends:
+        if end.status in WELL and end.job not in started and _does_not_fit(case, end.job):
+            message = f"job {end.job} does not fit its snapshot, and is {end.status}; it never began"
+            return Violated(
+                difference="neither begun nor refused",
+                message=message,
+                checkpoint=end.checkpoint,
+                events=journal_until(case.history, end.order),
+            )
+    return None
+
+
 def refused_by_name(case: Case, ended: JobEnded) -> bool:
-    """Whether a job failed before it began, for an operator that it has and its snapshot has not, and says for which;
-    and which has finished behind it, if one has."""
-    brought = _brought(case, ended.job)
-    if not brought or any(start.job == ended.job for start in case.lines.starts.values()):
+    """Whether a job failed for an operator that it has and its snapshot has not, and says for which: where such a one
+    stands before one that had finished, for that pair."""
+    if not _does_not_fit(case, ended.job):
         return False
-    finished = finished_before(case, ended.job)
-    return any(
-        _names(ended.reason, name) and (behind not in finished or _names(ended.reason, behind))
-        for name, behind in brought.items()
-    )
+    brought, finished = _brought(case, ended.job), finished_before(case, ended.job)
+    pairs = {name: behind for name, behind in brought.items() if behind in finished} or {name: name for name in brought}
+    return any(names(ended.reason, name) and names(ended.reason, behind) for name, behind in pairs.items())
+
+
+def names(reason: str, operator: str) -> bool:
+    """Whether a text has an operator's name as a word of its own: not as part of another, nor of a task's."""
+    return re.search(rf"(?<![\w-]){re.escape(operator)}(?![\w-])", reason) is not None
 
 
 def finished_before(case: Case, job: int) -> tuple[str, ...]:
@@ -74,22 +93,23 @@ def finished_before(case: Case, job: int) -> tuple[str, ...]:
     )
 
 
-def _names(reason: str, operator: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(operator)}(?![\w-])", reason) is not None
-
-
 def _brought(case: Case, job: int) -> dict[str, str]:
-    """The operators that a job was resumed with and that its snapshot knows nothing of, each with the one behind it."""
+    """The operators that a job was resumed with and had not, each with the one that it stands before."""
     resume = case.commands.resume_of(job)
-    return resume.issued.inserted if resume is not None and _snapshot(case, job) is not None else {}
+    return resume.issued.inserted if resume is not None else {}
+
+
+def _does_not_fit(case: Case, job: int) -> bool:
+    """Whether a job has operators that the snapshot which it was to begin with does not know."""
+    return bool(_brought(case, job)) and _snapshot(case, job) is not None
 
 
 def _snapshot(case: Case, job: int) -> int | None:
-    """The checkpoint that a job was to begin with."""
+    """The checkpoint that a job was to begin with: that of the answer; without one the named, or the newest."""
     resume = case.commands.resume_of(job)
     if resume is None:
         return None
-    if resume.answer is not None:
+    if resume.succeeded and resume.answer is not None:
         return resume.answer.checkpoint
     newest = case.newest_before(resume.issued.order)
-    return newest.checkpoint if newest is not None else None
+    return resume.issued.checkpoint or (newest.checkpoint if newest is not None else None)

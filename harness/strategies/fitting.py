@@ -42,7 +42,7 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         commands=tuple(
             command if capabilities.rescales else _as_wide(command)
             for command in scenario.commands
-            if command_kind(command) in capabilities.commands and (capabilities.refuses or not _is_unfit(command))
+            if command_kind(command) in capabilities.commands and (capabilities.refuses_unfit or not _is_unfit(command))
         ),
         deviations=scenario.deviations if capabilities.deviations else (),
     )

@@ -58,7 +58,7 @@ TEMPLATES: dict[str, Template] = {"part-finished": part_finished}
 
 
 def _with_first_short(choices: Choices, workload: Workload) -> Workload:
-    """Of the first input the first records alone; what is joined with nothing leaves nothing."""
+    """Of the first input the first records alone, at least one, so that a join has something to join."""
     first, *others = workload.inputs
     most = choices.between(1, 5)
     short = msgspec.structs.replace(first, splits=tuple(records[:most] for records in first.splits))

@@ -56,7 +56,7 @@ class ProcessesSubject:
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
             rescales=True,
-            refuses=True,
+            refuses_unfit=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
             spilling=frozenset(SPILLING),

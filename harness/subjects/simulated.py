@@ -64,7 +64,7 @@ class SimulatedSubject:
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
             rescales=True,
-            refuses=True,
+            refuses_unfit=True,
             local_recovery=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),

@@ -17,7 +17,7 @@ from ..classes import FOLLOWING
 from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
-from ..unfit import unfollowed
+from ..unfit import undescribed
 from ..user_functions import user_nodes
 from ..workload import SINK, STATEFUL, User, is_clocked, window_of
 from .heard import advances_of, in_turn, watermarks
@@ -51,7 +51,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     What batches held back is not taken from the rows that are compared.
     """
     window = window_of(case.workload)
-    if unfollowed(case) is not None:
+    if undescribed(case) is not None:
         return ()
     if window is not None and isinstance(window.operator, User) and window.operator.clocked:
         return ()

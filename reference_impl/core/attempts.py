@@ -15,7 +15,7 @@ from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
 from .enumerator import Enumerators
 from .errors import expect
 from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
-from .ids import AttemptId, CheckpointId, TaskId
+from .ids import AttemptId, CheckpointId, TaskId, task_id
 from .local_recovery import check as check_local
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
@@ -259,7 +259,8 @@ class Attempts(ABC):
 def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
     """Why a job cannot start from a snapshot; "" when it can (FIN-2; FLIP-147).
 
-    As in Flink without `allowNonRestoredState`, nothing that the snapshot holds is dropped in silence.
+    As in Flink without `allowNonRestoredState`, nothing that the snapshot holds is dropped in silence; and, more than
+    there, nothing begins with a state that the snapshot does not hold.
     """
     if reason := _other_than_it_was(graph, restores) or _with_new_operators(graph, restores):
         return reason
@@ -290,7 +291,7 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str:
     new = [spec.name for spec in graph.operators if old and spec.name not in old]
     for spec in graph.operators:
         before = [edge.sender for edge in spec.inputs if edge.sender in new]
-        subtasks = [TaskId(f"{spec.name}-{subtask}") for subtask in range(old.get(spec.name, 0))]
+        subtasks = [task_id(spec.name, subtask) for subtask in range(old.get(spec.name, 0))]
         if before and subtasks and all(task in restores.finished for task in subtasks):
             return _before_a_finished(restores, spec.name, before)
     if not new:

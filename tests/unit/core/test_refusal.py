@@ -71,8 +71,8 @@ def told(new: JobGraph, initial: CompletedSnapshot) -> str:
             "checkpoint 5 is of a job without fresh: it holds no state to begin with",
         ),
         (
-            savepoint(graph("count", wide=3), "source-0", "count-0", "count-1", "count-2"),
-            graph("fresh", "count", edges="forward", wide=2),
+            savepoint(graph("count", wide=2), "source-0", "count-0", "count-1"),
+            graph("fresh", "count", edges="forward", wide=3),
             "checkpoint 5 counts count as finished, and fresh before it has not: nothing that it sends would be taken",
         ),
     ],
@@ -84,7 +84,7 @@ def told(new: JobGraph, initial: CompletedSnapshot) -> str:
         "new behind a finished one",
         "new before a finished one",
         "new, and wider",
-        "new before a finished one, and narrower",
+        "new before a finished one, and wider",
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_operators(old: CompletedSnapshot, new: JobGraph, reason: str) -> None:

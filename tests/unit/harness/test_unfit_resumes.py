@@ -75,6 +75,15 @@ def test_they_stand_one_behind_the_other_before_what_they_are_brought_to_and_in_
     assert [spec.name for spec in last.operators] == ["source", "count", "sink"]
 
 
+@pytest.mark.parametrize("partitioning", ["forward", "rebalance"])
+def test_what_they_send_is_dealt_out_as_what_came_there_was(partitioning: str) -> None:
+    told = scenario({"fresh": "sink"})
+    first, last = told.topology.edges
+    layout = replace(told.topology, edges=(first, replace(last, partitioning=partitioning)))
+    _, unfit = job_graphs(replace(told, topology=layout))
+    assert [(edge.sender, edge.partitioning) for edge in unfit.spec("sink").inputs] == [("fresh", partitioning)]
+
+
 def test_in_words() -> None:
     (_, again) = scenario({"fresh": "count", "newer": "sink"}).commands
     told = "the job is started again with new operators: fresh before count, newer before sink"
@@ -83,7 +92,7 @@ def test_in_words() -> None:
 
 def test_whoever_refuses_is_asked_for_it_and_nobody_else() -> None:
     def asked(refuses: bool) -> list[Scenario]:
-        capabilities = replace(SimulatedSubject().capabilities, refuses=refuses)
+        capabilities = replace(SimulatedSubject().capabilities, refuses_unfit=refuses)
         draw = scenario_of(Drawing(capabilities=capabilities, templates=("part-finished",)))
         return [one for one in (draw(3, index) for index in range(40)) if any(brought(one))]
 
@@ -100,6 +109,9 @@ def test_it_shrinks_away_unless_it_matters_and_goes_with_what_it_stands_before()
     told = scenario({"fresh": "count"})
     smallest = shrink(told, lambda one: any(isinstance(each, Resume) for each in one.commands), max_runs=300).scenario
     assert brought(smallest) == [{}]
+    several = scenario({"newer": "sink", "fresh": "count", "third": "sink"})
+    smallest = shrink(several, lambda one: any("fresh" in new for new in brought(one)), max_runs=300).scenario
+    assert [list(new) for new in brought(smallest)] == [["fresh"]]
     without = reductions.without_node(told, "count")
     assert without is not None
     assert brought(without) == [{}]

@@ -13,10 +13,11 @@ from cutproof.harness.stops import stops_of
 from cutproof.harness.subject_names import subject_called
 from cutproof.harness.topologies import lay_out
 from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptStarted, CommandIssued, History, JobEnded
+from cutproof.properties.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
 from cutproof.properties.judge import judge
 from cutproof.properties.spark.questions import questions_of
 from cutproof.properties.tampering import FITTING_LIES, tamperings
+from cutproof.properties.unfit import finished_before, refused_by_name, undescribed
 from cutproof.properties.verdict import INVARIANTS, Holds, Unknown, Violated
 from cutproof.properties.workload import Count, Input, InputRecord, Node, Union, Workload
 
@@ -94,9 +95,35 @@ def test_a_coordinator_that_dies_meanwhile_leaves_the_refusal_to_the_next() -> N
     scenario = job(STOP, with_new("count"), AGAIN)
     (_, refused, _) = journal(JobEnded, result_of(scenario).history)
     kill = KillCoordinator(trigger=AtTime(at_us=refused.at_us - 100), down_us=3_000)
-    result = result_of(msgspec.structs.replace(scenario, faults=(kill,)))
+    killed = msgspec.structs.replace(scenario, faults=(kill,))
+    result = result_of(killed)
+    assert result.history.unapplied == []
     assert told(result.history) == [("stopped", ""), ("failed", FINISHED), ("finished", "")]
     assert not result.judgement.violated
+    (unfit,) = [stop for stop in stops_of(killed, result.history) if stop.kind == "unfit-resume"]
+    assert (unfit.finished, [hit.fault for hit in unfit.hits]) == (True, ["kill-coordinator"])
+
+
+def test_a_job_that_fails_for_another_reason_was_not_refused() -> None:
+    scenario = job(STOP, with_new("count"), engine=Engine(checkpoint_interval_us=7_000, snapshot_store="memory"))
+    refused = journal(JobEnded, result_of(scenario).history)[1]
+    kill = KillCoordinator(trigger=AtTime(at_us=refused.at_us - 100), down_us=3_000)
+    killed = msgspec.structs.replace(scenario, faults=(kill,))
+    history = result_of(killed).history
+    assert "in the memory of the coordinator that died" in told(history)[1][1]
+    (unfit,) = [stop for stop in stops_of(killed, history) if stop.kind == "unfit-resume"]
+    assert not unfit.finished
+
+
+def test_an_engine_that_answers_the_command_with_an_error_has_refused_it_too() -> None:
+    scenario = job(STOP, with_new("count"), AGAIN)
+    history = result_of(scenario).history
+    ended = journal(JobEnded, history)[1]
+    history.journal.remove(ended)
+    answer = journal(CommandReturned, history)[1]
+    answer.checkpoint, answer.error = None, ended.reason
+    assert not judge(scenario.workload, scenario.topology, history).violated
+    assert [stop.finished for stop in stops_of(scenario, history) if stop.kind == "unfit-resume"] == [True]
 
 
 def test_without_a_snapshot_there_is_none_to_fit_and_nothing_is_resumed() -> None:
@@ -114,6 +141,7 @@ def begun(behind: str) -> Case:
     scenario = job(STOP, with_new(behind), AGAIN)
     result = result_of(scenario, "P10")
     assert result.history.defect_reached
+    assert not any(stop.finished for stop in stops_of(scenario, result.history) if stop.kind == "unfit-resume")
     return Case(scenario.workload, scenario.topology, result.history)
 
 
@@ -147,6 +175,74 @@ def test_who_is_refused_is_told_of_which_operators(reason: str) -> None:
     found = judge(scenario.workload, scenario.topology, history).verdicts["progress"]
     assert isinstance(found, Violated)
     assert found.difference == "job failed"
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_enough"),
+    [
+        ("checkpoint 4 counts count as finished, and newer before it has not", True),
+        ("checkpoint 4 is of a job without fresh, newer", False),
+        ("count has finished, and fresh does not fit", False),
+    ],
+)
+def test_of_several_the_one_before_a_finished_one_is_to_be_named(reason: str, is_enough: bool) -> None:
+    scenario = job(STOP, with_new("both", newer="count"), AGAIN)
+    history = result_of(scenario).history
+    journal(JobEnded, history)[1].reason = reason
+    assert ("progress" not in judge(scenario.workload, scenario.topology, history).violated) is is_enough
+
+
+def test_before_none_that_had_finished_one_name_of_several_is_enough() -> None:
+    scenario = job(STOP, with_new("both", newer="sink"), AGAIN)
+    history = result_of(scenario).history
+    journal(JobEnded, history)[1].reason = "there was no newer"
+    assert "progress" not in judge(scenario.workload, scenario.topology, history).violated
+
+
+def test_what_had_finished_is_that_of_the_layout_of_old() -> None:
+    """Three counts have finished in a job that went on wider than the one that was submitted."""
+    stop = StopWithSavepoint(trigger=AtTime(at_us=2_000))
+    wider = msgspec.structs.replace(AGAIN, parallelism=dict.fromkeys(job().topology.parallelism, 3))
+    scenario = job(stop, wider, msgspec.structs.replace(STOP, trigger=AtTime(at_us=35_000)), with_new("count"), AGAIN)
+    result = result_of(scenario)
+    statuses = [status for status, _ in told(result.history)]
+    assert statuses == ["stopped", "stopped", "failed", "finished"]
+    case = Case(scenario.workload, scenario.topology, result.history)
+    assert case.layouts[2].parallelism["count"] == 3 > case.submitted.parallelism["count"]
+    assert "count" in finished_before(case, 3)
+    savepoint = case.lines.completed[journal(JobEnded, result.history)[1].checkpoint or 0]
+    savepoint.finished.remove("count-2")
+    assert "count" not in finished_before(case, 3)
+
+
+def test_a_job_that_is_well_at_once_has_neither_begun_nor_been_refused() -> None:
+    scenario = job(STOP, with_new("count"))
+    history = result_of(scenario).history
+    ended = journal(JobEnded, history)[1]
+    ended.status, ended.reason = "finished", ""
+    found = judge(scenario.workload, scenario.topology, history).verdicts["progress"]
+    assert isinstance(found, Violated)
+    assert found.difference == "neither begun nor refused"
+
+
+def test_whose_command_was_never_answered_was_to_begin_with_the_newest_or_the_named() -> None:
+    scenario = job(STOP, with_new("count"))
+    history = result_of(scenario).history
+    history.journal.remove(journal(CommandReturned, history)[1])
+    case = Case(scenario.workload, scenario.topology, history)
+    assert "count" in finished_before(case, 2)
+    assert refused_by_name(case, journal(JobEnded, history)[1])
+    journal(CommandIssued, history)[1].checkpoint = 1
+    assert "count" not in finished_before(Case(scenario.workload, scenario.topology, history), 2)
+
+
+def test_without_a_snapshot_nothing_is_to_be_refused_and_whatever_begins_is_another_job() -> None:
+    case = begun("sink")
+    answer = journal(CommandReturned, case.history)[1]
+    answer.checkpoint = None
+    assert undescribed(case) is not None
+    failed = JobEnded(order=99, at_us=99, job=2, status="failed", reason="fresh does not fit")
+    assert not refused_by_name(case, failed)
 
 
 def test_a_job_that_was_not_asked_to_bring_anything_has_no_such_excuse() -> None:
