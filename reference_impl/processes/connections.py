@@ -62,9 +62,8 @@ class Connection:
                 del self._unsent[:sent]
         except BlockingIOError:
             pass
-        except OSError as error:
-            self._end(str(error))
-            return
+        except OSError:  # nobody reads any more; what they had said before is still to be read, and then the end
+            self._unsent.clear()
         if bool(self._unsent) != self._writing:
             self._writing = bool(self._unsent)
             self._outbox.loop.watch(self.sock, self._ready, writing=self._writing)
