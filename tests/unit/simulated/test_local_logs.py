@@ -19,7 +19,7 @@ from cutproof.properties.line import Lines, decode_state
 from cutproof.properties.verdict import Violated
 from cutproof.reference_impl.core.messages import EndOfData, Record
 from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.simulated.logs import LogShelf, SpilledLog
+from cutproof.reference_impl.simulated.logs import AnyLog, LogShelf, OwnLog, SpilledLog
 from cutproof.reference_impl.simulated.loop import Loop
 from cutproof.reference_impl.simulated.persistent_channels import Inlet, Outlet, PersistentChannel
 
@@ -185,12 +185,12 @@ class Sender:
 
 
 class Rig:
-    """One channel whose receiver writes its log by hand."""
+    """One channel; its receiver writes its log by hand, unless the channel has its own."""
 
-    def __init__(self, shelf: LogShelf | None = None) -> None:
-        self.shelf = shelf or LogShelf(whole_files=False)
+    def __init__(self, log: AnyLog | None = None) -> None:
+        self.shelf = LogShelf(whole_files=False)
         account = Channel(name="a>b", attempt=1, sent=[])
-        self.channel = PersistentChannel("a>b", Parts(), 100, account, SpilledLog(self.shelf, "log"))
+        self.channel = PersistentChannel("a>b", Parts(), 100, account, log or SpilledLog(self.shelf, "log"))
         self.outlet = self.sends(account)
         self.inlet = self.receives()
         self.inlet.open(())
@@ -275,3 +275,38 @@ def test_a_log_on_the_shelf_is_counted_behind_what_the_channel_began_with() -> N
     assert (rig.channel.logged, rig.channel.durable) == (1, 0)
     rig.flush(1, 2)
     assert (rig.channel.logged, rig.channel.durable) == (3, 1)
+
+
+def test_an_end_that_was_taken_is_not_passed_on_again_to_whoever_is_open() -> None:
+    rig = Rig()
+    rig.outlet.push(EndOfData())
+    rig.outlet.sender.alive = False  # type: ignore[union-attr]
+    knowing = rig.receives()
+    rig.channel.has_ended(-1)
+    knowing.open([-1])
+    rig.sends(Channel(name="a>b", attempt=2, sent=[])).push(EndOfData())
+    assert list(knowing.queue) == []
+
+
+def test_who_has_been_replaced_sends_to_nobody_and_finds_nothing_to_take() -> None:
+    rig = Rig()
+    rig.outlet.push(record(0))
+    rig.inlet.sender = rig.outlet.sender
+    rig.outlet.close()
+    rig.outlet.push(record(1))
+    rig.outlet.push(EndOfData())
+    assert [element for _, element in rig.inlet.queue] == [record(0)]
+    assert (rig.channel.sent, rig.channel.ends) == (1, ())
+    rig.inlet.close()
+    assert (list(rig.inlet.queue), rig.inlet.sender) == ([], None)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_is_needed_no_more_is_let_go_of_at_both_ends(own: bool) -> None:
+    rig = Rig(log=OwnLog() if own else None)
+    for number in range(4):
+        rig.outlet.push(record(number))
+    rig.inlet.trim(3)
+    assert [number for number, _ in rig.outlet.kept] == ([] if own else [3])
+    rig.outlet.sender.alive = False  # type: ignore[union-attr]
+    assert rig.receives().received == ({3: record(3)} if own else {}), "the other is trimmed by its writer"
