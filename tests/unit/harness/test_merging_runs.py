@@ -201,7 +201,7 @@ def test_the_journals_of_a_run_become_its_history(name: str, timeline: bool, tmp
 
 @pytest.mark.parametrize("index", range(12))
 def test_the_journals_of_any_run_become_its_history(index: int, tmp_path: Path) -> None:
-    can = msgspec.structs.replace(SimulatedSubject().capabilities, local_recovery=False)  # no journal tells of it
+    can = msgspec.structs.replace(SimulatedSubject().capabilities, local_recovery=False)  # there processes differ
     draw = scenario_of(Drawing(capabilities=can))
     run, history, journals = observed(draw(11, index), tmp_path, timeline=index % 4 == 0)
 
