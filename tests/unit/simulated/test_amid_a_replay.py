@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from test_local_recovery import COUNTED, JOINED, killed_at, result_of, runs_of, scenario, violated
 
 from cutproof.faults.plan import AtTime
 from cutproof.harness.run import Result
@@ -13,6 +12,7 @@ from cutproof.harness.scenario import Cancel, Scenario
 from cutproof.properties.case import Case
 from cutproof.properties.history import AttemptRunning, History, TaskRun
 from cutproof.properties.workload import Workload
+from unit.simulated.test_local_recovery import COUNTED, JOINED, killed_at, result_of, runs_of, scenario, violated
 
 LATE = 7_400
 """when a task is lost; the last checkpoint was long before"""
