@@ -90,6 +90,8 @@ class Nodes:
         self._deployed: dict[TaskId, tuple[AttemptId, Guest]] = {}
         self._waiting: dict[TaskId, Deploy] = {}
         """deployments of tasks whose process is not there yet"""
+        self._moved: dict[TaskId, AttemptId] = {}
+        """the newest attempts of those that came up alone since all tasks did"""
         self._watched_us = monotonic_us()
         accepting(listener, world.loop, lambda sock: self._all.append(Guest(sock, self)))
         self._watch()
@@ -129,11 +131,15 @@ class Nodes:
             self._deployed[task] = (message.attempt, guest)
             if message.channels_of is not None:
                 self._say_moved(task, message.attempt)
+            else:
+                self._moved.pop(task, None)
         if guest is not None:
             guest.send(ForTask(self.world.clock.tick(), task, self.world.job_number, message))
 
     def _say_moved(self, task: TaskId, attempt: AttemptId) -> None:
-        """Those that send to it may still be connected with an attempt of it that stands still."""
+        """Those that send to it may still be connected with an attempt of it that stands still, and those that come up
+        later may come upon it."""
+        self._moved[task] = attempt
         for guest in self._guests.values():
             guest.send(Moved(self.world.clock.tick(), task, attempt))
 
@@ -144,6 +150,7 @@ class Nodes:
         """The job has ended."""
         self._deployed.clear()
         self._waiting.clear()
+        self._moved.clear()
         for guest in self._guests.values():
             guest.send(JobOver(self.world.clock.tick(), job))
 
@@ -167,6 +174,8 @@ class Nodes:
         self._guests[hello.process] = guest
         if before is not None:
             self._lose(before, PROCESS_GONE)
+        for task, attempt in self._moved.items():
+            guest.send(Moved(self.world.clock.tick(), task, attempt))
         for task, attempt in hello.attempts.items():
             if attempt:
                 self._deployed[task] = (attempt, guest)
