@@ -44,7 +44,7 @@ from .frames import (
     TaskFacts,
     Up,
 )
-from .local_seats import LocalSeat, take_place
+from .local_seats import UNUSABLE, take_seat, unusable
 from .numbered import NumberedInput, NumberedOutput
 from .receipts import DiskReceipts
 from .world import ProcessWorld, absent, live
@@ -223,10 +223,14 @@ class NodeWorld(ProcessWorld):
         return self.config.recovers_from_logs
 
     def _local_seat(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Seat | None:
-        order = take_place(self, task, attempt, channels_of)
-        if order is None:
+        try:
+            made = take_seat(self, task, attempt, channels_of)
+        except UNUSABLE as error:
+            self.observer.task_failed(task, attempt, unusable(error), None)
+            self._coordination.failed(task, attempt, unusable(error))
             return None
-        made = LocalSeat(self, task, attempt, channels_of, order)
+        if made is None:
+            return None
         whole = attempt if channels_of is None else channels_of
         for channel in made.inputs:
             self._attach_for_good(channel, whole)
