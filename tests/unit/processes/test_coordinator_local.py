@@ -96,3 +96,6 @@ def test_an_order_that_is_late_is_not_waited_with_in_place_of_the_newer(process:
     again = FakeNode(process, MAP, 1)
     again.peer.expect(f.ForTask, task=MAP)
     assert orders(again) == [2]
+    process.world.control._deliver(MAP, Deploy(attempt=AttemptId(1)))
+    process.answers()
+    assert orders(again) == [2]

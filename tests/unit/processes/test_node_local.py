@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.core.messages import Complete, Deploy
+from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.receipts import DiskReceipts
-from unit.processes.rig import DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
+from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 
 __all__ = ["lives_without_harness"]
 
@@ -107,6 +107,18 @@ def test_an_order_of_receipt_that_cannot_be_trimmed_is_a_failure_of_its_task(
     comes_up(node)
     cannot(monkeypatch, "trim")
     send(node, Complete(attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
+    fails(node, 1, "No space left")
+
+
+def test_a_snapshot_whose_place_cannot_be_written_is_a_failure_of_its_task(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_up(node)
+    cannot(monkeypatch, "mark")
+    sender = node.connect(DATA)
+    sender.send(f.Open(now(), CHANNELS[0], FIRST, FIRST))
+    sender.expect(f.Welcome)
+    sender.send(f.Numbered(now(), 0, -1, Barrier(CheckpointId(1))))
     fails(node, 1, "No space left")
 
 
