@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from .history import AttemptStarted, Completed, History, Mark, Stored, StoredState, TaskRun
+from .history import AttemptRunning, AttemptStarted, Completed, History, Mark, Stored, StoredState, TaskRun
 from .in_flight import InFlight, channels_of
 from .persistent import Persistent
 from .segment import INFINITE as INFINITE
@@ -112,6 +112,7 @@ class Lines:
         if any(start.in_place for start in self.starts.values()):
             channels = {(channel.name, channel.attempt): channel for channel in history.channels}
             self.persistent = Persistent(self, channels)
+        self._running = {entry.attempt for entry in history.journal if isinstance(entry, AttemptRunning)}
         self._completions = history.completed
         self._partial = any(start.tasks for start in self.starts.values())
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
@@ -287,7 +288,7 @@ class Lines:
     def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
         """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""
         chain: list[tuple[TaskRun, int | None]] = []
-        attempt = self.serving(task, tip)
+        attempt = self._furthest(task, self.serving(task, tip))
         cut: int | None = None
         while True:
             run = self.runs.get((task, attempt))
@@ -299,6 +300,29 @@ class Lines:
             attempt, cut = before
         chain.reverse()
         return chain
+
+    def _furthest(self, task: str, attempt: int) -> int:
+        """The attempt that did all of what a task had done by the end of this one: the one before it, where the job
+        ended while this one, come up alone, was still doing again what others had seen already."""
+        if self.persistent is None:
+            return attempt
+        start = self.starts.get(attempt)
+        if start is None or not start.in_place or attempt in self._running:
+            return attempt
+        before = self._furthest(task, self.serving(task, max(number for number in self.starts if number < attempt)))
+        return before if self._work(task, before) > self._work(task, attempt) else attempt
+
+    def _work(self, task: str, attempt: int) -> int:
+        """How many records a task had read or taken by the end of an attempt, since all tasks last came up."""
+        run = self.runs.get((task, attempt))
+        return self._work_before(task, attempt) + (len(run.reads) + len(run.applies) if run is not None else 0)
+
+    def _work_before(self, task: str, attempt: int) -> int:
+        parent = self.parent(task, attempt)
+        if parent is None or self.persistent is None or parent[0] < self.persistent.whole(attempt):
+            return 0
+        mark = self.mark(task, *parent)
+        return self._work_before(task, parent[0]) + (mark.reads + mark.applies if mark is not None else 0)
 
     def _marks_up_to(self, run: TaskRun, cut: int | None) -> list[Mark]:
         if cut is None or self.finished(run.task, cut):

@@ -245,9 +245,11 @@ class LocalRunner(TaskRunner):
     def _work(self, now: int) -> None:
         if not self._behind:
             super()._work(now)
-        elif self.polling:
+        elif self.polling and any(outlet.is_behind for outlet in self._outlets):
             self._read_again(now)
-        elif self._replay:
+        elif not self._replay:
+            self._catch_up()
+        else:
             number, code = self._replay[0]
             if code < 0 or self._is_here(self._inlets[number]):
                 self._replay.popleft()
@@ -288,8 +290,9 @@ class LocalRunner(TaskRunner):
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """All that was done is done again; a source goes on until it has sent what had been sent."""
-        if not all(outlet.is_known for outlet in self._outlets):
+        """All that was done is done again, and has left: a barrier must not overtake what others have seen already.  A
+        source goes on until it has sent what had been sent."""
+        if self._outbox or not all(outlet.is_known for outlet in self._outlets):
             return
         if self.polling and any(outlet.is_behind for outlet in self._outlets):
             return

@@ -1,0 +1,72 @@
+"""A job that ends while a task does again what others have seen already (UNA-4): what it had not come to again is not
+missed."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cutproof.faults.plan import AtTime
+from cutproof.harness.run import Result
+from cutproof.harness.scenario import Cancel, Scenario
+from cutproof.properties.case import Case
+from cutproof.properties.history import AttemptRunning, History, TaskRun
+from cutproof.properties.workload import Workload
+from unit.simulated.test_local_recovery import COUNTED, JOINED, killed_at, result_of, runs_of, scenario, violated
+
+LATE = 7_400
+"""when a task is lost; the last checkpoint was long before"""
+SELDOM = {"checkpoint_interval_us": 5_000}
+
+
+def cancelled(task: str, at_us: int, workload: Workload = COUNTED) -> Scenario:
+    told = scenario(killed_at(task, LATE), workload=workload, **SELDOM)
+    return replace(told, commands=(Cancel(trigger=AtTime(at_us=at_us)),))
+
+
+def amount(run: TaskRun) -> int:
+    return len(run.reads) + len(run.applies)
+
+
+def behind(result: Result, task: str) -> bool:
+    """Whether the task's last attempt ended before it had done again what the one before had done."""
+    *_, before, last = runs_of(result, task)
+    taken = [
+        mark.reads + mark.applies for mark in before.marks if last.loaded and mark.checkpoint == last.loaded.checkpoint
+    ]
+    return sum(taken) + amount(last) < amount(before)
+
+
+@pytest.mark.parametrize(
+    ("task", "workload"), [("source-0", COUNTED), ("count-0", COUNTED), ("left-0", JOINED), ("join-0", JOINED)]
+)
+def test_a_job_that_is_cancelled_amid_a_replay(task: str, workload: Workload) -> None:
+    seen = 0
+    for at_us in range(LATE + 100, LATE + 4_000, 150):
+        result = result_of(cancelled(task, at_us, workload))
+        assert violated(result) == {}
+        seen += len(runs_of(result, task)) > 1 and behind(result, task)
+    assert seen > 2, "amid the replay, and not before or behind it"
+
+
+def test_a_job_whose_restarts_are_used_up_by_a_second_death_amid_a_replay() -> None:
+    seen = 0
+    for at_us in range(LATE + 500, LATE + 4_000, 200):
+        told = scenario(killed_at("source-0", LATE), killed_at("source-0", at_us), restart_attempts=1, **SELDOM)
+        result = result_of(told)
+        assert violated(result) == {}
+        seen += result.history.journal[-1].__class__.__name__ == "JobEnded" and behind(result, "source-0")
+    assert seen > 2
+
+
+def test_who_says_that_it_has_caught_up_answers_for_it() -> None:
+    """The same history, but for a word that the replay is done."""
+    found = (result_of(cancelled("source-0", at_us)) for at_us in range(LATE + 100, LATE + 4_000, 150))
+    result = next(one for one in found if len(runs_of(one, "source-0")) > 1 and behind(one, "source-0"))
+    case = result.case
+    last = case.lines.last_attempt
+    history: History = case.history
+    history.journal.insert(-1, AttemptRunning(order=history.journal[-1].order, at_us=1, attempt=last))
+    segments = Case(case.workload, case.submitted, history).line.segments["source-0"]
+    assert [one.run.attempt for one in segments] != [one.run.attempt for one in case.line.segments["source-0"]]
+    assert segments[-1].run.attempt == last
