@@ -1,8 +1,8 @@
 """Channels that outlive the attempts of tasks at their ends (UNA-4), as their senders wrote of them.
 
 An attempt that comes up alone writes down what it sends, and which number the first of it has.  What attempts before
-it had sent, and had come, is told as repeated; what they had sent and nobody had when this one began was lost with
-them, and counts for nothing; so does what they write later, not knowing that they have been replaced.
+it had sent, and had come, is told as repeated; what they had sent and was durable nowhere when this one began was lost
+with them, and counts for nothing; so does what they write later, not knowing that they have been replaced.
 """
 
 from __future__ import annotations

@@ -88,8 +88,12 @@ class Nodes:
         self._guests: dict[str, Guest] = {}
         self._all: list[Guest] = []
         self._deployed: dict[TaskId, tuple[AttemptId, Guest]] = {}
+        self._ordered: dict[TaskId, tuple[AttemptId, Guest]] = {}
+        """by task, its newest attempt that was ordered up, and where"""
         self._waiting: dict[TaskId, Deploy] = {}
         """deployments of tasks whose process is not there yet"""
+        self._moved: dict[TaskId, AttemptId] = {}
+        """the newest attempts of those that came up alone since all tasks did"""
         self._watched_us = monotonic_us()
         accepting(listener, world.loop, lambda sock: self._all.append(Guest(sock, self)))
         self._watch()
@@ -123,17 +127,29 @@ class Nodes:
     def _deliver(self, task: TaskId, message: ToTask) -> None:
         guest = self._guests.get(self._processes[task])
         if isinstance(message, Deploy):
+            if self._is_late(task, message, guest):
+                return
             if guest is None:
                 self._waiting[task] = message
                 return
-            self._deployed[task] = (message.attempt, guest)
+            self._deployed[task] = self._ordered[task] = (message.attempt, guest)
             if message.channels_of is not None:
                 self._say_moved(task, message.attempt)
+            else:
+                self._moved.pop(task, None)
         if guest is not None:
             guest.send(ForTask(self.world.clock.tick(), task, self.world.job_number, message))
 
+    def _is_late(self, task: TaskId, message: Deploy, guest: Guest | None) -> bool:
+        """An order to come up that another has followed since, or one repeated whose process is gone, and with it the
+        attempt: it comes up once."""
+        attempt, ordered = self._ordered.get(task, (AttemptId(0), None))
+        return message.attempt != self.world.attempt_of(task) or (attempt == message.attempt and ordered is not guest)
+
     def _say_moved(self, task: TaskId, attempt: AttemptId) -> None:
-        """Those that send to it may still be connected with an attempt of it that stands still."""
+        """Those that send to it may still be connected with an attempt of it that stands still, and those that come up
+        later may come upon it."""
+        self._moved[task] = attempt
         for guest in self._guests.values():
             guest.send(Moved(self.world.clock.tick(), task, attempt))
 
@@ -143,7 +159,9 @@ class Nodes:
     def say_over(self, job: int) -> None:
         """The job has ended."""
         self._deployed.clear()
+        self._ordered.clear()
         self._waiting.clear()
+        self._moved.clear()
         for guest in self._guests.values():
             guest.send(JobOver(self.world.clock.tick(), job))
 
@@ -167,6 +185,8 @@ class Nodes:
         self._guests[hello.process] = guest
         if before is not None:
             self._lose(before, PROCESS_GONE)
+        for task, attempt in self._moved.items():
+            guest.send(Moved(self.world.clock.tick(), task, attempt))
         for task, attempt in hello.attempts.items():
             if attempt:
                 self._deployed[task] = (attempt, guest)

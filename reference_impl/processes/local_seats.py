@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.effects import Effect
+from ..core.errors import CorruptSnapshot
+from ..core.events import Event
 from ..core.ids import AttemptId, ChannelId, TaskId
 from ..core.messages import Element
 from ..driver.local_runner import LocalRunner
@@ -13,6 +16,13 @@ from .receipts import ORDER, DiskReceipts
 
 if TYPE_CHECKING:
     from .node import NodeWorld
+
+UNUSABLE = (OSError, CorruptSnapshot)
+"""What is raised where a log or an order of receipt cannot be read or written."""
+
+
+def unusable(error: Exception) -> str:
+    return f"its logs or its order of receipt cannot be used: {error}"
 
 
 def take_place(
@@ -24,11 +34,44 @@ def take_place(
     world.observer.log_opened(name, task, attempt)
     world.journal.flush()
     order = DiskReceipts(world.logs.root / name, world.logs.root.parent, attempt, returns=channels_of is not None)
-    return None if order.is_fenced else order
+    if order.is_fenced:
+        order.close()
+        return None
+    return order
 
 
 def _folder(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> str:
     return world.parts.naming.logs(world.job_number, task, attempt if channels_of is None else channels_of)
+
+
+def take_seat(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> LocalSeat | None:
+    """None where `take_place` finds none; raises OSError, and CorruptSnapshot, and leaves nothing open then."""
+    order = take_place(world, task, attempt, channels_of)
+    if order is None:
+        return None
+    try:
+        return LocalSeat(world, task, attempt, channels_of, order)
+    except UNUSABLE:
+        order.close()
+        raise
+
+
+class DiskRunner(LocalRunner):
+    """What is on disk and cannot be read or written is a failure of the task, not of its process."""
+
+    __slots__ = ()
+
+    def perform(self, effects: list[Effect] | tuple[Effect, ...]) -> None:
+        try:
+            super().perform(effects)
+        except UNUSABLE as error:
+            self.world.task_failed(self, unusable(error), None)
+
+    def deliver(self, event: Event) -> None:
+        try:
+            super().deliver(event)
+        except UNUSABLE as error:
+            self.world.task_failed(self, unusable(error), None)
 
 
 class LocalSeat:
@@ -50,12 +93,18 @@ class LocalSeat:
         machines = world.machines
         names = machines.inputs(task), machines.outputs(task)
         operator, subtask = machines.place(task)
-        log = world.observer.task_started(task, operator, subtask, attempt, world.job_number, *names)
         returns = channels_of is not None
         self.inputs = [self._input(number, name, returns) for number, name in enumerate(names[0])]
+        log = world.observer.task_started(task, operator, subtask, attempt, world.job_number, *names)
         self.outputs = [self._output(name) for name in names[1]]
         machine = machines.machine(task, attempt, world.job_number, world.jobs.begins, channels_of)
-        self.runner = LocalRunner(world, machine, log, self.inputs, self.outputs, self.order, returns=returns)
+        try:
+            self.runner = DiskRunner(world, machine, log, self.inputs, self.outputs, self.order, returns=returns)
+        except UNUSABLE:
+            log.ended("failed")
+            for output in self.outputs:
+                output.close()
+            raise
         for output in self.outputs:
             output.sender = self.runner
             output.when_known = self.runner.learned

@@ -7,7 +7,8 @@ from .entry import Entry
 
 
 class LogOpened(Entry):
-    """The first element is appended to it."""
+    """From now on it may be there, and is to be deleted some day: the log of a channel as its first element is
+    appended to it, an order of receipt as an attempt is about to take its place."""
 
     name: str
     task: TaskId
@@ -26,7 +27,7 @@ class LogsCleared(Entry):
 
 class ChannelContinued(Entry):
     """Of an attempt that came up alone: it sends again from a number on; below `expects` everything had come before.
-    What attempts before it had sent beyond that reached nobody (UNA-4)."""
+    What attempts before it had sent beyond that was durable nowhere (UNA-4)."""
 
     channel: int
     whole: AttemptId

@@ -44,7 +44,7 @@ from .frames import (
     TaskFacts,
     Up,
 )
-from .local_seats import LocalSeat, take_place
+from .local_seats import UNUSABLE, take_seat, unusable
 from .numbered import NumberedInput, NumberedOutput
 from .receipts import DiskReceipts
 from .world import ProcessWorld, absent, live
@@ -141,6 +141,8 @@ class NodeWorld(ProcessWorld):
         self._seats: dict[tuple[TaskId, AttemptId], Seat] = {}
         self._latest: dict[TaskId, Seat] = {}
         self._poisons: dict[TaskId, list[Poison]] = {}
+        self._moved: dict[TaskId, AttemptId] = {}
+        """the newest attempts of those that came up alone, here or elsewhere, as far as it was told"""
         self.job_number = 0
         """of the job that the coordinator speaks of"""
         self._reception = Reception(listener, self.outbox)
@@ -221,12 +223,21 @@ class NodeWorld(ProcessWorld):
         return self.config.recovers_from_logs
 
     def _local_seat(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Seat | None:
-        order = take_place(self, task, attempt, channels_of)
-        if order is None:
+        try:
+            made = take_seat(self, task, attempt, channels_of)
+        except UNUSABLE as error:
+            self.observer.task_failed(task, attempt, unusable(error), None)
+            self._coordination.failed(task, attempt, unusable(error))
             return None
-        made = LocalSeat(self, task, attempt, channels_of, order)
+        if made is None:
+            return None
+        whole = attempt if channels_of is None else channels_of
         for channel in made.inputs:
-            self._attach_for_good(channel, attempt if channels_of is None else channels_of)
+            self._attach_for_good(channel, whole)
+        for output in made.outputs:
+            moved = self._moved.get(TaskId(output.name.partition(">")[2]), whole)
+            if moved > whole:
+                output.receiver_moved(moved)
         return Seat(made.runner, made.inputs, made.outputs, made.order)
 
     def _attach_for_good(self, channel: NumberedInput, whole: AttemptId) -> None:
@@ -242,7 +253,8 @@ class NodeWorld(ProcessWorld):
         self._reception.expect(channel, whole)
 
     def receiver_moved(self, task: TaskId, attempt: AttemptId) -> None:
-        """Another attempt of a task receives from now on."""
+        """Another attempt of a task receives from now on, whoever sends: those too that are not up yet."""
+        self._moved[task] = max(attempt, self._moved.get(task, attempt))
         for seat in self._latest.values():
             for output in seat.outputs:
                 if isinstance(output, NumberedOutput) and output.name.endswith(f">{task}"):

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..core.ids import AttemptId, TaskId
@@ -206,11 +205,9 @@ class NumberedOutput(OutputChannel):
         self.when_known()
 
     def _asked_for(self, welcome: Welcome) -> list[Kept]:
-        """What the receiver lacks: all behind what it has heard of this attempt, or what is durable nowhere."""
-        if welcome.heard != NOTHING_HEARD:
-            return [one for one in self.kept if one[0] >= welcome.heard]
-        there = [at for at, (_, number, _) in enumerate(self.kept) if 0 <= number < welcome.expects]
-        return list(islice(self.kept, there[-1] + 1 if there else 0, None))
+        """All that is kept behind what the receiver has heard of this attempt.  What it has heard of another it
+        drops, by number; what has no number may be new to it."""
+        return [one for one in self.kept if one[0] >= welcome.heard]
 
 
 class NumberedInput(Numbering, Feeling, InputQueue):
@@ -280,7 +277,8 @@ class NumberedInput(Numbering, Feeling, InputQueue):
     # -- the connection ----------------------------------------------------------------
 
     def admits(self, asked: Open) -> bool:
-        return not self.is_over and asked.attempt >= self.heard_from
+        """Nobody any more once another has taken the place of this attempt: that has read the log as it was then."""
+        return not self.is_over and asked.attempt >= self.heard_from and not self._order.is_fenced
 
     def accept(self, connection: Connection, asked: Open) -> None:
         """An attempt of the sender has connected, the same as before or a later one."""
@@ -381,8 +379,10 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         return number
 
     def flushed(self, end: int) -> None:
-        """Below this number all is durable in the log; the sender hears so, unless another has taken the place of
-        this attempt, and has read the log before that."""
+        """Below this number all is durable in the log; nobody hears so, now or later, once another has taken the place
+        of this attempt: it may have read the log before that."""
+        if self._order.is_fenced:
+            return
         self.logged = max(self.logged, end)
-        if self.connection is not None and not self._order.is_fenced:
+        if self.connection is not None:
             self.connection.send(Durable(self._outbox.clock.tick(), max(0, self.logged - self.restored)))

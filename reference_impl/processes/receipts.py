@@ -6,11 +6,15 @@
 
 An attempt that comes up puts its fence there first, and reads only then what the newest one before it has written;
 that it writes into a file of its own, synced and renamed to its place, and goes on there.  An attempt looks for
-fences of later ones when it has synced, and lets nothing out that follows from what it wrote if there is one.
+fences of later ones when it has synced, and lets nothing out that follows from what it wrote if there is one.  Who
+finds its own fence there comes up no more: an order to come up was heard twice.
 
 So no zombie escapes.  If it looks before the fence is put, what it wrote is on disk before the later attempt reads:
 that does the same again.  If it looks afterwards, it sees the fence.  The logs of its inputs go by the same fence:
-what a zombie flushed behind it is durable, and right, but no sender hears of it.
+what a zombie flushed behind it is durable, and right, but no sender hears of it, and none is let in.
+
+Sources take nothing and write no receipts, so they let things out without looking for fences.  A zombie of a source
+does no harm: the later attempt reads the same again from the same places, and its receivers let the older in no more.
 
 A file that has grown long is written anew when something of it is needed no more.  Whoever writes when the folder has
 been deleted writes into nothing.
@@ -22,6 +26,7 @@ import os
 import re
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -31,7 +36,7 @@ from ..core.ids import AttemptId, CheckpointId
 from ..core.local_recovery import Place, Receipt
 from ..driver.numbered import Receipts
 from ..wire import Reader, WireError
-from .durable import NOT_THERE, sync, sync_folders
+from .durable import NOT_THERE, TRIES, sync, sync_folders
 from .logs import CODEC, Frame
 
 ORDER = "order"
@@ -74,7 +79,8 @@ class DiskReceipts(Receipts):
 
     def __init__(self, folder: Path, top: Path, attempt: AttemptId, *, returns: bool) -> None:
         """Take the task's place: from now on no older attempt has it.  Whoever `returns` finds the folder, or it is
-        over: `is_fenced` from the beginning.  Raises OSError, and CorruptSnapshot."""
+        over: `is_fenced` from the beginning; so is whoever comes up as an attempt that has come up before, for only
+        that one knows what it has let out.  Raises OSError, and CorruptSnapshot."""
         super().__init__()
         self.restored: dict[int, int] = {}
         """by input, how many elements its first attempt put back"""
@@ -86,12 +92,12 @@ class DiskReceipts(Receipts):
         self._generation = 0
         self._unwritten: list[Receipt] = []
         self._is_gone = False
-        """somebody has deleted the folder"""
+        """somebody has deleted the folder, or this very attempt has come up before, in another process"""
         if not returns:
             folder.mkdir(parents=True, exist_ok=True)
         try:
-            (folder / f"{attempt:08}").touch()
-        except NOT_THERE:
+            (folder / f"{attempt:08}").touch(exist_ok=False)
+        except (*NOT_THERE, FileExistsError):
             self._is_gone = True
             return
         sync_folders(folder, top)
@@ -210,15 +216,26 @@ def _files(folder: Path, gone: int = 0) -> list[tuple[str, int, int]]:
 
 
 def _newest(folder: Path, before: int) -> list[Began | Took | Stood]:
-    """What the newest file of an attempt before this one holds; raises CorruptSnapshot where it is altered."""
-    names = [name for name, attempt, generation in _files(folder) if generation and attempt < before]
+    """What the newest file of an attempt before this one holds; raises CorruptSnapshot where it is altered.
+
+    Whoever had the place before may be about to write it anew: then it is looked for again, as often as it takes for
+    someone who looks for fences before he writes.
+    """
+    for _ in range(TRIES):
+        names = [name for name, attempt, generation in _files(folder) if generation and attempt < before]
+        if not names:
+            return []
+        with suppress(*NOT_THERE):
+            sync(folder / names[-1])
+            return _notes(folder / names[-1])
+    raise CorruptSnapshot(f"the order of receipt in {folder.name} is written anew again and again")
+
+
+def _notes(path: Path) -> list[Began | Took | Stood]:
     found: list[Began | Took | Stood] = []
-    if not names:
-        return found
-    path = folder / names[-1]
-    sync(path)
+    data = path.read_bytes()
     try:
-        for frame in Reader(CODEC).feed(path.read_bytes()):
+        for frame in Reader(CODEC).feed(data):
             if zlib.crc32(frame.elements) != frame.checksum:
                 raise CorruptSnapshot(f"the order of receipt {path.name} is altered: a checksum is wrong")
             found += _decoder.decode(frame.elements)

@@ -154,3 +154,43 @@ def test_whoever_comes_up_when_the_folder_was_deleted_has_come_too_late(folder: 
     order = attempt(folder, 2)
     assert order.is_fenced
     assert not folder.exists()
+
+
+def test_an_attempt_comes_up_once(folder: Path) -> None:
+    writing(folder, (0, 0))
+    second = writing(folder, (0, 1), number=2)
+    again = attempt(folder, 2)
+    assert again.is_fenced
+    again.take_down((7, 7))
+    again.write()
+    assert not again.settle(1)
+    assert second.settle(2)
+    assert taken(attempt(folder, 3)) == ((0, 0), (0, 1))
+
+
+def test_a_file_that_is_written_anew_as_it_is_looked_for_is_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zombie = writing(folder, (0, 0))
+    sync = receipts.sync
+
+    def late(path: Path) -> None:
+        if path.name == "00000001.0001":
+            monkeypatch.setattr(receipts, "sync", sync)
+            zombie._begin()  # it had looked for fences just before
+        sync(path)
+
+    monkeypatch.setattr(receipts, "sync", late)
+    assert taken(attempt(folder, 2)) == ((0, 0),)
+
+
+def test_it_is_not_looked_for_without_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing(folder, (0, 0))
+
+    def never(path: Path) -> None:
+        raise FileNotFoundError(path)
+
+    looked = receipts._newest
+    monkeypatch.setattr(receipts, "sync", never)
+    with pytest.raises(CorruptSnapshot, match="again and again"):
+        looked(folder, 2)

@@ -1,0 +1,176 @@
+"""A node whose tasks come up alone: what it does with what it cannot read or write, and whom its senders believe."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
+from cutproof.reference_impl.processes import entries as e
+from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.receipts import DiskReceipts
+from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
+
+__all__ = ["lives_without_harness"]
+
+SOURCE, MAP, SINK = TASKS
+JOB = JobOptions(config=msgspec.structs.replace(SLOW, alignment="unaligned", spilling="continuous", failover="local"))
+NO_SPACE = OSError(errno.ENOSPC, "No space left on device")
+FIRST = AttemptId(1)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    """One that `map-0` lives in, alone."""
+    with Node(tmp_path, MAP, job=JOB) as made:
+        yield made
+
+
+def send(node: Node, message: Deploy | Complete) -> None:
+    node.coordinator.send(f.ForTask(now(), node.world.node.tasks[0], 1, message))
+
+
+def comes_up(node: Node) -> None:
+    send(node, Deploy(attempt=FIRST))
+    node.harness.expect(f.Up, attempt=1)
+
+
+def fails(node: Node, attempt: int, reason: str) -> None:
+    """It says so in one line, in its journal too, and lives."""
+    failed = node.coordinator.expect(f.Failed, task=MAP, attempt=attempt)
+    assert reason in failed.reason
+    assert "\n" not in failed.reason
+    node.answers()
+    assert [(one.attempt, one.reason) for one in node.entries(e.TaskFailed)] == [(attempt, failed.reason)]
+
+
+def cannot(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    def full(*_: object) -> None:
+        raise NO_SPACE
+
+    monkeypatch.setattr(DiskReceipts, what, full)
+
+
+# -- what cannot be read or written ----------------------------------------------------------------
+
+
+def test_an_order_of_receipt_that_is_altered_is_a_failure_of_its_task(node: Node) -> None:
+    comes_up(node)
+    (path,) = node.folder.glob("**/order/00000001.*")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(bytes(data))
+    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    fails(node, 2, "the order of receipt 00000001.0001 is altered")
+
+
+def test_an_order_of_receipt_that_cannot_be_begun_is_a_failure_of_its_task(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cannot(monkeypatch, "_begin")
+    send(node, Deploy(attempt=FIRST))
+    fails(node, 1, "No space left")
+    assert node.harness.all(f.Up) == []
+
+
+def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[int] = []
+    close = DiskReceipts.close
+
+    def watched(order: DiskReceipts) -> None:
+        if order._file >= 0:
+            closed.append(order._file)
+        close(order)
+
+    monkeypatch.setattr(DiskReceipts, "close", watched)
+    cannot(monkeypatch, "mark")
+    send(node, Deploy(attempt=FIRST))
+    fails(node, 1, "No space left")
+    assert len(closed) == 1
+    (run,) = node.entries(e.RunEnded)
+    assert run.how == "failed"
+    downstream = Peer(node.downstream.accept()[0], DATA)
+    assert downstream.ends(), "its output is closed"
+    downstream.sock.close()
+
+
+def test_an_order_of_receipt_that_cannot_be_trimmed_is_a_failure_of_its_task(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_up(node)
+    cannot(monkeypatch, "trim")
+    send(node, Complete(attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
+    fails(node, 1, "No space left")
+
+
+def test_a_snapshot_whose_place_cannot_be_written_is_a_failure_of_its_task(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_up(node)
+    cannot(monkeypatch, "mark")
+    sender = node.connect(DATA)
+    sender.send(f.Open(now(), CHANNELS[0], FIRST, FIRST))
+    sender.expect(f.Welcome)
+    sender.send(f.Numbered(now(), 0, -1, Barrier(CheckpointId(1))))
+    fails(node, 1, "No space left")
+
+
+def test_a_log_that_cannot_be_taken_over_is_a_failure_of_its_task(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    comes_up(node)
+
+    def unreadable(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(node.world.logs, "take_over", unreadable)
+    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    fails(node, 2, "Input/output error")
+
+
+def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    comes_up(node)
+    (fence,) = node.folder.glob("**/order/00000001")
+    fence.with_name("00000003").touch()
+    made: list[DiskReceipts] = []
+    begin = DiskReceipts._begin
+
+    def watched(order: DiskReceipts) -> None:
+        made.append(order)
+        begin(order)
+
+    monkeypatch.setattr(DiskReceipts, "_begin", watched)
+    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    node.answers()
+    assert [up.attempt for up in node.harness.all(f.Up)] == [1]
+    assert [order._file for order in made] == [-1]
+
+
+# -- whom senders believe --------------------------------------------------------------------------
+
+
+def test_a_sender_that_comes_up_later_takes_no_word_of_a_receiver_that_was_replaced(tmp_path: Path) -> None:
+    with Node(tmp_path, SOURCE, job=JOB) as node:
+        comes_up(node)
+        node.coordinator.send(f.Moved(now(), MAP, AttemptId(2)))
+        send(node, Deploy(attempt=AttemptId(3), channels_of=FIRST))
+        node.harness.expect(f.Up, attempt=3)
+        zombie = connected(node, 3)
+        zombie.send(f.Welcome(now(), FIRST, 0, 0, 0, -1))
+        assert zombie.ends()
+        receiver = connected(node, 3)
+        receiver.send(f.Welcome(now(), AttemptId(2), 0, 0, 0, -1))
+        receiver.expect(f.Numbered, number=0)
+
+
+def connected(node: Node, attempt: int) -> Peer:
+    """The next connection of that attempt of the sender."""
+    while True:
+        peer = node.keep(Peer(node.downstream.accept()[0], DATA))
+        if peer.expect(f.Open).attempt == attempt:
+            return peer
