@@ -18,7 +18,7 @@ from .numbered import NumberedIn, NumberedOut, Receipts
 from .runner import TaskRunner
 
 if TYPE_CHECKING:
-    from .ports import World
+    from .ports import Outbound, World
 
 
 class LocalRunner(TaskRunner):
@@ -156,12 +156,17 @@ class LocalRunner(TaskRunner):
 
     def _let_out(self) -> None:
         durable = self._order.durable
-        while self._outbox and self._needs[0] <= durable and not self._outbox[0][0].is_full:
+        while self._outbox and self._needs[0] <= durable and self._has_room(*self._outbox[0]):
             outlet, element = self._outbox.popleft()
             self._needs.popleft()
             outlet.push(element)
         if not self._outbox:
             self.schedule(max(self.world.loop.now, self._busy_until))
+
+    def _has_room(self, outlet: Outbound, element: Element) -> bool:
+        """Nothing without a number needs any in a replay: where a channel is set aside for a barrier that was given up,
+        it is the cancel barrier that lets the receiver go on."""
+        return not outlet.is_full or (self._behind and not is_numbered(element))
 
     def drain(self) -> None:
         if self._outbox and self.alive and not self.paused:
