@@ -32,6 +32,8 @@ from .words import journal_until
 
 STOPS = ("stopped", "drained")
 """How a stop with savepoint ends a job, without and with drain."""
+WELL = ("finished", *STOPS)
+"""How a job ends that owes nothing any more."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

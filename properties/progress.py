@@ -20,6 +20,7 @@ import re
 
 from .case import Case
 from .clocks import overdue
+from .commands import WELL
 from .history import (
     AttemptStarted,
     CheckpointAborted,
@@ -31,7 +32,7 @@ from .history import (
     TaskFailed,
     Transaction,
 )
-from .unfit import WELL, neither_begun_nor_refused, refused_by_name
+from .unfit import neither_begun_nor_refused, refused_by_name
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
 

@@ -15,12 +15,10 @@ from __future__ import annotations
 import re
 
 from .case import Case
+from .commands import WELL
 from .history import JobEnded
 from .verdict import Unknown, Violated
 from .words import journal_until
-
-WELL = ("finished", "drained", "stopped")
-"""How a job ends that owes nothing any more."""
 
 
 def begun_before_finished(case: Case) -> Violated | None:
@@ -32,12 +30,7 @@ def begun_before_finished(case: Case) -> Violated | None:
                     f"job {start.job} began with {name} before {behind}, which the snapshot that it was resumed from"
                     " counts as finished: nothing that it sends would be taken"
                 )
-                return Violated(
-                    difference="begun though it does not fit",
-                    message=message,
-                    checkpoint=start.restores,
-                    events=journal_until(case.history, start.order),
-                )
+                return _violated(case, "begun though it does not fit", message, start.restores, start.order)
     return None
 
 
@@ -56,12 +49,7 @@ def neither_begun_nor_refused(case: Case) -> Violated | None:
     for end in case.commands.ends:
         if end.status in WELL and end.job not in started and _does_not_fit(case, end.job):
             message = f"job {end.job} does not fit its snapshot, and is {end.status}; it never began"
-            return Violated(
-                difference="neither begun nor refused",
-                message=message,
-                checkpoint=end.checkpoint,
-                events=journal_until(case.history, end.order),
-            )
+            return _violated(case, "neither begun nor refused", message, end.checkpoint, end.order)
     return None
 
 
@@ -113,3 +101,8 @@ def _snapshot(case: Case, job: int) -> int | None:
         return resume.answer.checkpoint
     newest = case.newest_before(resume.issued.order)
     return resume.issued.checkpoint or (newest.checkpoint if newest is not None else None)
+
+
+def _violated(case: Case, difference: str, message: str, checkpoint: int | None, order: int) -> Violated:
+    events = journal_until(case.history, order)
+    return Violated(difference=difference, message=message, checkpoint=checkpoint, events=events)

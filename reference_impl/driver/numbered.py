@@ -6,6 +6,7 @@ Senders number what they send from 0, receivers behind what the channel began wi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -76,7 +77,7 @@ class NumberedOut(Outbound, Protocol):
     def close(self) -> None: ...
 
 
-class Numbering:
+class Numbering(ABC):
     """What is the same of a receiving end in every world, behind what a world's own one holds."""
 
     queue: deque[tuple[int, Element]]
@@ -86,13 +87,14 @@ class Numbering:
     next_number: int
 
     @property
+    @abstractmethod
     def now(self) -> int:
-        raise NotImplementedError
+        """The world's time, in µs."""
 
     @property
+    @abstractmethod
     def ends(self) -> Sequence[int]:
         """The codes of the ends that have come."""
-        raise NotImplementedError
 
     def take_in(self, number: int, element: Element) -> None:
         """An element has come while others are taken again; or it came once and was lost."""

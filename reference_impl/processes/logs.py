@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from ..core.errors import CorruptSnapshot
 from ..core.messages import Element
 from ..core.state import Ref
-from ..wire import Codec, Reader, WireError
+from .checked import framed, unframed
 from .durable import NOT_THERE, sync, sync_folders
 
 LONG = 1 << 12
@@ -33,15 +31,6 @@ LONG = 1 << 12
 Numbered = tuple[int, Element]
 
 
-class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """What one flush writes into a log."""
-
-    checksum: int
-    elements: msgspec.Raw
-
-
-CODEC: Codec[Frame] = Codec(Frame)
-_encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Numbered])
 
 
@@ -131,8 +120,7 @@ class DiskLogs:
         self._make_room(own)
         if own.descriptor is None:
             return self._marks
-        body = _encoder.encode(waiting)
-        left = memoryview(CODEC.encode(Frame(zlib.crc32(body), msgspec.Raw(body))))
+        left = memoryview(framed(waiting))
         file = own.files[-1]
         file.length += len(left)
         file.last = max(file.last, *(number for number, _ in waiting))
@@ -255,12 +243,4 @@ def _content(path: Path, length: int | None) -> list[Numbered]:
         data = path.read_bytes()
     except NOT_THERE:
         return []
-    found: list[Numbered] = []
-    try:
-        for frame in Reader(CODEC).feed(data if length is None else data[:length]):
-            if zlib.crc32(frame.elements) != frame.checksum:
-                raise CorruptSnapshot(f"{path.name} of a log is altered: the checksum of a frame is wrong")
-            found += _decoder.decode(frame.elements)
-    except (WireError, msgspec.DecodeError) as error:
-        raise CorruptSnapshot(f"{path.name} of a log is altered: {error}") from None
-    return found
+    return unframed(data if length is None else data[:length], _decoder, f"{path.name} of a log")

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -35,9 +34,8 @@ from ..core.errors import CorruptSnapshot
 from ..core.ids import AttemptId, CheckpointId
 from ..core.local_recovery import Place, Receipt
 from ..driver.numbered import Receipts
-from ..wire import Reader, WireError
+from .checked import framed, unframed
 from .durable import NOT_THERE, TRIES, sync, sync_folders
-from .logs import CODEC, Frame
 
 ORDER = "order"
 """Beside the logs of the task's inputs, which are numbered."""
@@ -70,7 +68,6 @@ class Stood(Note, frozen=True):
     place: Place
 
 
-_encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Began | Took | Stood])
 
 
@@ -121,7 +118,7 @@ class DiskReceipts(Receipts):
         began = [Began(self._trimmed, self.restored), Took(tuple(self._receipts))]
         notes: list[Note] = [*began, *(Stood(checkpoint, place) for checkpoint, place in self._places.items())]
         path = self._folder / f"{self._attempt:08}.{self._generation:04}"
-        data = _frame(notes)
+        data = framed(notes)
         temporary = path.with_suffix(".new")
         try:
             temporary.write_bytes(data)
@@ -187,7 +184,7 @@ class DiskReceipts(Receipts):
     def _append(self, notes: Sequence[Note]) -> None:
         if not notes or self._file < 0 or self._is_gone:
             return
-        left = memoryview(_frame(notes))
+        left = memoryview(framed(notes))
         self._length += len(left)
         while left:
             left = left[os.write(self._file, left) :]
@@ -195,11 +192,6 @@ class DiskReceipts(Receipts):
     def _sync(self) -> None:
         if self._file >= 0:
             os.fdatasync(self._file)
-
-
-def _frame(notes: Sequence[Note]) -> bytes:
-    body = _encoder.encode(notes)
-    return CODEC.encode(Frame(zlib.crc32(body), msgspec.Raw(body)))
 
 
 def _files(folder: Path, gone: int = 0) -> list[tuple[str, int, int]]:
@@ -227,18 +219,5 @@ def _newest(folder: Path, before: int) -> list[Began | Took | Stood]:
             return []
         with suppress(*NOT_THERE):
             sync(folder / names[-1])
-            return _notes(folder / names[-1])
+            return unframed((folder / names[-1]).read_bytes(), _decoder, f"the order of receipt {names[-1]}")
     raise CorruptSnapshot(f"the order of receipt in {folder.name} is written anew again and again")
-
-
-def _notes(path: Path) -> list[Began | Took | Stood]:
-    found: list[Began | Took | Stood] = []
-    data = path.read_bytes()
-    try:
-        for frame in Reader(CODEC).feed(data):
-            if zlib.crc32(frame.elements) != frame.checksum:
-                raise CorruptSnapshot(f"the order of receipt {path.name} is altered: a checksum is wrong")
-            found += _decoder.decode(frame.elements)
-    except (WireError, msgspec.DecodeError) as error:
-        raise CorruptSnapshot(f"the order of receipt {path.name} is altered: {error}") from None
-    return found

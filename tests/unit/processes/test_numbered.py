@@ -120,6 +120,7 @@ def test_with_the_defect_it_is_not(ends: Ends, tmp_path: Path) -> None:
     rig.knows(again)
     push(again, 0)
     rig.until(lambda: len(receiver.queue) == 2)
+    assert queued(receiver) == [record(0), record(0)]
     rig.close()
 
 

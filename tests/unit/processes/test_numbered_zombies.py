@@ -86,8 +86,10 @@ def test_a_sender_leaves_a_receiver_that_was_replaced(rig: Rig) -> None:
     push(sender, 0)
     rig.until(lambda: len(zombie.queue) == 1)
     another = rig.receives(2)
+    assert another.received == {}
     sender.receiver_moved(AttemptId(2))
     rig.until(lambda: 0 in another.received)
+    assert another.received == {0: record(0)}
 
 
 def test_a_sender_that_knows_of_a_later_receiver_takes_no_word_of_an_older(rig: Rig) -> None:

@@ -1,0 +1,46 @@
+"""Frames on disk with a checksum: what one flush writes into a log, or into an order of receipt."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from ..core.errors import CorruptSnapshot
+from ..wire import Codec, Reader, WireError
+
+T = TypeVar("T")
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """Several things that are written at once."""
+
+    checksum: int
+    elements: msgspec.Raw
+
+
+_codec: Codec[Frame] = Codec(Frame)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def framed(elements: Sequence[object]) -> bytes:
+    body = _encoder.encode(elements)
+    return _codec.encode(Frame(zlib.crc32(body), msgspec.Raw(body)))
+
+
+def unframed(data: bytes, decoder: msgspec.msgpack.Decoder[list[T]], what: str) -> list[T]:
+    """All that whole frames hold; a torn one at the end counts as not written.
+
+    Raises CorruptSnapshot where `what`, as a person would call it, is altered.
+    """
+    found: list[T] = []
+    try:
+        for frame in Reader(_codec).feed(data):
+            if zlib.crc32(frame.elements) != frame.checksum:
+                raise CorruptSnapshot(f"{what} is altered: the checksum of a frame is wrong")
+            found += decoder.decode(frame.elements)
+    except (WireError, msgspec.DecodeError) as error:
+        raise CorruptSnapshot(f"{what} is altered: {error}") from None
+    return found
