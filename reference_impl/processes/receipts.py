@@ -39,7 +39,7 @@ from .durable import NOT_THERE, TRIES, sync, sync_folders
 
 ORDER = "order"
 """Beside the logs of the task's inputs, which are numbered."""
-LONG = 1 << 14
+REWRITTEN_BEHIND = 1 << 14
 """bytes of a file after which it is written anew"""
 _NAME = re.compile(r"(\d{8})(?:\.(\d{4}))?")
 
@@ -177,7 +177,7 @@ class DiskReceipts(Receipts):
 
     def trim(self, oldest: CheckpointId) -> Place | None:
         place = super().trim(oldest)
-        if place is not None and self._length > LONG and not self.is_fenced:
+        if place is not None and self._length > REWRITTEN_BEHIND and not self.is_fenced:
             self._begin()
         return place
 

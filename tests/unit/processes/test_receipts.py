@@ -122,7 +122,7 @@ def test_what_is_altered_is_told(folder: Path) -> None:
 def test_a_long_file_is_written_anew_without_what_is_needed_no_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receipts, "LONG", 100)
+    monkeypatch.setattr(receipts, "REWRITTEN_BEHIND", 100)
     order = attempt(folder, 1)
     for number in range(60):
         order.take_down((0, number))

@@ -9,9 +9,13 @@ from msgspec.structs import replace
 from cutproof.faults.plan import AtTime
 from cutproof.harness.run import Result
 from cutproof.harness.scenario import Cancel, Scenario
+from cutproof.harness.subjects.simulated import Run
 from cutproof.properties.case import Case
 from cutproof.properties.history import AttemptRunning, History, TaskRun
 from cutproof.properties.workload import Workload
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.driver.local_runner import LocalRunner
+from cutproof.reference_impl.simulated.persistent_channels import Outlet
 from unit.simulated.test_local_recovery import COUNTED, JOINED, killed_at, result_of, runs_of, scenario, violated
 
 LATE = 7_400
@@ -70,3 +74,22 @@ def test_who_says_that_it_has_caught_up_answers_for_it() -> None:
     segments = Case(case.workload, case.submitted, history).line.segments["source-0"]
     assert [one.run.attempt for one in segments] != [one.run.attempt for one in case.line.segments["source-0"]]
     assert segments[-1].run.attempt == last
+
+
+def test_it_says_that_it_runs_when_all_that_it_did_again_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a barrier could overtake what others have, and a snapshot hold it as still to be sent."""
+    free_us = 20_000
+    plain = Outlet.is_full.fget
+    assert plain is not None
+
+    def is_full(outlet: Outlet) -> bool:
+        """Of one that has taken everything again, and sends the last of what came of it, until a moment."""
+        sender = outlet.sender
+        waits = isinstance(sender, LocalRunner) and sender._behind and not sender._replay
+        return plain(outlet) or (waits and sender is not None and sender.world.loop.now < free_us)
+
+    monkeypatch.setattr(Outlet, "is_full", property(is_full))
+    told = Run(scenario(killed_at("count-0", LATE), **SELDOM), Parts(), timeline=False)
+    told.world.loop.at(free_us, lambda *_: [one.drain() for one in told.world.live()])
+    runs = {entry.attempt: entry.at_us for entry in told.history().journal if isinstance(entry, AttemptRunning)}
+    assert runs[2] >= free_us
