@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from ..core.committing import CommittingTask, GlobalCommitter
+from ..core.errors import require
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..core.sink import TransactionalSink
@@ -174,6 +175,7 @@ class NodeWorld(ProcessWorld):
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         """Make room for an attempt, unless it was here or a newer one is."""
+        require(channels_of is None or self._is_local, "nobody comes up alone between channels that have no log")
         before = self._latest.get(task)
         if before is not None:
             if before.runner.attempt >= attempt:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cutproof.reference_impl.core.errors import ProtocolViolated
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import entries as e
@@ -149,6 +150,13 @@ def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: 
     node.answers()
     assert [up.attempt for up in node.harness.all(f.Up)] == [1]
     assert [order._file for order in made] == [-1]
+
+
+def test_nobody_comes_up_alone_between_channels_that_have_no_log(tmp_path: Path) -> None:
+    with Node(tmp_path, MAP) as plain:
+        with pytest.raises(ProtocolViolated, match="channels that have no log"):
+            plain.world.come_up(MAP, AttemptId(2), channels_of=FIRST)
+        assert plain.world.attempt_of(MAP) == 0
 
 
 # -- whom senders believe --------------------------------------------------------------------------
