@@ -11,7 +11,8 @@ from ..core.ids import AttemptId, ChannelId, TaskId
 from ..core.messages import Element
 from ..driver.local_runner import LocalRunner
 from ..trace import ChannelLog
-from .numbered import NumberedInput, NumberedOutput
+from .numbered_input import NumberedInput
+from .numbered_output import NumberedOutput
 from .receipts import ORDER, DiskReceipts
 
 if TYPE_CHECKING:

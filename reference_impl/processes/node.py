@@ -46,7 +46,8 @@ from .frames import (
     Up,
 )
 from .local_seats import UNUSABLE, take_seat, unusable
-from .numbered import NumberedInput, NumberedOutput
+from .numbered_input import NumberedInput
+from .numbered_output import NumberedOutput
 from .receipts import DiskReceipts
 from .world import ProcessWorld, absent, live
 

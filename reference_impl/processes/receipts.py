@@ -143,8 +143,17 @@ class DiskReceipts(Receipts):
 
     @property
     def is_fenced(self) -> bool:
-        """Another attempt has taken the task's place, or nobody needs it any more."""
+        """Another attempt has taken the task's place, or nobody needs it any more; raises OSError."""
         return self._is_gone or any(attempt > self._attempt for _, attempt, _ in _files(self._folder, gone=1 << 62))
+
+    @property
+    def surely_holds(self) -> bool:
+        """The task's place, as far as can be seen: whoever cannot look has nobody believe that it does, and fails as
+        it writes."""
+        try:
+            return not self.is_fenced
+        except OSError:
+            return False
 
     # -- writing -----------------------------------------------------------------------
 

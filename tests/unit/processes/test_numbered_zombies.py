@@ -3,7 +3,11 @@ was restored."""
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+
+import pytest
 
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.core.messages import CancelBarrier
@@ -134,6 +138,51 @@ def test_a_zombie_lets_nobody_in_and_nothing_is_forgotten(rig: Rig) -> None:
     push(again, 0, 1)
     rig.until(lambda: sorted(another.received) == [0, 1])
     assert kept(again) == [0, 1]
+
+
+# -- whoever cannot see whether it was replaced ----------------------------------------------------
+
+
+def test_a_receiver_that_cannot_look_for_fences_lets_nobody_in_until_it_can(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver = rig.receives()
+    looked = cannot_look(monkeypatch)
+    sender = rig.sends()
+    rig.until(lambda: len(looked) > 1)
+    assert not sender.is_known
+    monkeypatch.undo()
+    push(sender, 0)
+    rig.knows(sender)
+    assert receiver.heard_from == 1
+
+
+def test_a_receiver_that_cannot_look_for_fences_tells_nobody_what_is_durable(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender, receiver = rig.sends(), rig.receives()
+    rig.knows(sender)
+    push(sender, 0, 1)
+    rig.until(lambda: len(receiver.queue) == 2)
+    cannot_look(monkeypatch)
+    rig.flush(receiver, 0, 1)
+    rig.passes()
+    assert kept(sender) == [0, 1]
+    monkeypatch.undo()
+    rig.flush(receiver, 1)
+    rig.until(lambda: not kept(sender))
+
+
+def cannot_look(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """From now on folders cannot be listed; those that were asked for."""
+    asked: list[object] = []
+
+    def listed(path: object) -> list[str]:
+        asked.append(path)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "listdir", listed)
+    return asked
 
 
 # -- a channel that began with something -----------------------------------------------------------

@@ -1,5 +1,7 @@
 """Data channels over TCP that outlive the attempts at their ends (UNA-4): numbered, and connected again.
 
+Here is the sending end, in `numbered_input` the receiving one.
+
 A channel is of one attempt of the whole dataflow.  Each element has a place among all that an attempt of the sender
 has sent, and what is kept in flight a number among all that was ever sent into the channel.  The receiver says, as it
 accepts a connection, which number it expects, how many it has taken, how many are durable in the channel's log, and up
@@ -15,26 +17,17 @@ channel holds, and what had been sent before needs none.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from ..core.ids import AttemptId, TaskId
-from ..core.local_recovery import LocalRecovery, end_code, is_numbered
-from ..core.messages import Barrier, Element
+from ..core.ids import AttemptId
+from ..core.local_recovery import LocalRecovery, is_numbered
+from ..core.messages import Element
 from ..driver.decisions import Lateness
-from ..driver.inputs import HandOver, InputQueue
-from ..driver.numbered import NumberedSender, Numbering
-from ..trace import ChannelLog
-from .channels import Feeling, OutputChannel
-from .connections import Connection, Outbox
+from .channels import OutputChannel
+from .connections import Outbox
 from .frames import Bye, DataFrame, Durable, Numbered, Open, Refused, Taken, Welcome
 from .journal import ChannelJournal
-from .receipts import DiskReceipts
 
-if TYPE_CHECKING:
-    from ..driver.runner import TaskRunner
-
-NOTHING_HEARD = -1
 Kept = tuple[int, int, Element]
 """(place, number, element) of what was sent; the number of a barrier, a cancel barrier, an end is -1"""
 
@@ -208,181 +201,3 @@ class NumberedOutput(OutputChannel):
         """All that is kept behind what the receiver has heard of this attempt.  What it has heard of another it
         drops, by number; what has no number may be new to it."""
         return [one for one in self.kept if one[0] >= welcome.heard]
-
-
-class NumberedInput(Numbering, Feeling, InputQueue):
-    """The receiving end of one attempt; `driver.numbered.NumberedIn`."""
-
-    def __init__(
-        self,
-        name: str,
-        number: int,
-        attempt: AttemptId,
-        outbox: Outbox,
-        order: DiskReceipts,
-        part: LocalRecovery,
-        opened: Callable[[], ChannelLog],
-        stored: Callable[[], dict[int, Element]],
-        *,
-        returns: bool,
-    ) -> None:
-        """`number` is its number among the task's inputs; `stored` gives what is durable in the channel's log."""
-        InputQueue.__init__(self)
-        Feeling.__init__(self)
-        self.name = name
-        self.stalled_until = 0
-        self.sender = NumberedSender(TaskId(name.partition(">")[0]))
-        self.receiver: TaskRunner | None = None
-        self.connection: Connection | None = None
-        self.is_over = False
-        self.on_broken: Callable[[str], None] = lambda reason: None
-        self.when_ready: Callable[[], None] = lambda: None
-        self.received: dict[int, Element] = {}
-        self.next_number = 0
-        self.is_open = False
-        self.is_ready = not returns
-        """it knows what to expect"""
-        self.logged = 0
-        self.heard_from = AttemptId(0)
-        """the attempt that sends"""
-        self._heard = NOTHING_HEARD
-        self._number = number
-        self.attempt = attempt
-        self._outbox = outbox
-        self._order = order
-        self._part = part
-        self._opened = opened
-        self._stored = stored
-        self._expected = 0
-        """the number, as senders count, behind the last that has come"""
-        self._ends: list[int] = []
-
-    @property
-    def now(self) -> int:
-        return self._outbox.loop.now
-
-    @property
-    def ends(self) -> Sequence[int]:
-        return self._ends
-
-    @property
-    def restored(self) -> int:
-        return self._order.restored.get(self._number, 0)
-
-    @property
-    def consumed(self) -> int:
-        """How many were taken, as senders count."""
-        return self.next_number - self.restored
-
-    # -- the connection ----------------------------------------------------------------
-
-    def admits(self, asked: Open) -> bool:
-        """Nobody any more once another has taken the place of this attempt: that has read the log as it was then."""
-        return not self.is_over and asked.attempt >= self.heard_from and not self._order.is_fenced
-
-    def accept(self, connection: Connection, asked: Open) -> None:
-        """An attempt of the sender has connected, the same as before or a later one."""
-        if self.connection is not None:
-            self.connection.close()
-        if asked.attempt != self.heard_from:
-            self.heard_from, self._heard = asked.attempt, NOTHING_HEARD
-        self.connection = connection
-        connection.send(
-            Welcome(
-                self._outbox.clock.tick(),
-                self.attempt,
-                self._expected,
-                max(0, self.consumed),
-                max(0, self.logged - self.restored),
-                self._heard,
-            )
-        )
-
-    def ended(self, reason: str) -> None:
-        """The connection is gone: somebody will send again."""
-        self.connection = None
-        if not self.is_over:
-            self.on_broken(reason)
-
-    def take(self, frame: DataFrame) -> None:
-        if isinstance(frame, Bye) and self.connection is not None:
-            self.connection.close()
-            self.connection = None
-        elif isinstance(frame, Numbered):
-            self._heard = frame.place + 1
-            if self.connection is not None:
-                self.feel(frame.stamp, self.connection, self._outbox.clock)
-            if frame.number >= 0:
-                self._take_numbered(frame.number, frame.element)
-            else:
-                self._take_other(frame.element)
-
-    def _take_numbered(self, number: int, element: Element) -> None:
-        if self._part.is_repeat(number, self._expected):
-            return
-        self._expected = max(self._expected, number + 1)
-        self.take_in(self.restored + number, element)
-
-    def _take_other(self, element: Element) -> None:
-        code = end_code(element)
-        if code and code in self._ends:
-            return
-        if code:
-            self._ends.append(code)
-        if not self.is_open:
-            return  # barriers that come while it takes again what it took are of checkpoints that were given up
-        self.queue.append((self.now, element))
-        if type(element) is Barrier:
-            self.impatient += element.patience is not None
-        if self.receiver is not None:
-            self.receiver.schedule(self.now)
-
-    def close(self) -> None:
-        self.is_over = True
-        if self.connection is not None:
-            self.connection.send(Bye(self._outbox.clock.tick()))
-            self.connection.close()
-
-    # -- what is taken -----------------------------------------------------------------
-
-    def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
-        """Of an attempt that came up with all others: what it was restored with has the first numbers."""
-        self._order.began_with(self._number, len(elements))
-        self.put_back(elements, handed_over, self._opened(), replays)
-        if self.receiver is not None:
-            self.receiver.schedule(self.now)
-
-    def begin_at(self, number: int) -> None:
-        """Those that come up alone are to be sent what is durable nowhere."""
-        stored = self._stored()
-        self.next_number = number
-        self.received = {at: one for at, one in {**stored, **self.received}.items() if at >= number}
-        self.logged = max(number, *(at + 1 for at in stored)) if stored else number
-        self._expected = max(0, self.logged - self.restored)
-        self.is_ready = True
-        self.when_ready()
-
-    def has_ended(self, code: int) -> None:
-        if code not in self._ends:
-            self._ends.append(code)
-
-    def is_owed(self, number: int) -> bool:
-        return number - self.restored >= self._expected
-
-    def trim(self, before: int) -> None:
-        """Its log is trimmed by the task."""
-
-    def took(self) -> int:
-        number, self.next_number = self.next_number, self.next_number + 1
-        if self.connection is not None:
-            self.connection.send(Taken(self._outbox.clock.tick(), max(0, self.consumed), self._expected))
-        return number
-
-    def flushed(self, end: int) -> None:
-        """Below this number all is durable in the log; nobody hears so, now or later, once another has taken the place
-        of this attempt: it may have read the log before that."""
-        if self._order.is_fenced:
-            return
-        self.logged = max(self.logged, end)
-        if self.connection is not None:
-            self.connection.send(Durable(self._outbox.clock.tick(), max(0, self.logged - self.restored)))
