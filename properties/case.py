@@ -288,12 +288,12 @@ class Case:
     def ended(self) -> JobEnded | None:
         """How the last job ended, None while it lives."""
         start = self.lines.starts.get(self.lines.last_attempt)
-        job = start.job if start else max((run.job for run in self.history.runs), default=0)
-        found = None
-        for entry in self.history.journal:
-            if isinstance(entry, JobEnded) and entry.job == job:
-                found = entry
-        return found
+        ends = [entry for entry in self.history.journal if isinstance(entry, JobEnded)]
+        if start is not None:
+            job = start.job
+        else:  # one that was cancelled before it began has no attempt
+            job = max((one.job for one in (*self.history.runs, *ends)), default=0)
+        return next((end for end in reversed(ends) if end.job == job), None)
 
     @cached_property
     def rows_are_known(self) -> bool:
