@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from ..faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
 from ..properties.classes import promised
+from ..properties.held_back import batches
 from ..properties.user_functions import has_user_timers
-from ..properties.workload import window_of
+from ..properties.workload import Workload, window_of
 from .forecast import Forecast, forecast
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
 
@@ -60,7 +61,7 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         "order": bool(strikes),
         "restored-state": any(at_us > course.first_completion_us for at_us in strikes),
         "visibility": engine.sink == "transactional" and amid,
-        "drain": amid and window_of(scenario.workload) is not None and not _is_endless(scenario),
+        "drain": amid and _holds_back(scenario.workload) and not _is_endless(scenario),
         "progress": not _may_fail(scenario),
         "no-leaks": amid,
     }
@@ -128,6 +129,11 @@ def _expires(scenario: Scenario) -> bool:
 
 def _is_poisoned(scenario: Scenario) -> bool:
     return any(isinstance(fault, RaiseInOperator) and fault.always for fault in scenario.faults)
+
+
+def _holds_back(workload: Workload) -> bool:
+    """Some rows may wait for the end of the data."""
+    return window_of(workload) is not None or bool(batches(workload))
 
 
 def _is_endless(scenario: Scenario) -> bool:

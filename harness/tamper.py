@@ -25,7 +25,7 @@ FORMAT = "cutproof-tamper/1"
 SCENARIOS = 200
 """how many histories, where nothing else is said"""
 MISSES_KEPT = 5
-FURTHER = 5
+FURTHER = 10
 """times as many scenarios are drawn for lies that had no place"""
 
 

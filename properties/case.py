@@ -286,13 +286,10 @@ class Case:
 
     @cached_property
     def ended(self) -> JobEnded | None:
-        """How the last job ended, None while it lives."""
+        """How the last job ended, None while it lives; one that was cancelled before it began has no attempt."""
         start = self.lines.starts.get(self.lines.last_attempt)
         ends = [entry for entry in self.history.journal if isinstance(entry, JobEnded)]
-        if start is not None:
-            job = start.job
-        else:  # one that was cancelled before it began has no attempt
-            job = max((one.job for one in (*self.history.runs, *ends)), default=0)
+        job = start.job if start else max((one.job for one in (*self.history.runs, *ends)), default=0)
         return next((end for end in reversed(ends) if end.job == job), None)
 
     @cached_property

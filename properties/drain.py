@@ -1,26 +1,29 @@
 """drain: an input that ended lets everything go, and one that did not ends nothing.
 
 A job that finished or was drained leaves nothing behind: no transaction of it
-is pending, and its last snapshot holds no window and no timer.  Without drain,
-end of data and the greatest watermark come only from inputs that really ended;
-the windows that were open at a stop are in its savepoint, and no row of theirs
-shows.
+is pending, and its last snapshot holds no window, no timer, and no row that
+waits.  Without drain, end of data and the greatest watermark come only from
+inputs that really ended; the windows that were open at a stop and the rows that
+waited then are in its savepoint, and no row of theirs shows.
 
 The end of data and the watermarks are each task's program order, the snapshot
 the store's word, what shows a reader's.  Exercised by rows that only the end of
-the data brought out, and by windows that were open at a stop.
+the data brought out, and by windows and rows that a stop left where they were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from .case import Case
+from .held_back import batches, still_to_come, waiting
 from .history import JobEnded, TaskRun
 from .layouts import splits_of_task
+from .line import decode_state
 from .verdict import Holds, Unknown, Verdict, Violated
 from .words import LIMIT, journal_until, row_in_words
-from .workload import END_OF_TIME, Input, Node, Window, is_clocked, window_of
+from .workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_clocked, window_of
 
 
 def check(case: Case) -> Verdict:
@@ -31,10 +34,11 @@ def check(case: Case) -> Verdict:
         found = found or _left(case, ended) or _shown(case, ended)
     if found is not None:
         return found
-    exercised = sum(_let_go(case, ended) + _open_at_stop(case, ended) for ended in case.commands.ends)
+    exercised = sum(map(partial(_exercised, case), case.commands.ends))
     if exercised:
         return Holds(exercised=exercised)
-    return Unknown(reason="not exercised", detail="no row needed the end of the data, no window was open at a stop")
+    detail = "no row needed the end of the data, and at a stop no window was open and no row waited"
+    return Unknown(reason="not exercised", detail=detail)
 
 
 # what ended, though it was not at its end
@@ -80,7 +84,7 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
 
 
 def _left(case: Case, ended: JobEnded) -> Violated | None:
-    """Windows, timers or transactions that a finished or drained job left."""
+    """Windows, timers, rows or transactions that a finished or drained job left."""
     if ended.status not in ("finished", "drained"):
         return None
     prepared = [one for one in case.history.transactions if one.status == "prepared"]
@@ -95,7 +99,20 @@ def _left(case: Case, ended: JobEnded) -> Violated | None:
             told = f"{task} holds {len(panes)} windows and {len(timers)} timers in its last snapshot"
             records = tuple(f"window from {start} of key {key}" for start, key, _, _ in panes[:LIMIT])
             return _violated(case, ended, "window left", told, (task,), records)
+    for task, rows in _waiting(case, ended):
+        if rows:
+            told = f"{task} holds {len(rows)} rows back in its last snapshot"
+            return _violated(case, ended, "buffer left", told, (task,), tuple(map(row_in_words, rows[:LIMIT])))
     return None
+
+
+def _waiting(case: Case, ended: JobEnded) -> Iterator[tuple[str, list[Row]]]:
+    """(task, rows) of each subtask of a batch in a job's last snapshot."""
+    names = batches(case.workload)
+    if names and ended.checkpoint in case.lines.completed and ended.checkpoint is not None:
+        for task, state in case.states(ended.checkpoint).items():
+            if task.rpartition("-")[0] in names:
+                yield task, [row for row, _ in waiting(state)]
 
 
 def _windows(
@@ -109,11 +126,17 @@ def _windows(
 
 
 def _shown(case: Case, ended: JobEnded) -> Violated | None:
-    """A row of a window that was open at a stop without drain, and shows."""
-    window = window_of(case.workload)
-    if ended.status != "stopped" or window is None or window.name != case.workload.output or _went_on(case, ended):
+    """A row of a window that was open at a stop without drain, or that waited then, and shows."""
+    if not keeps_back(case, ended):
         return None
     owed = case.expected.rows_up_to(case.closing.epoch)
+    if case.rows_are_known and ended.checkpoint is not None and ended.checkpoint in case.lines.completed:
+        for row in still_to_come(case.workload, case.states(ended.checkpoint)):
+            if case.committed[row] > owed[row]:
+                return _violated(case, ended, "waiting row shown", f"({row_in_words(row)}) is held back", ())
+    window = window_of(case.workload)
+    if window is None or window.name != case.workload.output:
+        return None
     for task, timers, panes in _windows(case, ended, window):
         open_at = {(key, start) for time, key, start in timers if not _is_kept(window, timers, (time, key, start))}
         for start, key, value, tags in panes:
@@ -123,6 +146,14 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
                     case, ended, "open window shown", f"({row_in_words(row)}) is of an open window", (task,)
                 )
     return None
+
+
+def keeps_back(case: Case, ended: JobEnded) -> bool:
+    """Whether no row may show of what was open or waited as a job ended: it was stopped, no other went on and may
+    have brought it out, and where rows show as they are written no attempt went back behind such a row."""
+    if ended.status != "stopped" or any(start.job > ended.job for start in case.lines.starts.values()):
+        return False
+    return case.history.sink == "transactional" or len(case.lines.starts) == 1
 
 
 def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tuple[int, int | None, int]) -> bool:
@@ -136,8 +167,24 @@ def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tup
 # what there was to be seen
 
 
-def _let_go(case: Case, ended: JobEnded) -> int:
-    """How many rows only the end of the data brought out."""
+def _exercised(case: Case, ended: JobEnded) -> int:
+    return _fired(case, ended) + _let_out(case, ended) + _left_at_stop(case, ended)
+
+
+def _let_out(case: Case, ended: JobEnded) -> int:
+    """How many rows waited for the end of the data, as the workload has it."""
+    sizes = {node.name: node.operator.size for node in case.workload.nodes if isinstance(node.operator, Batch)}
+    found = 0
+    for run in case.history.runs if ended.status in ("finished", "drained") else ():
+        if run.operator in sizes and run.job == ended.job and run.how == "finished":
+            state = decode_state(run.loaded.state) if run.loaded is not None else None
+            held = sum(1 for _ in waiting(state)) if state is not None else 0
+            found += (held + len(run.applies)) % sizes[run.operator]
+    return found
+
+
+def _fired(case: Case, ended: JobEnded) -> int:
+    """How many rows of windows only the end of the data brought out."""
     window = window_of(case.workload)
     if ended.status not in ("finished", "drained") or window is None:
         return 0
@@ -151,16 +198,13 @@ def _let_go(case: Case, ended: JobEnded) -> int:
     return found
 
 
-def _open_at_stop(case: Case, ended: JobEnded) -> int:
-    window = window_of(case.workload)
-    if ended.status != "stopped" or window is None:
+def _left_at_stop(case: Case, ended: JobEnded) -> int:
+    """How many windows were open at a stop, and how many rows waited."""
+    if ended.status != "stopped":
         return 0
-    return sum(len(panes) for _, _, panes in _windows(case, ended, window))
-
-
-def _went_on(case: Case, ended: JobEnded) -> bool:
-    """Whether another job went on from where this one stopped, and may have finished its windows."""
-    return any(start.job > ended.job for start in case.lines.starts.values())
+    window = window_of(case.workload)
+    panes = sum(len(panes) for _, _, panes in _windows(case, ended, window)) if window is not None else 0
+    return panes + sum(len(rows) for _, rows in _waiting(case, ended))
 
 
 def _job(case: Case, attempt: int) -> int | None:

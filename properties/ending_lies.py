@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import accumulate
 
 from .case import Case
+from .drain import keeps_back
 from .history import History, Read, Transaction
 from .lies import Lie, middle, tells_reads
 from .time_lies import killed_amid
@@ -147,8 +148,8 @@ def end_time_early(case: Case) -> Lie | None:
 def show_open_window(case: Case) -> Lie | None:
     """A window that was open when a job stopped shows as it was then."""
     window = window_of(case.workload)
-    stops = [ended.checkpoint for ended in case.commands.ends if ended.status == "stopped"]
-    if window is None or not case.rows_are_known:
+    stops = [ended.checkpoint for ended in case.commands.ends if keeps_back(case, ended)]
+    if window is None or window.name != case.workload.output or not case.rows_are_known:
         return None
     owed = case.expected.rows_up_to(case.closing.epoch)
     rows: list[Row] = []

@@ -29,6 +29,12 @@ from .command_lies import (
     refuse_without_a_name,
     take_no_checkpoint,
 )
+from .committing_lies import (
+    commit_passed_on_early,
+    commit_passed_on_unsealed,
+    leave_passed_on,
+    publish_in_halves,
+)
 from .ending_lies import (
     commit_unsealed,
     end_time_early,
@@ -40,6 +46,7 @@ from .ending_lies import (
     show_open_window,
 )
 from .history import History, Read, SnapshotDeleted, TaskFailed, Transaction
+from .holding_lies import hold_back, show_waiting_row
 from .in_flight_lies import change_in_flight, drop_in_flight, move_in_flight, swap_in_flight
 from .lies import (
     Alteration,
@@ -298,6 +305,20 @@ TIME_LIES: dict[str, Callable[[Case], Lie | None]] = {
 }
 """Those that only a history with windows has a place for."""
 
+HOLDING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "hold a row back at the end": hold_back,
+    "show a row that waited at a stop": show_waiting_row,
+}
+"""Those that only one has where batches hold rows back."""
+
+COMMITTING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "publish a checkpoint in halves": publish_in_halves,
+    "commit early what is passed on": commit_passed_on_early,
+    "commit unsealed what is passed on": commit_passed_on_unsealed,
+    "leave open what is passed on": leave_passed_on,
+}
+"""Those that only one has with a global committer, or with operators that commit what they pass on."""
+
 RULE_LIES: dict[str, Callable[[Case], Lie | None]] = {
     "drop a rule from a stored copy": drop_stored_rule,
     "drop a rule from a loaded copy": drop_loaded_rule,
@@ -357,6 +378,8 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "lose a retained file": lose_file,
     "take no checkpoint": take_no_checkpoint,
     **TIME_LIES,
+    **HOLDING_LIES,
+    **COMMITTING_LIES,
     **CLOCK_LIES,
     **IN_FLIGHT_LIES,
     **RULE_LIES,

@@ -63,6 +63,7 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
         unbounded_percent=25,
         mixed_percent=60 if race else 30,
         windows_percent=50 if race else 25,
+        batches_percent=25,
         parallelism=(1, 1, 2),
         most_operators=2,
     )
@@ -81,7 +82,7 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
         faults = (*faults, _blow(choices, target, _amid_commit(choices, target)))
     if choices.percent(25):
         faults = (*faults, *_lost_words(choices, target))
-    if choices.percent(80):
+    if choices.percent(65):
         commands = (*commands, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
         faults = (*faults, extras.kill(choices, target)) if choices.percent(30) else faults
     return stage.scenario("S9", faults=faults[: frame.max_faults], commands=commands)

@@ -126,7 +126,8 @@ def mixed_commands(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]
     if sort < 4:
         return (Savepoint(trigger=trigger),)
     if sort < 7:
-        return (StopWithSavepoint(trigger=trigger), again)
+        stop = StopWithSavepoint(trigger=trigger)
+        return (stop, again) if choices.percent(70) else (stop,)
     if sort < 8:
         return (StopWithSavepoint(trigger=trigger, drain=True),)
     if sort < 9:

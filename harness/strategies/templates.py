@@ -194,7 +194,8 @@ def _torn_completion(choices: Choices, target: Forecast) -> tuple[AnyFault, tupl
 
 
 def event_time(choices: Choices, frame: Frame) -> Scenario:
-    """S11: windows with timers pending at a crash; records that are late, splits that are idle at times."""
+    """S11: windows with timers pending at a crash, or at a stop for good; records that are late, splits that are idle
+    at times."""
     windowed = bool(known_windows(frame.recipe().operators))
     recipe = frame.recipe(
         shapes=("chain", "union"),
@@ -216,7 +217,9 @@ def event_time(choices: Choices, frame: Frame) -> Scenario:
         kind = choices.pick(("delay-channel", "stall-channel", "pause-task"))
         faults = (*faults, draw_fault(choices, target, kind, early(choices, target)))
     late = extras.deviations(choices, target) if choices.percent(30) else ()
-    commands = extras.mixed_commands(choices, target) if choices.percent(25) else ()
+    commands: tuple[AnyCommand, ...] = extras.mixed_commands(choices, target) if choices.percent(25) else ()
+    if not commands and choices.percent(25):
+        commands = (StopWithSavepoint(trigger=at_some_time(choices, target, share=(30, 99))),)
     return stage.scenario("S11", faults=faults[: max(1, frame.max_faults)], commands=commands, deviations=late)
 
 
@@ -224,17 +227,23 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
     """S14: no fault; empty splits, idle subtasks, epochs without a record, stops and resumes."""
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
     recipe = frame.recipe(
-        idempotent=sink == "idempotent", least_records=0, most_records=30, splits=(1, 2, 4), varied_percent=40
+        idempotent=sink == "idempotent",
+        least_records=0,
+        most_records=30,
+        splits=(1, 2, 4),
+        varied_percent=40,
+        batches_percent=35,
     )
     tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 12))
     stage = stage_of(choices, frame, recipe, tuning)
     commands: tuple[AnyCommand, ...] = ()
-    if choices.percent(45):
+    if choices.percent(60):
         trigger = at_some_time(choices, stage.target, share=(10, 99))
         again = Resume(trigger=at_some_time(choices, stage.target, share=(0, 20)))
         commands = choices.pick(
             (
                 (StopWithSavepoint(trigger=trigger), again),
+                (StopWithSavepoint(trigger=trigger),),
                 (StopWithSavepoint(trigger=trigger, drain=True),),
                 (Savepoint(trigger=trigger),),
             )

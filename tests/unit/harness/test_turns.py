@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from cutproof.faults.plan import AtPoint, kind_of
 from cutproof.harness.coverage import ENDINGS, MODES, Cell, cells_hit, possible_cells
 from cutproof.harness.forecast import forecast
+from cutproof.harness.profiles import PROFILES
 from cutproof.harness.scenario import Engine
 from cutproof.harness.strategies import Drawing, cells, scenario_of
 from cutproof.harness.strategies.aimed import aimed_at
@@ -23,6 +25,7 @@ from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.workload import Count, Edge, Input, Node, Topology, Workload
 
+FORMAT_PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 CAPABILITIES = SimulatedSubject().capabilities
 GUARANTEES = {alignment: guarantee for alignment, (guarantee, _) in MODES.items()}
 
@@ -70,6 +73,17 @@ def test_the_next_round_mixes_them_anew() -> None:
     frame = Frame(capabilities=CAPABILITIES, max_faults=6)
     one, two = ({aim.pairs for aim in a_round(frame, number) if len(aim.pairs) > 3} for number in (0, 1))
     assert len(one & two) < len(one) // 10
+
+
+def test_the_page_tells_how_many_rounds_a_nightly_run_has() -> None:
+    nightly = PROFILES["nightly"]
+    turns = turns_in_a_round(Frame(capabilities=CAPABILITIES, max_faults=nightly.max_faults))
+    aimed = nightly.cells * SHARES[CELLS]
+    others = sum(share for name, share in SHARES.items() if name != CELLS)
+    rounds = nightly.scenarios * aimed / (aimed + others) / turns
+    page = " ".join(FORMAT_PAGE.read_text().split())
+    assert f"in `nightly` {turns:,} of them go through all that are possible once" in page
+    assert f"there are {rounds:.1f} such rounds" in page
 
 
 def test_the_beginning_of_a_round_is_a_fair_sample() -> None:

@@ -1,7 +1,8 @@
 """Tampering: every lie is seen by an invariant that it names, and every invariant is lied to.
 
 Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py, broadcast state in
-test_ruled_runs.py beside it, data in flight in test_unaligned_runs.py.
+test_ruled_runs.py beside it, data in flight in test_unaligned_runs.py, rows that wait and those that commit otherwise
+in test_held_runs.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from cutproof.properties.history import History
 from cutproof.properties.judge import CHECKERS
 from cutproof.properties.tampering import (
     CLOCK_LIES,
+    COMMITTING_LIES,
     FITTING_LIES,
+    HOLDING_LIES,
     IN_FLIGHT_LIES,
     LIES,
     RULE_LIES,
@@ -51,7 +54,7 @@ def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
     return outcomes, caught_by
 
 
-ELSEWHERE = TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES | RULE_LIES | FITTING_LIES
+ELSEWHERE = TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES | RULE_LIES | FITTING_LIES | HOLDING_LIES | COMMITTING_LIES
 
 
 @pytest.mark.parametrize("lie", [name for name in LIES if name not in ELSEWHERE])
