@@ -86,13 +86,14 @@ def chart_of_durations(rows: list[Duration]) -> Chart:
 def figures_of_stores(rows: list[Stored], rate: int) -> Figures:
     return Figures(
         caption=f"the same data on other stores, {rate // MB} MB/s under backpressure",
-        head=("store, way", "a checkpoint takes", "processed", "stored at most"),
+        head=("store, way", "a checkpoint takes", "processed", "stored at most", "tasks up after a crash"),
         rows=tuple(
             (
                 f"{one.store}, {one.way}",
                 f"{one.checkpoint_s:.2f} s",
                 f"{one.processed:.1f} MB/s",
                 f"{one.most_stored / GB:.2f} GB",
+                f"{one.restored_s:.2f} s",
             )
             for one in rows
         ),
