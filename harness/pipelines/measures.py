@@ -8,6 +8,7 @@ bytes and shares are read off what happened.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean, pstdev
 
 import msgspec
@@ -235,6 +236,14 @@ class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
     processed_series: tuple[float, ...]
     written_series: tuple[float, ...]
     """MB by second"""
+
+
+PRESSURES: dict[str, Callable[[Way], Pipeline]] = {
+    "20 MB/s under backpressure": partial(pressed, 20 * MB),
+    "100 MB/s under backpressure": partial(pressed, 100 * MB),
+    "10 MB/s come to a task that does 20: no backpressure": partial(fed, 10 * MB, 20 * MB),
+}
+"""slower than the store, faster than it, and what is not behind: what each way's steadiness is measured on"""
 
 
 def steadiness(plan: Callable[[Way], Pipeline], ways: Sequence[str] = tuple(WAYS)) -> list[Steadiness]:

@@ -154,15 +154,36 @@ def figures_of_steadiness(rows: list[Steadiness], about: str) -> Figures:
     )
 
 
-def chart_of_steadiness(rows: list[Steadiness], seconds: int = 180) -> Chart:
-    return Chart(
+THREE_CHECKPOINTS = 180
+"""seconds of a curve of steadiness"""
+
+
+def chart_of_writing(rows: list[Steadiness], about: str) -> Chart:
+    return _by_second(
         title="What the store writes",
-        caption="Bytes by second over three checkpoints: spikes at once, a steady flow continuously.",
+        caption=f"Bytes by second over three checkpoints, {about}: spikes at once, a steady flow continuously.",
+        series={one.way: one.written_series for one in rows},
+    )
+
+
+def chart_of_throughput(rows: list[Steadiness], about: str) -> Chart:
+    return _by_second(
+        title="What the task processes",
+        caption=f"Throughput by second over three checkpoints, {about}: a store that is too slow sets the pace of what "
+        "is spilled continuously, and no way is jerky.",
+        series={one.way: one.processed_series for one in rows},
+    )
+
+
+def _by_second(title: str, caption: str, series: dict[str, tuple[float, ...]]) -> Chart:
+    return Chart(
+        title=title,
+        caption=caption,
         across="seconds",
         up="MB/s",
         curves=tuple(
-            Curve(name=one.way, points=tuple((float(at), size) for at, size in enumerate(one.written_series[:seconds])))
-            for one in rows
+            Curve(name=way, points=tuple((float(at), size) for at, size in enumerate(sizes[:THREE_CHECKPOINTS])))
+            for way, sizes in series.items()
         ),
     )
 
