@@ -14,15 +14,7 @@ import time
 
 from cutproof.harness.pipelines import tables
 from cutproof.harness.pipelines.crashing import cells, circle, rounds
-from cutproof.harness.pipelines.measures import (
-    WAYS,
-    durations,
-    fed,
-    pressed,
-    recoveries,
-    steadiness,
-    stores,
-)
+from cutproof.harness.pipelines.measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
 from cutproof.harness.pipelines.run import measured
 from cutproof.harness.progress import TerminalProgress
 from cutproof.reference_impl.simulated.pipeline_plan import MB
@@ -42,11 +34,8 @@ def main() -> None:
     show(tables.figures_of_durations(durations()))
     show(tables.figures_of_stores(stores(20 * MB), 20 * MB))
     show(tables.figures_of_recoveries(recoveries(10 * MB), 10 * MB))
-    for rate in (20, 100):
-        even = steadiness(lambda way, rate=rate: pressed(rate * MB, way))  # type: ignore[misc]
-        show(tables.figures_of_steadiness(even, f"{rate} MB/s under backpressure"))
-    idle = steadiness(lambda way: fed(10 * MB, 20 * MB, way))
-    show(tables.figures_of_steadiness(idle, "10 MB/s come to a task that does 20: no backpressure"))
+    for about, plan in PRESSURES.items():
+        show(tables.figures_of_steadiness(steadiness(plan), about))
     show(tables.figures_of_rounds({name: rounds(measured(circle(way))) for name, way in WAYS.items()}))
     if not options.quick:
         show(tables.figures_of_cells(_cells()))

@@ -8,6 +8,7 @@ bytes and shares are read off what happened.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean, pstdev
 
 import msgspec
@@ -155,6 +156,8 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     processed: float
     """MB a second"""
     most_stored: int
+    restored_s: float
+    """from a crash until all tasks were up"""
 
 
 def stores(rate: int, ways: Sequence[str] = ("at once", "continuous")) -> list[Stored]:
@@ -162,7 +165,8 @@ def stores(rate: int, ways: Sequence[str] = ("at once", "continuous")) -> list[S
     found = []
     for store, device in STORES.items():
         for name in ways:
-            run = measured(replace(pressed(rate, WAYS[name], device), until_us=7 * MINUTE))
+            plan = pressed(rate, WAYS[name], device)
+            run = measured(replace(plan, until_us=7 * MINUTE))
             found.append(
                 Stored(
                     store=store,
@@ -170,9 +174,22 @@ def stores(rate: int, ways: Sequence[str] = ("at once", "continuous")) -> list[S
                     checkpoint_s=(run.complete[2].took_us or 0) / SECOND,
                     processed=fmean(_seconds(run.outcome.processed_series, 3, 7)),
                     most_stored=sum(run.outcome.most_stored.values()),
+                    restored_s=_restored_s(recovered(plan)),
                 )
             )
     return found
+
+
+def recovered(pipeline: Pipeline) -> PipelineRun:
+    """A run with a crash three and a half intervals after the start, and as long again."""
+    interval_us = pipeline.interval_us or MINUTE
+    return measured(replace(pipeline, crashes_us=(interval_us * 7 // 2,), until_us=interval_us * 7))
+
+
+def _restored_s(run: PipelineRun) -> float:
+    """From the only crash until all tasks were up."""
+    (told,) = run.outcome.recoveries
+    return ((told.restored_us or 0) - told.crashed_us) / SECOND
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,16 +207,15 @@ class Recovered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recoveries(rate: int, interval_us: int = MINUTE) -> list[Recovered]:
-    """A crash three and a half intervals after the start, under backpressure."""
+    """Each way under backpressure and a crash."""
     found = []
     for name, way in WAYS.items():
-        plan = replace(pressed(rate, way), interval_us=interval_us, crashes_us=(interval_us * 7 // 2,))
-        run = measured(replace(plan, until_us=interval_us * 7))
+        run = recovered(replace(pressed(rate, way), interval_us=interval_us))
         (told,) = run.outcome.recoveries
         found.append(
             Recovered(
                 way=name,
-                restored_s=((told.restored_us or 0) - told.crashed_us) / SECOND,
+                restored_s=_restored_s(run),
                 read=told.replayed_bytes,
                 undone=told.lost_bytes,
                 caught_up_s=((told.caught_up_us or 0) - told.crashed_us) / SECOND,
@@ -220,6 +236,14 @@ class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
     processed_series: tuple[float, ...]
     written_series: tuple[float, ...]
     """MB by second"""
+
+
+PRESSURES: dict[str, Callable[[Way], Pipeline]] = {
+    "20 MB/s under backpressure": partial(pressed, 20 * MB),
+    "100 MB/s under backpressure": partial(pressed, 100 * MB),
+    "10 MB/s come to a task that does 20: no backpressure": partial(fed, 10 * MB, 20 * MB),
+}
+"""slower than the store, faster than it, and what is not behind: what each way's steadiness is measured on"""
 
 
 def steadiness(plan: Callable[[Way], Pipeline], ways: Sequence[str] = tuple(WAYS)) -> list[Steadiness]:

@@ -15,7 +15,7 @@ from ..files import write_whole
 from . import tables
 from .arithmetic import SPILLING_ARITHMETIC
 from .crashing import cells, circle, rounds
-from .measures import WAYS, durations, pressed, recoveries, steadiness, stores
+from .measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
 from .overtaking import VICIOUS_CIRCLE
 from .run import measured
 
@@ -60,19 +60,23 @@ def _arithmetic(heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tupl
     heard("measuring checkpoints and recoveries")
     took, back = durations(), recoveries(10 * MB)
     heard("measuring how steady each way is")
-    even = steadiness(lambda way: pressed(20 * MB, way))
+    even = {about: steadiness(plan) for about, plan in PRESSURES.items()}
+    store_keeps_up, store_is_slower, _ = PRESSURES
     won = list(cells(heard))
     found = (
         tables.figures_of_the_document(),
         tables.figures_of_durations(took),
         tables.figures_of_stores(stores(20 * MB), 20 * MB),
         tables.figures_of_recoveries(back, 10 * MB),
-        tables.figures_of_steadiness(even, "20 MB/s under backpressure"),
+        *(tables.figures_of_steadiness(rows, about) for about, rows in even.items()),
         tables.figures_of_cells(won),
     )
     pictures = (
         tables.chart_of_durations(took),
-        tables.chart_of_steadiness([one for one in even if one.way in ("at once", "continuous")]),
+        tables.chart_of_writing(
+            [one for one in even[store_keeps_up] if one.way in ("at once", "continuous")], store_keeps_up
+        ),
+        tables.chart_of_throughput(even[store_is_slower], store_is_slower),
         tables.bars_of_recoveries(back),
         tables.bars_of_stored(back),
         tables.grid_of_winners(won),

@@ -86,13 +86,14 @@ def chart_of_durations(rows: list[Duration]) -> Chart:
 def figures_of_stores(rows: list[Stored], rate: int) -> Figures:
     return Figures(
         caption=f"the same data on other stores, {rate // MB} MB/s under backpressure",
-        head=("store, way", "a checkpoint takes", "processed", "stored at most"),
+        head=("store, way", "a checkpoint takes", "processed", "stored at most", "tasks up after a crash"),
         rows=tuple(
             (
                 f"{one.store}, {one.way}",
                 f"{one.checkpoint_s:.2f} s",
                 f"{one.processed:.1f} MB/s",
                 f"{one.most_stored / GB:.2f} GB",
+                f"{one.restored_s:.2f} s",
             )
             for one in rows
         ),
@@ -153,15 +154,36 @@ def figures_of_steadiness(rows: list[Steadiness], about: str) -> Figures:
     )
 
 
-def chart_of_steadiness(rows: list[Steadiness], seconds: int = 180) -> Chart:
-    return Chart(
+THREE_CHECKPOINTS = 180
+"""seconds of a curve of steadiness"""
+
+
+def chart_of_writing(rows: list[Steadiness], about: str) -> Chart:
+    return _by_second(
         title="What the store writes",
-        caption="Bytes by second over three checkpoints: spikes at once, a steady flow continuously.",
+        caption=f"Bytes by second over three checkpoints, {about}: spikes at once, a steady flow continuously.",
+        series={one.way: one.written_series for one in rows},
+    )
+
+
+def chart_of_throughput(rows: list[Steadiness], about: str) -> Chart:
+    return _by_second(
+        title="What the task processes",
+        caption=f"Throughput by second over three checkpoints, {about}: a store that is too slow sets the pace of what "
+        "is spilled continuously, and no way is jerky.",
+        series={one.way: one.processed_series for one in rows},
+    )
+
+
+def _by_second(title: str, caption: str, series: dict[str, tuple[float, ...]]) -> Chart:
+    return Chart(
+        title=title,
+        caption=caption,
         across="seconds",
         up="MB/s",
         curves=tuple(
-            Curve(name=one.way, points=tuple((float(at), size) for at, size in enumerate(one.written_series[:seconds])))
-            for one in rows
+            Curve(name=way, points=tuple((float(at), size) for at, size in enumerate(sizes[:THREE_CHECKPOINTS])))
+            for way, sizes in series.items()
         ),
     )
 

@@ -17,6 +17,7 @@ from .loop import Loop
 from .pipeline_coordinator import PipelineCoordinator, Recoveries
 from .pipeline_parts import Barrier, Buffer, Checkpoint, LineChannel, Mark, PipelineOutcome, Recovery, Task, in_flight
 from .pipeline_plan import Pipeline, faults_of
+from .reading_back import ReadingBack
 from .spill_store import Content, Series, SpillStore
 
 MakeSpilling = Callable[[Pipeline], ChannelSpilling]
@@ -325,31 +326,18 @@ class PipelineWorld:
         del self._line[kept:]
         for task in self._tasks:
             task.restart(retained.positions.get(task.stage.name, 0) if retained else 0)
-        reading_us = dict.fromkeys(self._stores, 0)
         for channel in self._channels:
-            self._rewind(channel, told, reading_us)
-        ready_us = self._pipeline.restart_us + max(reading_us.values())
-        self._loop.after(ready_us, partial(self._restored, told), self._life)
+            copies, effects = channel.spilling.rewind(told.restores)
+            channel.clear()
+            channel.unread.extend(copies)
+            self._perform(channel, effects)
+        self._loop.after(self._pipeline.restart_us, partial(self._read_back, told), self._life)
 
-    def _rewind(self, channel: LineChannel, told: Recovery, reading_us: dict[str, int]) -> None:
-        """Empty a channel, and put into it what the stores have of it; that takes as long as they read."""
-        copies, effects = channel.spilling.rewind(told.restores)
-        channel.clear()
-        self._perform(channel, effects)
-        found: list[Buffer] = []
-        for copy in copies:
-            content = channel.store.read(channel.name, copy)
-            if content is None:
-                channel.spilling.lost(copy.number)
-                continue
-            found.append(Buffer(copy.number, content))
-            reading_us[channel.receiver.stage.node] += channel.store.reading_us(self._size)
-        channel.fill(found, self._size)
-        told.replayed_bytes += len(found) * self._size
+    def _read_back(self, told: Recovery, life: int, _: None) -> None:
+        if life == self._life:
+            ReadingBack(self._channels, self._size, told, self._restored).begin()
 
-    def _restored(self, told: Recovery, life: int, _: None) -> None:
-        if life != self._life:
-            return
+    def _restored(self, told: Recovery) -> None:
         told.restored_us = self._loop.now
         self._recoveries.processed(len(self._line), self._loop.now)
         self._begin()
@@ -370,6 +358,7 @@ class PipelineWorld:
             set_aside_us={channel.name: channel.aside_us for channel in self._channels},
             written={node: store.written for node, store in self._stores.items()},
             most_stored={node: store.most for node, store in self._stores.items()},
+            reads={node: store.reads for node, store in self._stores.items()},
             written_series={node: store.series.bytes for node, store in self._stores.items()},
             processed_series=self._processed.bytes,
         )

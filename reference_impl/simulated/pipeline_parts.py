@@ -6,9 +6,9 @@ from collections import deque
 
 import msgspec
 
-from ..core.spilling import ChannelSpilling
+from ..core.spilling import ChannelSpilling, Copy
 from .pipeline_plan import Stage
-from .spill_store import Content, Pace, SpillStore
+from .spill_store import Content, Pace, Read, SpillStore
 
 
 class Mark(msgspec.Struct, kw_only=True):
@@ -51,10 +51,11 @@ class Recovery(msgspec.Struct, kw_only=True):
     restores: int | None
     """the checkpoint; None: it began anew"""
     replayed_bytes: int = 0
-    """in-flight data read from the stores"""
+    """in-flight data read from the stores, so far when another crash ended it"""
     lost_bytes: int = 0
     """processed before, and again after"""
     restored_us: int | None = None
+    """when the last of these was read and all tasks were up"""
     caught_up_us: int | None = None
     """when the sink had processed as much as at the crash"""
 
@@ -68,7 +69,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """source and place of all buffers that the sink processed, as its state has it, in order"""
     positions: dict[str, int]
     in_flight: list[Content]
-    """in channels and in hand when the run ended, the nearest to the sink first"""
+    """in channels, in hand or still to be read back when the run ended, the nearest to the sink first"""
     sources: tuple[str, ...]
     checkpoints: list[Checkpoint]
     recoveries: list[Recovery]
@@ -79,6 +80,8 @@ class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """node: bytes that its store wrote"""
     most_stored: dict[str, int]
     """node: the most bytes that its store held"""
+    reads: dict[str, list[Read]]
+    """node: each buffer that its store read back"""
     written_series: dict[str, list[int]]
     processed_series: list[int]
 
@@ -107,6 +110,8 @@ class LineChannel:
         self.store = store
         self.spilling = spilling
         self.queue: deque[Buffer | Barrier] = deque()
+        self.unread: deque[Copy] = deque()
+        """after a crash: what is still to be read back from the store"""
         self.contents: dict[int, Content] = {}
         """of the buffers that are in memory"""
         self.held = 0
@@ -144,15 +149,16 @@ class LineChannel:
     def clear(self) -> None:
         """All that it held in memory is gone."""
         self.queue.clear()
+        self.unread.clear()
         self.contents.clear()
         self.had.clear()
         self.held = 0
 
-    def fill(self, buffers: list[Buffer], size: int) -> None:
-        """What the store had of it is in line again."""
-        self.queue.extend(buffers)
-        self.contents.update((buffer.number, buffer.content) for buffer in buffers)
-        self.held = len(buffers) * size
+    def put_back(self, buffer: Buffer, size: int) -> None:
+        """A buffer that the store had of it is in line again."""
+        self.queue.append(buffer)
+        self.contents[buffer.number] = buffer.content
+        self.held += size
 
 
 class Task:
@@ -183,11 +189,13 @@ class Task:
 
 
 def in_flight(tasks: list[Task]) -> list[Content]:
-    """In channels and in hand, the nearest to the sink first; what a source has in hand it has not read yet."""
+    """In channels, in hand or to be read back, the nearest to the sink first; what a source has in hand is not read."""
     found: list[Content] = []
     for task in reversed(tasks):
         if task.inputs and task.in_hand is not None:
             found.append(task.in_hand)
         for channel in task.inputs:
             found += [item.content for item in channel.queue if isinstance(item, Buffer)]
+            stored = (channel.store.kept(channel.name, copy) for copy in channel.unread)
+            found += [content for content in stored if content is not None]
     return found

@@ -27,10 +27,11 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A node's store: one write after another, at a rate.
+    """A node's store: one write, flush or read after another, at a rate.
 
     files: each channel writes a file until it is flushed, which closes it; to open
-    the next takes time, and a file goes once nothing in it is needed.
+    the next takes time, to write it or to read it, and a file goes once nothing in
+    it is needed.
     log: all append to one log; a flush makes durable what was appended before it.
     """
 
@@ -62,7 +63,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     crashes_us: tuple[int, ...] = ()
     """when all tasks die at once, with what was not flushed; sorted"""
     restart_us: int = 1_000_000
-    """from a crash until the stores are read"""
+    """from a crash until tasks are there again, with their state, and begin to read what was in flight"""
     until_us: int = 60_000_000
     most_checkpoints: int | None = None
     """the run ends when so many are complete"""

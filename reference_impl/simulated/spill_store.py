@@ -1,10 +1,12 @@
-"""A node's store in virtual time: writes in the order they came, at a rate; a crash takes what was not flushed."""
+"""A node's store in virtual time: one thing after another, at a rate; a crash takes what was not flushed."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+
+import msgspec
 
 from ..core.spilling import Copy
 from .loop import Loop
@@ -40,6 +42,18 @@ class Series:
         self.bytes[at] += size
 
 
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """A buffer that was read back; times in µs."""
+
+    writer: str
+    """the channel that had written it"""
+    copy: Copy
+    asked_us: int
+    began_us: int
+    """when what stood before it in the queue was done"""
+    done_us: int
+
+
 class _File:
     """What one flush makes durable, and what is deleted as one."""
 
@@ -54,6 +68,8 @@ class _Writer:
 
     def __init__(self) -> None:
         self.file: _File | None = None
+        self.reading: _File | None = None
+        """which of its files is open to be read"""
         self.contents: dict[Copy, Content] = {}
         self.place: dict[Copy, _File] = {}
         self.sizes: dict[Copy, int] = {}
@@ -62,17 +78,21 @@ class _Writer:
 
 _Write = tuple[str, Copy | None, int, Callable[[Copy | None], None]]
 _Flush = tuple[str, Callable[[list[Copy]], None]]
+_Reading = tuple[str, Copy, int, int, Callable[[Content | None], None]]
 
 
 class SpillStore:
-    """The device of one node; whoever writes has a name, and is called back when something of it is done."""
+    """The device of one node; whoever writes or reads has a name, and is called back when something of it is done.
+
+    Writes, flushes and reads stand in one queue: each waits for all that was asked before it.
+    """
 
     def __init__(self, loop: Loop, device: Device, slice_us: int) -> None:
         self._loop = loop
         self._device = device
         self._pace = Pace(device.rate)
         self._reads = Pace(device.read_rate)
-        self._queue: deque[tuple[bool, Any]] = deque()
+        self._queue: deque[Callable[[], None]] = deque()
         self._busy = False
         self._life = 0
         self._writers: dict[str, _Writer] = {}
@@ -81,6 +101,7 @@ class SpillStore:
         """bytes that take up room now"""
         self.most = 0
         self.series = Series(slice_us)
+        self.reads: list[Read] = []
 
     def write(
         self, writer: str, copy: Copy | None, content: Content, size: int, then: Callable[[Copy | None], None]
@@ -88,11 +109,15 @@ class SpillStore:
         """Append; a copy of None is a task's state, which takes time and is not read by its content."""
         if copy is not None:
             self._of(writer).contents[copy] = content
-        self._put(True, (writer, copy, size, then))
+        self._put(partial(self._write, (writer, copy, size, then)))
 
     def flush(self, writer: str, then: Callable[[list[Copy]], None]) -> None:
         """Make durable all that this writer wrote before."""
-        self._put(False, (writer, then))
+        self._put(partial(self._flush, (writer, then)))
+
+    def read(self, writer: str, copy: Copy, size: int, then: Callable[[Content | None], None]) -> None:
+        """Read a copy back, after its file is opened if that was not; None: it is not there, which takes no time."""
+        self._put(partial(self._read, (writer, copy, size, self._loop.now, then)))
 
     def drop(self, writer: str, copies: tuple[Copy, ...]) -> None:
         """Nobody will read these; a log frees their room at once, a file once it is closed and has nothing else."""
@@ -108,16 +133,13 @@ class SpillStore:
                 file.left -= 1
                 self._delete_if_empty(file)
 
-    def read(self, writer: str, copy: Copy) -> Content | None:
-        """What is durable of a copy; None: it is not there."""
+    def kept(self, writer: str, copy: Copy) -> Content | None:
+        """What is durable of a copy, for who looks from outside; None: it is not there."""
         own = self._of(writer)
         return own.contents[copy] if copy in own.durable else None
 
-    def reading_us(self, size: int) -> int:
-        return self._reads.takes_us(size)
-
     def crash(self) -> None:
-        """What was not flushed is gone, and what was waiting to be written too."""
+        """What was not flushed is gone, and what was waiting to be written or read too."""
         self._life += 1
         self._queue.clear()
         self._busy = False
@@ -126,6 +148,7 @@ class SpillStore:
             if own.file:
                 own.file.closed = True
                 own.file = None
+            own.reading = None
             self.drop(writer, lost)
 
     # -- inside ------------------------------------------------------------------
@@ -135,23 +158,34 @@ class SpillStore:
             self._writers[writer] = _Writer()
         return self._writers[writer]
 
-    def _put(self, is_write: bool, order: _Write | _Flush) -> None:
-        self._queue.append((is_write, order))
+    def _put(self, begin: Callable[[], None]) -> None:
+        self._queue.append(begin)
         if not self._busy:
             self._next()
 
     def _next(self) -> None:
         self._busy = bool(self._queue)
-        if not self._busy:
-            return
-        is_write, order = self._queue.popleft()
-        if not is_write:
-            self._loop.after(self._device.flush_us, self._flushed, self._life, order)
-            return
-        own, opening = self._of(order[0]), 0
+        if self._busy:
+            self._queue.popleft()()
+
+    def _write(self, order: _Write) -> None:
+        own, opening_us = self._of(order[0]), 0
         if self._device.kind == "files" and own.file is None:
-            own.file, opening = _File(), self._device.open_us
-        self._loop.after(opening + self._pace.takes_us(order[2]), self._wrote, self._life, order)
+            own.file, opening_us = _File(), self._device.open_us
+        self._loop.after(opening_us + self._pace.takes_us(order[2]), self._wrote, self._life, order)
+
+    def _flush(self, order: _Flush) -> None:
+        self._loop.after(self._device.flush_us, self._flushed, self._life, order)
+
+    def _read(self, order: _Reading) -> None:
+        writer, copy, size, _, _ = order
+        own, takes_us = self._of(writer), 0
+        if copy in own.durable:
+            file = own.place.get(copy)
+            if file is not own.reading:
+                own.reading, takes_us = file, self._device.open_us
+            takes_us += self._reads.takes_us(size)
+        self._loop.after(takes_us, partial(self._was_read, self._loop.now), self._life, order)
 
     def _wrote(self, life: int, order: _Write) -> None:
         if life != self._life:
@@ -183,6 +217,18 @@ class SpillStore:
             self._delete_if_empty(own.file)
             own.file = None
         then(done)
+        self._next()
+
+    def _was_read(self, began_us: int, life: int, order: _Reading) -> None:
+        if life != self._life:
+            return
+        writer, copy, _, asked_us, then = order
+        content = self.kept(writer, copy)
+        if content is not None:
+            self.reads.append(
+                Read(writer=writer, copy=copy, asked_us=asked_us, began_us=began_us, done_us=self._loop.now)
+            )
+        then(content)
         self._next()
 
     def _delete_if_empty(self, file: _File) -> None:

@@ -1,25 +1,21 @@
-"""The examples in bytes: what the text says shows, on another pipeline it does not, and a page is kept."""
+"""The examples in bytes: what the text says shows, and on another pipeline it does not."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.cli import main
-from cutproof.harness.example_run import ExampleRun, run_pipeline_example
+from cutproof.harness.example_run import run_pipeline_example
 from cutproof.harness.exit_codes import ExitCode
-from cutproof.harness.pipelines import report
 from cutproof.harness.pipelines.arithmetic import SPILLING_ARITHMETIC
 from cutproof.harness.pipelines.claims import show
-from cutproof.harness.pipelines.crashing import judge_cell
 from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
-from cutproof.harness.pipelines.measures import MINUTE, SECOND, WAYS, durations
+from cutproof.harness.pipelines.measures import MINUTE, SECOND
 from cutproof.harness.pipelines.overtaking import BARRIER_BEFORE_SNAPSHOT, JOINED, VICIOUS_CIRCLE
-from cutproof.harness.pipelines.report import KEPT, REPORT, keep_report
+from cutproof.harness.pipelines.report import REPORT
 from cutproof.harness.pipelines.run import judged
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.core.spilling import ALIGNED, CONTINUOUS, overtaking_after
@@ -77,59 +73,6 @@ def test_with_another_store_the_figures_are_others() -> None:
         run = judged(replace(SPILLING_ARITHMETIC.pipeline, device=Device(rate=rate), until_us=MINUTE))
         shown = show(replace(SPILLING_ARITHMETIC, claims=tuple(claims.values())), run)
         assert [number for number, claim in zip(claims, shown, strict=True) if not claim.shown] == lacking
-
-
-def test_a_page_is_kept_with_curves_and_figures(tmp_path: Path) -> None:
-    told = run_pipeline_example(VICIOUS_CIRCLE)
-    keep_report(tmp_path, told)
-    page = (tmp_path / REPORT).read_text(encoding="utf-8")
-    assert page.count('class="curve"') == 2 * 5  # each curve and its sample in the legend
-    assert "2,848 (none)" in page
-    assert "aligned checkpoints come later and later" in page
-    assert msgspec.json.decode((tmp_path / KEPT).read_bytes(), type=ExampleRun) == told
-
-
-def test_the_page_of_the_arithmetic_has_every_figure_and_who_wins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the cells, which take the longest, two made up: in one overtaking wins, in the other alignment does."""
-    heard: list[str] = []
-    made_up = ((10 * MB, {"aligned": 7, "continuous": 9}), (100 * MB, {"aligned": 9, "continuous": 7}))
-    written = dict.fromkeys(WAYS, 0)
-    two = [judge_cell(rate, 10 * SECOND, 2 * MINUTE, {**written, **progress}, written) for rate, progress in made_up]
-    monkeypatch.setattr(report, "cells", lambda told: (told(f"{one.rate}") or one for one in two))
-    measured_once(monkeypatch)
-    told = ExampleRun(
-        name="spilling-arithmetic", about="", document="", subject="simulated", outcome="held", verdicts={}, claims=[]
-    )
-    keep_report(tmp_path, told, heard.append)
-    page = (tmp_path / REPORT).read_text(encoding="utf-8")
-    assert heard[-2:] == [f"{10 * MB}", f"{100 * MB}"]
-    titles = re.findall("<h3>(.*?)</h3>", page)
-    assert titles == [
-        "How long a checkpoint takes as a task gets slower",
-        "What the store writes",
-        "Until all that a crash undid is done again",
-        "What the store holds at most",
-        "Who wins",
-    ]
-    assert "every 2 min · 10 s" in page
-    assert [cell_of(page, text) for text in ("continuous", "aligned")] == ["marked", "plain-cell"]
-    assert page.count("<table") == 1 + 6
-    assert "3.3 times as long" in page
-
-
-def measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measurements that other tests look at, in small."""
-    monkeypatch.setattr(report, "durations", lambda: durations((10 * MB,)))
-    monkeypatch.setattr(report, "stores", lambda rate: [])
-
-
-def cell_of(page: str, text: str) -> str:
-    """How the cell of the grid that says so is drawn."""
-    found = re.search(rf'<rect class="([a-z-]+)"[^>]*/><text[^>]*class="cell-text"[^>]*>{text}</text>', page)
-    assert found, text
-    return found[1]
 
 
 def test_it_runs_by_name_and_keeps_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

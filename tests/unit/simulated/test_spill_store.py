@@ -15,9 +15,9 @@ SECOND = 1_000_000
 A, B = Copy(0, 0), Copy(0, 1)
 
 
-def _store(kind: str = "log") -> tuple[Loop, SpillStore, list[Copy | None]]:
+def _store(kind: str = "log", open_us: int = 0) -> tuple[Loop, SpillStore, list[Copy | None]]:
     loop = Loop()
-    return loop, SpillStore(loop, Device(kind=kind, rate=MB, flush_us=1_000), SECOND), []
+    return loop, SpillStore(loop, Device(kind=kind, rate=MB, open_us=open_us, flush_us=1_000), SECOND), []
 
 
 @pytest.mark.parametrize("kind", DEVICES)
@@ -31,10 +31,37 @@ def test_a_flush_makes_durable_what_came_before_it_and_a_crash_takes_the_rest(ki
     loop.run(2 * SECOND + 1_000)
     assert told == [A, A, B]
     store.crash()
-    assert (store.read("it", A), store.read("it", B)) == ((0, 0), None)
+    assert (store.kept("it", A), store.kept("it", B)) == ((0, 0), None)
     assert store.live == MB
     store.drop("it", (A,))
-    assert (store.read("it", A), store.live, store.most) == (None, 0, 2 * MB)
+    assert (store.kept("it", A), store.live, store.most) == (None, 0, 2 * MB)
+
+
+def test_a_read_waits_for_what_was_asked_before_it_and_for_its_file() -> None:
+    """The write takes a second, the flush 1 ms; at 100 MB/s a read takes 10 ms, its file 300 to open."""
+    for kind, opening in (("log", 0), ("files", 300_000)):
+        loop, store, _ = _store(kind, open_us=300_000)
+        store.write("it", A, (0, 0), MB, lambda _: None)
+        store.flush("it", lambda _: None)
+        came: list[object] = []
+        for copy in (A, A, B):
+            store.read("it", copy, MB, came.append)
+        loop.run(5 * SECOND)
+        assert came == [(0, 0), (0, 0), None]
+        began = SECOND + opening + 1_000
+        assert [(read.asked_us, read.began_us) for read in store.reads] == [(0, began), (0, began + opening + 10_000)]
+        assert store.reads[1].done_us - store.reads[1].began_us == 10_000  # open already
+
+
+def test_after_a_crash_a_file_is_opened_again() -> None:
+    loop, store, told = _store("files", open_us=300_000)
+    store.write("it", A, (0, 0), MB, told.append)
+    store.flush("it", told.extend)
+    for _ in range(2):
+        store.read("it", A, MB, lambda _: None)
+        loop.run(loop.now + 5 * SECOND)
+        store.crash()
+    assert [read.done_us - read.began_us for read in store.reads] == [310_000, 310_000]
 
 
 def test_what_is_being_written_at_a_crash_is_not_told_later() -> None:

@@ -1,0 +1,48 @@
+"""After a crash, what a checkpoint has of the channels comes back from the stores, buffer by buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from .pipeline_parts import Buffer, LineChannel, Recovery
+from .spill_store import Content
+
+
+class ReadingBack:
+    """Each channel asks its store for one buffer after another: those of a node take turns at its store.
+
+    A crash amid it empties the stores' queues, and so ends it.
+    """
+
+    def __init__(
+        self, channels: Sequence[LineChannel], size: int, told: Recovery, done: Callable[[Recovery], None]
+    ) -> None:
+        self._channels = channels
+        self._size = size
+        self._told = told
+        self._done = done
+
+    def begin(self) -> None:
+        """Ask for the first of each channel; `done` is called once nothing is left to be read, which may be now."""
+        for channel in self._channels:
+            self._ask(channel)
+        self._look()
+
+    def _ask(self, channel: LineChannel) -> None:
+        if channel.unread:
+            channel.store.read(channel.name, channel.unread[0], self._size, partial(self._came, channel))
+
+    def _came(self, channel: LineChannel, content: Content | None) -> None:
+        copy = channel.unread.popleft()
+        if content is None:
+            channel.spilling.lost(copy.number)
+        else:
+            channel.put_back(Buffer(copy.number, content), self._size)
+            self._told.replayed_bytes += self._size
+        self._ask(channel)
+        self._look()
+
+    def _look(self) -> None:
+        if not any(channel.unread for channel in self._channels):
+            self._done(self._told)
