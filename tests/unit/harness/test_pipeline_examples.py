@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.cli import main
+from cutproof.harness.example_report import KEPT, REPORT
 from cutproof.harness.example_run import ExampleRun, run_pipeline_example
 from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.pipelines import report
@@ -19,7 +20,7 @@ from cutproof.harness.pipelines.crashing import judge_cell
 from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
 from cutproof.harness.pipelines.measures import MINUTE, SECOND, WAYS, durations
 from cutproof.harness.pipelines.overtaking import BARRIER_BEFORE_SNAPSHOT, JOINED, VICIOUS_CIRCLE
-from cutproof.harness.pipelines.report import KEPT, REPORT, keep_report
+from cutproof.harness.pipelines.report import keep_report
 from cutproof.harness.pipelines.run import judged
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.core.spilling import ALIGNED, CONTINUOUS, overtaking_after
