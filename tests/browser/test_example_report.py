@@ -12,6 +12,8 @@ from cutproof.harness.example_run import run_example
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.examples.report import keep_report
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.reports.bars import Bar, Bars
+from cutproof.reports.figures import FiguresView, render_figures
 from unit.harness.subjects import Agreeing
 
 
@@ -75,6 +77,15 @@ def test_names_in_a_chart_do_not_lie_on_each_other(page: Page) -> None:
     assert len(boxes) == 2
     for one in boxes:
         assert [(a, b) for at, a in enumerate(one) for b in one[at + 1 :] if overlap(a, b)] == []
+
+
+def test_a_chart_alone_is_no_larger_than_beside_another(browser: Page, tmp_path: Path) -> None:
+    chart = Bars(title="one", caption="alone", bars=(Bar(name="it", value=1.0, told="1"),))
+    view = FiguresView(name="it", about="it", document="it", claims=(), charts=(chart,))
+    (tmp_path / "it.html").write_text(render_figures(view), encoding="utf-8")
+    browser.resize(1280)
+    browser.open(tmp_path / "it.html")
+    assert 300 < browser.evaluate("document.querySelector('svg.plot').getBoundingClientRect().width") < 600
 
 
 def overlap(a: list[float], b: list[float]) -> bool:
