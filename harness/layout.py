@@ -7,6 +7,8 @@ names, and nothing else addresses a part of a running job.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 
 from ..properties.layouts import rescaled
@@ -63,6 +65,26 @@ def layout_of(workload: Workload, topology: Topology, committing: str = "writer"
         committers=local + last,
         channels=tuple(channels),
     )
+
+
+KEPT_ALIGNED = ("forward", "broadcast")
+
+
+def kept_aligned(scenario: Scenario) -> dict[tuple[str, str], str]:
+    """By (sender, receiver) the edges between operators on which no barrier may overtake whatever the job's alignment
+    is, and why: by their kind, beside such an edge (who has one aligns on all its inputs), or on the way to a commit.
+    """
+    edges = scenario.topology.edges
+    held = {edge.receiver: edge.sender for edge in edges if edge.partitioning in KEPT_ALIGNED}
+    found = {
+        (edge.sender, edge.receiver): edge.partitioning
+        if edge.partitioning in KEPT_ALIGNED
+        else f"beside {held[edge.receiver]}>{edge.receiver}"
+        for edge in edges
+        if edge.receiver in held
+    }
+    behind = {"writer": 0, "committer": 1, "global": 2}[scenario.engine.committing]
+    return {**found, **dict.fromkeys(pairwise((SINK, *COMMITTERS[:behind])), "to its commit")}
 
 
 def topologies_of(scenario: Scenario) -> tuple[Topology, ...]:

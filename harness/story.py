@@ -32,6 +32,7 @@ from .words import (
     deviation_in_words,
     engine_in_words,
     fault_in_words,
+    kept_aligned_in_words,
     time_in_words,
     trigger_in_words,
     workload_in_words,
@@ -55,7 +56,7 @@ def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, i
     """The story of a case whose expected rows were already worked out; of one violation, where it is named."""
     history = case.history
     paragraphs = (
-        f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}.",
+        *what_ran(scenario),
         f"What happened: {_joined(_events(scenario, history))}",
         f"Where the cut lay: {_cut(case)}",
         *_rows(case),
@@ -64,6 +65,12 @@ def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, i
     return Story(
         sentence=sentence(scenario, history, verdicts, invariant=invariant), paragraphs=tuple(filter(None, paragraphs))
     )
+
+
+def what_ran(scenario: Scenario) -> tuple[str, ...]:
+    """The job and its engine, and of a job whose barriers may overtake the edges on which they do not."""
+    ran = f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}."
+    return tuple(filter(None, (ran, kept_aligned_in_words(scenario))))
 
 
 def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict], *, invariant: str = "") -> str:

@@ -168,10 +168,10 @@ def drawn_seed() -> int:
     return secrets.randbelow(1 << 32)
 
 
-def new_folder(seed: int) -> Path:
-    """A folder of its own for a run, under out/."""
+def new_folder(what: int | str) -> Path:
+    """A folder of its own for a run, under out/, called by when it began and its seed, or what it ran."""
     now = datetime.datetime.now().astimezone()
-    return OUT / f"{now:%Y%m%d-%H%M%S}-{seed}"
+    return OUT / f"{now:%Y%m%d-%H%M%S}-{what}"
 
 
 def point_latest(folder: Path) -> None:

@@ -1,10 +1,12 @@
-"""Scenarios in words: faults, triggers, commands and deviations, as a story tells them."""
+"""Scenarios and verdicts in words: faults, triggers, commands and deviations, as a story tells them."""
 
 from __future__ import annotations
 
 from ..faults import plan
 from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, MachineFault
 from ..faults.points import PHASES, POINTS
+from ..properties.verdict import Holds, Unknown, Verdict, Violated
+from .layout import kept_aligned
 from .scenario import AnyCommand, Cancel, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
 
 
@@ -165,6 +167,25 @@ def engine_in_words(scenario: Scenario) -> str:
         f"{engine.guarantee}, a checkpoint every {time_in_words(engine.checkpoint_interval_us)}{at_once}, "
         f"{_ALIGNING[engine.alignment]}{_SPILLING[engine.spilling]}{engine.snapshot_mode} snapshots into {where}"
     )
+
+
+def kept_aligned_in_words(scenario: Scenario) -> str:
+    """Which edges of a job whose barriers may overtake have to stay in line, and why; nothing of one that aligns."""
+    if scenario.engine.alignment == "aligned":
+        return ""
+    edges = ", ".join(f"{sender}>{receiver} ({why})" for (sender, receiver), why in kept_aligned(scenario).items())
+    return f"To be kept aligned: {edges or 'no edge'}."
+
+
+def verdict_in_words(verdict: Verdict) -> tuple[str, str]:
+    """The verdict as a terminal shows it, and what it rests on."""
+    match verdict:
+        case Holds(exercised=exercised):
+            return "holds", f"exercised {count_in_words(exercised, 'time')}"
+        case Violated(difference=difference):
+            return "VIOLATED", difference
+        case Unknown(reason=reason, detail=detail):
+            return "unknown", f"{reason}: {detail}" if detail else reason
 
 
 def _message(fault: plan.MessageFault) -> str:

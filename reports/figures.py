@@ -1,4 +1,4 @@
-"""The report of an example that measures: what the text says, what showed, tables and curves; one HTML file."""
+"""The report of a document's example: what the text says, what showed, verdicts, tables and curves; one HTML file."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ class Said(Value, kw_only=True):
     evidence: str
 
 
+class Judged(Value, kw_only=True):
+    """An invariant's verdict (holds, violated or unknown), and what it rests on."""
+
+    invariant: str
+    verdict: str
+    evidence: str
+
+
 class Figures(Value, kw_only=True):
     """A table: the first column of each row is its name."""
 
@@ -36,9 +44,27 @@ class FiguresView(Value, kw_only=True):
     about: str
     document: str
     claims: tuple[Said, ...]
+    ran: tuple[str, ...] = ()
+    """what was run, in words; a paragraph each"""
+    replay: str = ""
+    """the command that runs it again"""
+    verdicts: tuple[Judged, ...] = ()
+    disagreements: tuple[str, ...] = ()
+    """where the two judges say otherwise"""
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()
+    times: str = "Times are virtual"
+    """of what kind the page's times are; the beginning of a sentence"""
     version: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """failed (the judges disagree), violated, short (a claim did not show) or held."""
+        if self.disagreements:
+            return "failed"
+        if any(one.verdict == "violated" for one in self.verdicts):
+            return "violated"
+        return "held" if all(claim.shown for claim in self.claims) else "short"
 
 
 def render_figures(view: FiguresView) -> str:

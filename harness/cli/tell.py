@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...properties.history import History
-from ...properties.verdict import Holds, Unknown, Verdict, Violated
+from ...properties.verdict import Verdict, Violated
 from ...properties.workload import Row
 from ...reports.model import Summary
 from ...reports.rows import side_by_side
 from ..story_text import rows_text
+from ..words import verdict_in_words
 from .output import Output
 
 if TYPE_CHECKING:
@@ -31,23 +32,15 @@ def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:
 
 def tell_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
     """A line an invariant, and what a violated one points at."""
-    output.table(("invariant", "verdict", ""), [(name, *_words(verdict)) for name, verdict in verdicts.items()])
+    output.table(
+        ("invariant", "verdict", ""), [(name, *verdict_in_words(verdict)) for name, verdict in verdicts.items()]
+    )
     for name, verdict in verdicts.items():
         if isinstance(verdict, Violated):
             output.say()
             output.say(f"{name}: {verdict.message}")
             for line in (*verdict.records, *verdict.events):
                 output.say(f"  {line}")
-
-
-def _words(verdict: Verdict) -> tuple[str, str]:
-    match verdict:
-        case Holds(exercised=exercised):
-            return "holds", f"exercised {exercised} times"
-        case Violated(difference=difference):
-            return "VIOLATED", difference
-        case Unknown(reason=reason, detail=detail):
-            return "unknown", f"{reason}: {detail}" if detail else reason
 
 
 def tell_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,17 +187,22 @@ def _verify(request: Request, subject: Subject, options: argparse.Namespace, out
 
 
 def _example(example: Example, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+    from ..example_report import REPORT
     from ..example_run import run_example
+    from ..examples.report import keep_report
     from ..oracle import PySpark
+    from ..verification import new_folder
 
+    out = options.out or new_folder(example.scenario.name)
     with progress_of(options) as progress:
         progress.step(f"running {example.scenario.name}, and starting Spark")
         told, result = run_example(subject, example, PySpark())
     _tell_example(told, output)
     for words in told.disagreements:
         output.say(f"the two judges disagree: {words}")
-    if options.out is not None:
-        keep_run(options.out, result.scenario, result.history)
+    keep_run(out, result.scenario, result.history)
+    keep_report(out, told, result.scenario, real_time=subject.capabilities.real_time, replay=_again(options))
+    output.say(f"report: {out / REPORT}")
     output.result(told)
     return told.exit_code
 
@@ -211,6 +217,7 @@ def _system_example(example: SystemExample, output: Output) -> ExitCode:
 
 
 def _pipeline_example(example: PipelineExample, options: argparse.Namespace, output: Output) -> ExitCode:
+    from ..example_report import REPORT
     from ..example_run import run_pipeline_example
     from ..pipelines.report import keep_report
 
@@ -219,10 +226,20 @@ def _pipeline_example(example: PipelineExample, options: argparse.Namespace, out
         told = run_pipeline_example(example)
         if options.out is not None:
             progress.step("measuring its figures")
-            keep_report(options.out, told, progress.step)
+            keep_report(options.out, told, progress.step, replay=_again(options))
     _tell_example(told, output)
+    if options.out is not None:
+        output.say(f"report: {options.out / REPORT}")
     output.result(told)
     return told.exit_code
+
+
+def _again(options: argparse.Namespace) -> str:
+    """The command line that runs the same example again."""
+    words = ["cutproof", "verify", "--workload", options.workload]
+    words += ["--subject", options.subject] if options.subject != "simulated" else []
+    words += ["--defect", options.defect] if options.defect is not None else []
+    return shlex.join(words)
 
 
 def _tell_example(told: ExampleRun, output: Output) -> None:

@@ -72,12 +72,13 @@ def late_failure(scenario: Scenario, at_us: int, *, after_finish: bool) -> Histo
     return simulated(msgspec.structs.replace(scenario, engine=engine, faults=(kill,)))
 
 
-_FAILURES_US = (12_000, 20_000, 28_000)
+FAILURES_US = (12_000, 20_000, 28_000)
+"""when the one failure comes, each in a run of its own"""
 
 
 def _reprocessed(scenario: Scenario, history: History) -> str:
     told, grown = [], 0
-    for at_us in _FAILURES_US:
+    for at_us in FAILURES_US:
         own, other = (replayed(late_failure(scenario, at_us, after_finish=on), "events") for on in (True, False))
         require(other > own, f"a failure at {at_us} µs replays {own} records with such checkpoints, {other} without")
         require(other > grown, f"a failure at {at_us} µs replays {other} records without, an earlier one {grown}")
@@ -87,7 +88,7 @@ def _reprocessed(scenario: Scenario, history: History) -> str:
 
 
 def _never_committed(scenario: Scenario, history: History) -> str:
-    without = late_failure(scenario, _FAILURES_US[-1], after_finish=False)
+    without = late_failure(scenario, FAILURES_US[-1], after_finish=False)
     owed = scenario.workload.records()
     require(len(history.committed) == owed, f"{len(history.committed)} of {owed} rows are committed")
     require(len(without.committed) < owed // 2, f"without such checkpoints {len(without.committed)} rows are committed")
@@ -102,7 +103,7 @@ MIXED_BOUNDED_UNBOUNDED = Example(
         workload=_MIXED,
         topology=topologies.lay_out(_MIXED, {"side": 1, "events": 1, "all": 1, "count": 2, "sink": 1}),
         engine=Engine(checkpoint_interval_us=3_000),
-        faults=(KillTask(task="count-0", trigger=AtTime(at_us=_FAILURES_US[-1])),),
+        faults=(KillTask(task="count-0", trigger=AtTime(at_us=FAILURES_US[-1])),),
     ),
     claims=(
         Claim(says="mixed jobs involving both unbounded streams and bounded side-inputs", look=_both_kinds),

@@ -1,4 +1,4 @@
-"""What `--out` keeps of an example in bytes: its claims and figures as one page, and as JSON."""
+"""The page that `--out` keeps of an example in bytes: its figures are measured for it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ... import __version__
 from ...reference_impl.simulated.pipeline_plan import MB
-from ...reports.figures import Figures, FiguresView, Picture, Said, render_figures
-from ..files import write_whole
+from ...reports.figures import Figures, Picture
+from .. import example_report
+from ..example_report import Measured
 from . import tables
 from .arithmetic import SPILLING_ARITHMETIC
 from .crashing import cells, circle, rounds
@@ -22,28 +20,15 @@ from .run import measured
 if TYPE_CHECKING:
     from ..example_run import ExampleRun
 
-REPORT, KEPT = "report.html", "example.json"
+TIMES = "Times are virtual, bytes are simulated"
 
 
-def keep_report(folder: Path, told: ExampleRun, heard: Callable[[str], None] = lambda _: None) -> None:
-    """Write report.html and example.json; the figures are measured for it, and `heard` is told which is next."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / REPORT, render_figures(view_of(told, heard)).encode())
-    write_whole(folder / KEPT, msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
-
-
-def view_of(told: ExampleRun, heard: Callable[[str], None] = lambda _: None) -> FiguresView:
-    """What the page shows of an example."""
+def keep_report(
+    folder: Path, told: ExampleRun, heard: Callable[[str], None] = lambda _: None, *, replay: str = ""
+) -> None:
+    """Write the example's page; the figures are measured for it, and `heard` is told which is next."""
     tabled, charts = _measured_for(told.name, heard)
-    return FiguresView(
-        name=told.name,
-        about=told.about,
-        document=told.document,
-        claims=tuple(Said(says=one.says, shown=one.shown, evidence=one.evidence) for one in told.claims),
-        tables=tabled,
-        charts=charts,
-        version=__version__,
-    )
+    example_report.keep(folder, told, Measured(tables=tabled, charts=charts, times=TIMES), replay=replay)
 
 
 def _measured_for(name: str, heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from browser.chromium import Page, browse
+from browser.chromium import Page
+from browser.looks import sticking_out, unreachable
 from cutproof.faults.plan import KINDS
 from cutproof.faults.points import POINTS
 from cutproof.reports.model import Coverage, CoverageRow
@@ -27,12 +27,6 @@ EVERYWHERE = Coverage(
     ],
 )
 """The widest map there can be."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
-    with browse() as page:
-        yield page
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +88,7 @@ def test_the_diagram_is_drawn(page: Page) -> None:
 def test_the_page_is_never_wider_than_its_window(page: Page, width: int) -> None:
     page.resize(width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    outside = """[...document.querySelectorAll('main *, header *, footer *')]
-        .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide, pre, code'))
-        .map(e => e.tagName + '.' + e.className)"""
-    assert page.evaluate(outside) == []
+    assert sticking_out(page) == []
 
 
 def test_a_phone_shows_every_count_of_the_invariants(page: Page) -> None:
@@ -116,11 +107,7 @@ def test_a_lanes_name_stays_in_sight_when_the_diagram_scrolls(page: Page) -> Non
 
 def test_all_that_scrolls_can_be_reached_by_keyboard(page: Page) -> None:
     page.resize(390)
-    unreachable = """[...document.querySelectorAll('*')]
-        .filter(e => ['auto', 'scroll'].includes(getComputedStyle(e).overflowX))
-        .filter(e => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0)
-        .map(e => e.tagName + '.' + e.className)"""
-    assert page.evaluate(unreachable) == []
+    assert unreachable(page) == []
 
 
 def test_the_verdict_has_its_colour_beside_its_sign_and_word(page: Page) -> None:

@@ -55,9 +55,16 @@ def test_a_planted_defect_is_a_violation_with_a_story_that_replays(command_here:
     assert sound.returncode == 0
 
 
-def test_an_example_shows_what_the_text_says(command_here: Command) -> None:
-    done = command_here("verify", "--workload", "two-input-alignment", "--json")
+def test_an_example_shows_what_the_text_says(command_here: Command, tmp_path: Path) -> None:
+    done = command_here("verify", "--workload", "two-input-alignment", "--out", "kept", "--json")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("report: kept/report.html\n")
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {
+        "report.html",
+        "example.json",
+        "scenario.json",
+        "history.json",
+    }
     told = result(done)
     assert (told["outcome"], told["disagreements"]) == ("held", [])
     assert [claim["shown"] for claim in told["claims"]] == [True] * 4

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.cli import main
+from cutproof.harness.example_report import REPORT
 from cutproof.harness.example_run import run_pipeline_example
 from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.pipelines.arithmetic import SPILLING_ARITHMETIC
@@ -15,7 +16,6 @@ from cutproof.harness.pipelines.claims import show
 from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
 from cutproof.harness.pipelines.measures import MINUTE, SECOND
 from cutproof.harness.pipelines.overtaking import BARRIER_BEFORE_SNAPSHOT, JOINED, VICIOUS_CIRCLE
-from cutproof.harness.pipelines.report import REPORT
 from cutproof.harness.pipelines.run import judged
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.core.spilling import ALIGNED, CONTINUOUS, overtaking_after

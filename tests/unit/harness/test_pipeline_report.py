@@ -14,12 +14,13 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from cutproof.harness.example_report import KEPT, REPORT
 from cutproof.harness.example_run import ExampleRun, run_pipeline_example
 from cutproof.harness.pipelines import measures, report, tables
 from cutproof.harness.pipelines.crashing import Cell, judge_cell
 from cutproof.harness.pipelines.measures import MINUTE, PRESSURES, SECOND, WAYS
 from cutproof.harness.pipelines.overtaking import VICIOUS_CIRCLE
-from cutproof.harness.pipelines.report import KEPT, REPORT, keep_report
+from cutproof.harness.pipelines.report import keep_report
 from cutproof.harness.pipelines.tables import as_text, figures_of_rounds
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.curves import Chart

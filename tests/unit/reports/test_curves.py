@@ -65,7 +65,7 @@ VIEW = FiguresView(
 def test_the_page_shows_claims_tables_and_curves_and_is_escaped() -> None:
     page = render_figures(VIEW)
     assert "1 of 2 claims of the text showed" in page
-    assert "what &lt;it&gt; is" in page
+    assert "What &lt;it&gt; is" in page
     assert "<td>NO</td><td>it goes on</td>" in page
     assert '<th scope="row">10 MB/s</th><td class="n">3.3</td>' in page
     assert drawn(_chart(ONE)).picture in page

@@ -1,0 +1,165 @@
+"""What the ways to finish cost, as tables: one final checkpoint or one after the other (FIN-3), none after a finish
+(FIN-7), none at the end (FIN-9).
+
+Everything is measured on the simulated engine, on the jobs of the examples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...properties.history import History
+from ...reports.bars import Bar, Bars
+from ...reports.curves import Chart, Curve
+from ...reports.figures import Figures, Picture
+from ..scenario import Scenario
+from ..words import time_in_words
+from .at_finish import COMMIT_AT_FINISH, DISCARD_AT_FINISH
+from .claims import simulated
+from .draining import DRAIN_AFTER_SAVEPOINT
+from .finished import FAILURES_US, FINISHED_OPERATORS_SNAPSHOT, MIXED_BOUNDED_UNBOUNDED, late_failure, replayed
+from .finishing import (
+    THREE_2PC_CHAIN,
+    TWO_WAYS_TO_FINISH,
+    finishing_by,
+    finishing_us,
+    owed,
+    violated,
+    while_finishing,
+)
+
+OF_FINISHING = tuple(
+    example.scenario.name
+    for example in (
+        MIXED_BOUNDED_UNBOUNDED,
+        FINISHED_OPERATORS_SNAPSHOT,
+        TWO_WAYS_TO_FINISH,
+        THREE_2PC_CHAIN,
+        COMMIT_AT_FINISH,
+        DISCARD_AT_FINISH,
+        DRAIN_AFTER_SAVEPOINT,
+    )
+)
+"""the examples whose pages have these figures"""
+WAYS: dict[str, str] = {
+    "together": "FIN-3",
+    "one-by-one": "FIN-3",
+    "commit-at-finish": "FIN-9",
+    "discard-at-finish": "FIN-9",
+}
+_SAID = {
+    "together": "“the same checkpoint”",
+    "one-by-one": "“three more checkpoints”",
+    "commit-at-finish": "“data duplication”",
+    "discard-at-finish": "“data loss”",
+}
+"""by way, the post's words"""
+
+
+def measured_for(name: str) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+    """Tables and pictures for the page of an example; none where it is not about finishing."""
+    if name not in OF_FINISHING:
+        return (), ()
+    chain = {way: simulated(finishing_by(THREE_2PC_CHAIN.scenario, way)) for way in WAYS}
+    return (of_the_chain(chain), of_settling(), of_late_failures()), (bars_of_the_chain(chain), chart_of_failures())
+
+
+def of_the_chain(found: dict[str, History]) -> Figures:
+    """By way of finishing, what the end of three two-phase commits in a chain takes."""
+    return Figures(
+        caption="A chain of three two-phase commits, through a failure, by way of finishing: how many checkpoints "
+        "complete from the first end of data to the job's end, and how long that takes",
+        head=("way", "the text", "checkpoints", "time", "rows owed", "lost", "twice", "violated"),
+        rows=tuple(
+            (
+                _named(way),
+                _SAID[way],
+                str(len(while_finishing(history))),
+                time_in_words(finishing_us(history)),
+                *_rows(finishing_by(THREE_2PC_CHAIN.scenario, way), history),
+            )
+            for way, history in found.items()
+        ),
+    )
+
+
+def bars_of_the_chain(found: dict[str, History]) -> Bars:
+    """The two ways that commit each row once."""
+    counts = {way: len(while_finishing(found[way])) for way in ("together", "one-by-one")}
+    return Bars(
+        title="Checkpoints that the chain of three waits for",
+        caption="From the first end of data to the job's end.",
+        bars=tuple(Bar(name=way, value=float(count), told=str(count)) for way, count in counts.items()),
+    )
+
+
+def of_settling() -> Figures:
+    """The rejected ways on two pipelines of which one ends early, with a failure after that and without (FIN-9)."""
+    rows = []
+    for way in ("together", "commit-at-finish", "discard-at-finish"):
+        scenario = finishing_by(COMMIT_AT_FINISH.scenario, way)
+        for told, tried in (("a failure", scenario), ("no failure", finishing_by(scenario, way, faults=()))):
+            rows.append((f"{_named(way)}, {told}", *_rows(tried, simulated(tried))))
+    return Figures(
+        caption="The rejected ways on two pipelines of which one ends early (FIN-9), with a failure of the other after "
+        "that and without",
+        head=("way", "rows owed", "lost", "twice", "violated"),
+        rows=tuple(rows),
+    )
+
+
+def of_late_failures() -> Figures:
+    """What no checkpoints after a finish cost (FIN-7): records read again, and rows that show in the end."""
+    return Figures(
+        caption="What it costs not to checkpoint after a finish (FIN-7), where an input ends beside an unbounded one: "
+        "records of that one that a later failure has read again, and rows committed in the end, with such checkpoints "
+        "and without",
+        head=("failure at", "read again with", "without", "rows owed", "committed with", "without"),
+        rows=tuple(
+            (
+                time_in_words(at_us),
+                *(str(replayed(history, "events")) for history in both),
+                str(MIXED_BOUNDED_UNBOUNDED.scenario.workload.records()),
+                *(str(len(history.committed)) for history in both),
+            )
+            for at_us, both in _late_failures().items()
+        ),
+    )
+
+
+def chart_of_failures() -> Chart:
+    """The records read again, by when the failure comes."""
+    found = _late_failures()
+    return Chart(
+        title="Read again after a failure",
+        caption="Without checkpoints after a finish all that came since is read again: the more, the later it fails.",
+        across="failure at, ms",
+        up="records",
+        curves=tuple(
+            Curve(
+                name=name,
+                points=tuple((at_us / 1_000, float(replayed(both[at], "events"))) for at_us, both in found.items()),
+            )
+            for at, name in enumerate(("with", "without"))
+        ),
+    )
+
+
+def _late_failures() -> dict[int, tuple[History, History]]:
+    """By time of the failure, in µs: with checkpoints after a finish, and without."""
+    scenario = MIXED_BOUNDED_UNBOUNDED.scenario
+    return {
+        at_us: (late_failure(scenario, at_us, after_finish=True), late_failure(scenario, at_us, after_finish=False))
+        for at_us in FAILURES_US
+    }
+
+
+def _named(way: str) -> str:
+    return f"{way} ({WAYS[way]})"
+
+
+def _rows(scenario: Scenario, history: History) -> tuple[str, str, str, str]:
+    """Rows owed, lost and shown twice, and what is violated."""
+    due, shown = owed(scenario), Counter(history.committed)
+    against = ", ".join(violated(scenario, history)) or "nothing"
+    return str(due.total()), str((due - shown).total()), str((shown - due).total()), against
