@@ -95,8 +95,9 @@ class Checkpoints:
         attempt = self.survivors.get(task)
         return Tell(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
 
-    def _attempt_of(self, pending: Pending, task: TaskId) -> AttemptId:
-        return self.survivors.get(task, pending.attempt)
+    def attempt_of(self, taken: Pending | CompletedSnapshot, task: TaskId) -> AttemptId:
+        """The attempt of a task that has part in a checkpoint of the newest attempt."""
+        return self.survivors.get(task, taken.attempt)
 
     def open(self, attempt: AttemptId, *, savepoint: bool, ending: str, command: int | None) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable."""
@@ -184,7 +185,7 @@ class Checkpoints:
         """Take an acknowledgement; the last one has the checkpoint's record written."""
         completion = self.parts.completion
         pending = completion.find(self, ack)
-        if pending is None or self._attempt_of(pending, ack.task) != ack.attempt or ack.task not in self.tasks:
+        if pending is None or self.attempt_of(pending, ack.task) != ack.attempt or ack.task not in self.tasks:
             return self._reject(ack)
         if ack.task in pending.finished:
             return self._reject(ack)  # it was written before its task finished, and is not needed any more
@@ -288,7 +289,7 @@ class Checkpoints:
         return [self.tell(task, order) for task in self.tasks]
 
     def _handle(self, pending: Pending, task: TaskId) -> Handle:
-        return self.parts.naming.handle(self.job, pending.checkpoint, task, self._attempt_of(pending, task))
+        return self.parts.naming.handle(self.job, pending.checkpoint, task, self.attempt_of(pending, task))
 
     def abandon(self, reason: str) -> list[Effect]:
         """The attempt failed: nothing pending of it can complete any more."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.effects import Discard, SaveJob, Store, Sweep
-from ..core.events import JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
+from ..core.events import CompletedSnapshot, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
+from ..core.ids import AttemptId, TaskId
 from ..core.state import text
 from .arms import Arms
 
 if TYPE_CHECKING:
     from .coordination import CoordinatorRunner
     from .ports import Files, Jobs, World
+
+
+class _Storing(NamedTuple):
+    """A record on its way, and who took part: by the time that it is durable all may be numbered anew."""
+
+    snapshot: CompletedSnapshot
+    attempts: dict[TaskId, AttemptId]
 
 
 class Records:
@@ -33,10 +41,14 @@ class Records:
     def store(self, runner: CoordinatorRunner, effect: Store) -> None:
         settings = self.world.settings
         cost = 1 if settings.memory else settings.snapshot_write_us // 2
-        runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, effect)
-
-    def _stored(self, runner: CoordinatorRunner, effect: Store) -> None:
+        checkpoints = runner.machine.checkpoints
         snapshot = effect.snapshot
+        attempts = {task: checkpoints.attempt_of(snapshot, task) for task in snapshot.handles}
+        storing = _Storing(snapshot, attempts)
+        runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, storing)
+
+    def _stored(self, runner: CoordinatorRunner, storing: _Storing) -> None:
+        snapshot = storing.snapshot
         torn = self.arms.take("tear-write", None)
         if torn is not None:
             self.world.fired(
@@ -57,8 +69,7 @@ class Records:
                 if task in snapshot.finished:
                     continue  # stored with an earlier checkpoint
                 state = self.world.spills.resolved(text(snapshot.states[task]))
-                attempt = runner.machine.checkpoints.survivors.get(task, snapshot.attempt)
-                self.world.observer.snapshot_stored(snapshot.checkpoint, task, attempt, handle, state)
+                self.world.observer.snapshot_stored(snapshot.checkpoint, task, storing.attempts[task], handle, state)
         else:
             self.files.store(snapshot)
         self.world.complete(snapshot)
