@@ -1,8 +1,10 @@
 """Scenario templates: the situations in which stream processors really broke.
 
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
-checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 and S4 (data in
-flight, of `unaligned`), S5 (data in flight dealt anew, of `unaligned_rescaling`),
+checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 (data in flight, crashes,
+also amid a replay) and S4 (data in flight laid out at any width, one snapshot restored
+twice), both of `unaligned`, S5 (data in flight dealt two to three and back, of
+`unaligned_rescaling`),
 S7 (two-phase commit against a troubled store), S11
 (windows in event time, late records, idle splits), S12 (the coordinator's races),
 S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AtTime
+from ...faults.plan import AnyFault, AtTime, InPhase
 from ...properties.workload import Topology
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
@@ -43,6 +43,7 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
         varied_percent=40,
         windows_percent=40,
         batches_percent=25,
+        tallies_percent=75,
     )
     stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 12), concurrent=(2, 1, 3)))
     target = stage.target
@@ -60,7 +61,8 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
 
 
 def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
-    """S4: a job with data in flight is cancelled, or stopped, and goes on wider or narrower, now and then twice."""
+    """S4: a job with data in flight is cancelled, or stopped, and goes on wider or narrower, now and then twice,
+    and now and then dies amid the replay: one snapshot is restored twice."""
     recipe = frame.recipe(
         most_records=100,
         shapes=("chain", "union", "join"),
@@ -69,6 +71,7 @@ def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
         parallelism=(2, 3, 2, 3, 7),
         varied_percent=20,
         unbounded_percent=15,
+        tallies_percent=60,
     )
     stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 10)))
     target = stage.target
@@ -77,7 +80,9 @@ def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
         asked = seasoned(choices, target, later)
         stop: AnyCommand = StopWithSavepoint(trigger=asked) if choices.percent(12) else Cancel(trigger=asked)
         commands = (*commands, stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
-    faults = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1))))
+    faults: tuple[AnyFault, ...] = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1))))
+    if choices.percent(40):
+        faults = (_amid_the_replay(choices, target), *faults)
     late = extras.deviations(choices, target) if choices.percent(40) else ()
     scenario = stage.scenario("S4", faults=faults[: frame.max_faults], commands=commands, deviations=late)
     return laid_out_anew(choices, scenario, percent=100, widths=WIDTHS)
@@ -101,6 +106,12 @@ def _again(choices: Choices, target: Forecast) -> AnyFault:
     if choices.percent(50):
         return plan.KillTask(trigger=during_recovery(choices, target), task=some_task(choices, target))
     return plan.KillTask(trigger=seasoned(choices, target, later=4), task=some_task(choices, target))
+
+
+def _amid_the_replay(choices: Choices, target: Forecast) -> AnyFault:
+    """A crash before the resumed job has a checkpoint of its own: what it was resumed from is restored once more."""
+    soon = InPhase(phase="recovering", after_us=choices.pick((2_000, 1_000, 4_000)))
+    return plan.KillTask(trigger=soon, task=some_task(choices, target))
 
 
 def _trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:

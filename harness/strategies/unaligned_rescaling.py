@@ -48,6 +48,7 @@ def two_to_three(choices: Choices, frame: Frame) -> Scenario:
         unbounded_percent=15,
         rules_percent=75,
         batches_percent=25,
+        tallies_percent=90,
     )
     layout = beside_forward if choices.percent(KEPT_PERCENT) else without_forward
     crowd = choices.pick((FEW, MANY))

@@ -54,9 +54,9 @@ class Enumerating(Part):
         """What a checkpoint's record says of the enumerators: their state before any reader was told of it."""
         return at_trigger
 
-    def kept(self, restored: Mapping[int, int]) -> dict[int, int]:
-        """Of a restored reader's splits, those that it reads on without being given them again: none."""
-        return {}
+    def lets_go(self, split: int) -> bool:
+        """Whether a restored reader reads a split no more that it hands back: whoever asks is given it."""
+        return True
 
     def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
         """What restored readers hand back is to be given again, each split from the position it had."""

@@ -43,9 +43,10 @@ class SplitReader(SourceTask):
         self.positions = dict(positions)
 
     def opened(self) -> list[Effect]:
+        lets_go = self.parts.enumerating.lets_go
         self._returned = self.positions
         self.positions = {}
-        self._hold(self.parts.enumerating.kept(self._returned))
+        self._hold({split: position for split, position in self._returned.items() if not lets_go(split)})
         return super().opened()
 
     def came_up(self) -> Running:

@@ -19,11 +19,11 @@ class OpenValve(Enumerating):
 
 
 class KeptAndReturned(Enumerating):
-    """K04: a restored reader reads its splits on, which its enumerator gives to whoever asks first as well."""
+    """K04: a restored reader reads the splits on that it hands back, and whoever asks first is given them as well."""
 
-    def kept(self, restored: Mapping[int, int]) -> dict[int, int]:
-        self.reached = self.reached or bool(restored)
-        return dict(restored)
+    def lets_go(self, split: int) -> bool:
+        self.reached = True
+        return False
 
 
 class WithoutOffsets(Enumerating):

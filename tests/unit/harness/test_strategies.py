@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from msgspec.structs import replace
 
-from cutproof.faults.plan import COMMON_KINDS, AtPoint, AtTime, InPhase, KillTask, kind_of
-from cutproof.harness.checks import problems_of
+from cutproof.faults.plan import COMMON_KINDS, AtPoint, AtTime, FailWrite, InPhase, KillTask, StallChannel, kind_of
+from cutproof.harness.checks import ALIGNMENTS, problems_of
 from cutproof.harness.files import digest
-from cutproof.harness.scenario import COMMANDS, Resume, Scenario
+from cutproof.harness.scenario import COMMANDS, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.scenario import kind_of as command_kind
 from cutproof.harness.strategies import (
     Drawing,
@@ -66,11 +66,29 @@ def test_a_scenario_is_a_function_of_seed_and_index_alone(drawn: list[Scenario])
     assert drawn[3].seed == "7 3"
 
 
-def test_a_known_scenario_is_drawn_as_ever() -> None:
+def test_a_known_scenario_is_drawn_as_ever(drawn: list[Scenario]) -> None:
     """Its parts are spelled out rather than hashed, so that a change of the strategies is told from an accident."""
-    first, second = (scenario_of(Drawing())(7, 0) for _ in range(2))
-    assert first == second
-    assert first.name in TEMPLATES
+    one = drawn[2]
+    assert (one.name, one.workload.name, one.workload.records()) == ("S2", "join", 44)
+    assert one.topology.parallelism == {"left": 1, "right": 1, "join": 2, "sink": 1}
+    assert [edge.partitioning for edge in one.topology.edges] == ["hash", "hash", "hash"]
+    assert one.faults == (
+        KillTask(trigger=AtTime(at_us=5_648), task="right-0"),
+        StallChannel(trigger=AtTime(at_us=3_784), sender="left-0", receiver="join-0", for_us=1_000),
+        FailWrite(trigger=AtPoint(point="snapshot-taken", task="join-1"), task="join-1"),
+    )
+    engine = one.engine
+    assert (engine.alignment, engine.concurrent_checkpoints, engine.checkpoint_interval_us) == ("aligned", 3, 600)
+    stopped = StopWithSavepoint(trigger=AtPoint(point="checkpoint-triggered", occurrence=2), drain=True)
+    assert (drawn[5].name, drawn[5].commands) == ("S9", (stopped,))
+
+
+def test_alignments_are_drawn_about_evenly_by_default(drawn: list[Scenario]) -> None:
+    """Of the jobs that are exactly-once, as all must be in which barriers may overtake."""
+    drawn_as = Counter(one.engine.alignment for one in drawn if one.engine.guarantee == "exactly-once")
+    even = drawn_as.total() // len(ALIGNMENTS)
+    assert set(drawn_as) == set(ALIGNMENTS)
+    assert all(even * 2 // 3 < number < even * 3 // 2 for number in drawn_as.values()), drawn_as
 
 
 def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from worlds import fired
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime
@@ -140,6 +141,7 @@ def test_all_rows_are_committed_behind_the_sink(committing: str, drain: bool) ->
 def test_trouble_with_a_commit_loses_and_repeats_nothing(how: str, task: str) -> None:
     fault = plan.FailCommit(trigger=AtTime(at_us=0), task=task, how=how, times=3)
     history, verdicts = judged(scenario("global", fault))
+    assert fired(history) == ["fail-commit"] * 3
     assert isinstance(verdicts["exactly-once"], Holds)
     assert isinstance(verdicts["progress"], Holds)
     assert len(history.committed) == len(RECORDS)
@@ -149,9 +151,10 @@ def test_trouble_with_a_commit_loses_and_repeats_nothing(how: str, task: str) ->
 @pytest.mark.parametrize("point", ["commit-requested", "commit-answered", "completion-notified", "state-loaded"])
 @pytest.mark.parametrize("task", ["committer-0", "global-committer-0"])
 def test_a_death_at_each_step_of_a_commit_loses_and_repeats_nothing(point: str, task: str, side: str) -> None:
-    first = plan.KillTask(trigger=AtTime(at_us=4_000), task="source-0")
+    first = plan.KillTask(trigger=AtTime(at_us=4_800), task="source-0")
     blow = plan.KillTask(trigger=AtPoint(point=point, occurrence=1, task=task, side=side), task=task)
     history, verdicts = judged(scenario("global", first, blow))
+    assert fired(history) == ["kill-task", "kill-task"]
     assert not [one for one in verdicts.values() if isinstance(one, Violated)]
     assert len(history.committed) == len(RECORDS)
 

@@ -163,13 +163,27 @@ def test_what_is_wrong_beside_a_part_that_restarted_is_seen(lie: Callable[[Histo
     assert isinstance(verdict, Violated)
 
 
-@pytest.mark.parametrize("template", ["regional", "partly-stopped"])
-def test_no_drawn_run_is_accused_and_parts_do_restart(template: str) -> None:
+def drawn(template: str) -> list[Result]:
     draw = scenario_of(Drawing(templates=(template,), max_records=40))
-    parts = 0
-    for number in range(12):
-        told = draw(11, number)
-        result = result_of(told)
-        assert not violated(result), told.seed
-        parts += any(tasks for _, tasks in starts(result.history))
-    assert parts >= (3 if template == "regional" else 0)
+    return [result_of(draw(11, number)) for number in range(12)]
+
+
+def test_no_drawn_run_is_accused_and_parts_do_restart() -> None:
+    results = drawn("regional")
+    assert [result.scenario.seed for result in results if violated(result)] == []
+    assert sum(any(tasks for _, tasks in starts(result.history)) for result in results) >= 3
+
+
+def test_no_run_that_is_hit_amid_a_stop_is_accused_and_all_restart() -> None:
+    """Where some had finished already nothing goes on alone."""
+    results = drawn("partly-stopped")
+    assert [result.scenario.seed for result in results if violated(result)] == []
+    hit = [result.history for result in results if hit_amid_a_stop(result.history)]
+    assert len(hit) >= 3
+    assert all(not tasks for history in hit for _, tasks in starts(history))
+
+
+def hit_amid_a_stop(history: History) -> bool:
+    """Whether the second attempt came when some tasks of the first had finished, and one was killed."""
+    first = {one.how for one in history.runs if one.attempt == 1}
+    return first >= {"finished", "killed"} and 2 in {attempt for attempt, _ in starts(history)}

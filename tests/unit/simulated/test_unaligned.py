@@ -39,19 +39,31 @@ def test_a_checkpoint_takes_no_longer_where_channels_are_full() -> None:
     assert max(unaligned) < 2_500 < max(aligned)
 
 
-def test_no_channel_is_set_aside_and_the_barrier_goes_on_before_the_snapshot_is_written() -> None:
-    """A task's barrier is out before its state is at the store, however long that takes (FIG. 1 of the proposal)."""
-    scenario = job(snapshot_write_us=1_000)
+@pytest.mark.parametrize("snapshot_mode", ["asynchronous", "synchronous"])
+def test_no_channel_is_set_aside_and_the_barrier_goes_on_before_the_snapshot_is_written(snapshot_mode: str) -> None:
+    """A task's barrier is out as its first one comes, and downstream before its state is at the store, however long
+    that takes and if the task stands still meanwhile (FIG. 1 of the proposal)."""
+    slow = DelayChannel(trigger=AtTime(at_us=600), sender="op0-1", receiver="op1-0", by_us=2_000, for_us=20_000)
+    scenario = job(snapshot_write_us=1_000, snapshot_mode=snapshot_mode, faults=(slow,))
     history = Run(scenario, Parts(), True).history()
-    for task in ("source-0", "op0-0", "op1-0"):
-        events = shown(history, task, "barrier-sent", "snapshot-persisted")
-        first = {what: next(one.at_us for one in events if one.what == what) for what in {one.what for one in events}}
-        assert first["barrier-sent"] + 1_000 <= first["snapshot-persisted"]
+    for task, receiver in (("source-0", "op0-0"), ("op0-0", "op1-0"), ("op1-0", "sink-0")):
+        came, sent, stored = (
+            _times(history, task, what) for what in ("barrier-received", "barrier-sent", "snapshot-persisted")
+        )
+        assert sent == came[:1] * 2 or task == "source-0", "at once, into either channel"
+        assert sent[-1] + 1_000 <= stored[0]
+        downstream = shown(history, receiver, "barrier-received")
+        assert min(one.at_us for one in downstream if (one.peer, one.checkpoint) == (task, 1)) < stored[0]
     two = shown(history, "op1-0", "barrier-received", "barrier-sent", "record-applied")
     one, other = (at for at, event in enumerate(two) if event.what == "barrier-received" and event.checkpoint == 1)
     between = [(event.what, event.peer) for event in two[one + 1 : other]]
     assert ("record-applied", two[one].peer) in between, "the channel that has delivered is read on"
     assert ("barrier-sent", "sink-0") in between, "and the barrier is out before the other channel has delivered"
+
+
+def _times(history: History, task: str, what: str) -> list[int]:
+    """When such a thing was seen of the first checkpoint at a task."""
+    return [one.at_us for one in shown(history, task, what) if one.checkpoint == 1]
 
 
 def test_with_one_input_alone_a_barrier_overtakes_too() -> None:
