@@ -1,4 +1,4 @@
-"""What a whole verification makes of its cells and stops: shortfalls from the profile's size on, contradictions at once."""
+"""What a whole verification makes of its cells and stops: shortfalls from the profile's size on, wrong rules at once."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Savepo
 from cutproof.harness.stops import STOPS, Hit, Stop, StopTally, never_hit, stops_of
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.history import AttemptRunning, FaultFired
 from cutproof.reports.model import StopCounts
 
 STOP = StopWithSavepoint(trigger=AtTime(at_us=3_000))
@@ -111,8 +112,11 @@ def test_what_comes_once_all_tasks_run_hits_the_job_and_not_its_resume() -> None
     coming_up = [KillTask(trigger=AtPoint(point="task-running", occurrence=2, task=task), task=task) for task in TASKS]
     for kill in coming_up:
         assert [hit.point for hit in seen(scenario(kill, commands=(STOP, AGAIN)))["resume"].hits] == ["task-running"]
-    reading = KillTask(trigger=AtPoint(point="checkpoint-triggered", occurrence=8), task="count-0")
-    assert seen(scenario(reading, commands=(STOP, AGAIN)))["resume"].hits == ()
+    reading = scenario(KillTask(trigger=AtTime(at_us=8_400), task="count-0"), commands=(STOP, AGAIN))
+    history = SimulatedSubject().run(reading)
+    ran = [entry.order for entry in history.journal if isinstance(entry, AttemptRunning)][1]
+    assert [entry.order > ran for entry in history.journal if isinstance(entry, FaultFired)] == [True]
+    assert [stop.hits for stop in stops_of(reading, history) if stop.kind == "resume"] == [()]
 
 
 def test_a_coordinator_that_dies_while_it_refuses_a_job_hits_the_refusal() -> None:
