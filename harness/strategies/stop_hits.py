@@ -32,7 +32,7 @@ def with_hits(choices: Choices, scenario: Scenario, most: int) -> Scenario:
     target: Forecast | None = None
     for number, command in enumerate(scenario.commands):
         percent = _percent(command)
-        if len(scenario.faults) + len(found) >= most or not percent or not choices.percent(percent):
+        if not percent or not choices.percent(percent):
             continue
         target = target or forecast(scenario.workload, scenario.topology, scenario.engine)
         if isinstance(command, Cancel):

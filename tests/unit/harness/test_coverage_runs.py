@@ -1,4 +1,4 @@
-"""What a whole verification makes of its cells and stops: shortfalls from the profile's size on, wrong rules at once."""
+"""What a whole run makes of its cells and stops: shortfalls from the profile's size on, contradictions at once."""
 
 from __future__ import annotations
 
