@@ -30,6 +30,7 @@ from .profiles import Profile, falls_short, shortfalls
 from .progress import Progress, Silent
 from .scenario import COMMANDS
 from .search import CHUNK, Budget, Found, Search
+from .stops import never_hit
 from .store import RunFolder
 from .subject import Capabilities, Subject, close
 from .subject_names import subject_called
@@ -263,7 +264,7 @@ def _summary(
         coverage=tally.coverage.coverage(capabilities),
         shortfalls=[
             *shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities),
-            *(_empty_cells(tally, capabilities) if campaign.profile.every_cell and _is_free(campaign.plan) else ()),
+            *(_unreached(campaign.profile, tally, capabilities) if _is_free(campaign.plan) else ()),
         ],
         interrupted=found.interrupted,
         not_tried=not_tried(subject),
@@ -272,8 +273,14 @@ def _summary(
 
 
 def _is_free(plan: Plan) -> bool:
-    """Nothing of the drawing is given, so that every cell can be drawn."""
+    """Nothing of the drawing is given, so that every cell and every stop can be drawn."""
     return plan.loaded is None and plan.drawing.workload is None
+
+
+def _unreached(profile: Profile, tally: Tally, capabilities: Capabilities) -> list[str]:
+    """The cells and stops that the profile wants hit, and nothing did."""
+    cells = _empty_cells(tally, capabilities) if profile.every_cell else []
+    return [*cells, *(never_hit(tally.stops(), capabilities) if profile.every_stop else ())]
 
 
 def _empty_cells(tally: Tally, capabilities: Capabilities) -> list[str]:

@@ -2,8 +2,8 @@
 
 A run at least as large as its profile falls short (exit code 3) when an
 invariant was exercised in too small a share of the scenarios that can show it,
-a fault kind never fired, or a possible cell of the coverage stayed empty.  A
-smaller run prints its shortfalls and no more.
+a fault kind never fired, a possible cell of the coverage stayed empty, or nothing
+hit some way to end a job.  A smaller run prints its shortfalls and no more.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """so many times its usual share the template is drawn that aims at the cells of the coverage"""
     every_cell: bool = False
     """each possible cell of the coverage has to be hit (`coverage`)"""
+    every_stop: bool = False
+    """each way to end a job and to go on that the subject knows has to be hit (`stops`)"""
 
 
 PROFILES: dict[str, Profile] = {
@@ -65,6 +67,7 @@ PROFILES: dict[str, Profile] = {
         shares=SHARES,
         cells=8,
         every_cell=True,
+        every_stop=True,
     ),
 }
 

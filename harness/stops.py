@@ -1,14 +1,24 @@
 """Every way to stop a job and to go on: what was planned, what came of it, and what hit it meanwhile.
 
-A stop is under way from its command to the end of the job, or to the answer
-that refuses it; a resume, until the job runs again, or is refused; the end by itself, while
-all input has ended and no command stops the job (the phase `finishing`).
+A fault hits what is under way when it fires, and nothing that begins after it,
+although its trouble may last:
+
+- a stop, a drain and a cancel, from the user's asking to the end of the job, or
+  to the answer that refuses them. A cancel is over within a few messages: its
+  decision is stored, its tasks are told, their transactions are settled;
+- a resume, from the asking to the moment at which every task of the job runs, in
+  whichever attempt, or to the end of a job that never ran. What comes after that,
+  before its first checkpoint too, hits the job and not the resume;
+- one of a job that does not fit, from the asking to the end of the job that is
+  refused. No task of it comes up, so that the coordinator alone can be hit;
+- the end by itself, while all input has ended and no command stops the job (the
+  phase `finishing`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -17,6 +27,7 @@ from ..properties.history import AttemptRunning, CommandIssued, CommandReturned,
 from ..properties.unfit import names
 from ..reports.model import StopCounts
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
+from .subject import Capabilities
 
 NATURAL = "natural-end"
 UNFIT = "unfit-resume"
@@ -184,8 +195,8 @@ class StopTally:
                     self._points.setdefault(stop.kind, Counter())[hit.point] += 1
 
     def counts(self) -> dict[str, StopCounts]:
-        """By kind, those that were planned at all."""
-        return {kind: self._counts_of(kind) for kind in STOPS if self._counts[kind, "planned"]}
+        """By kind, every one, planned or not."""
+        return {kind: self._counts_of(kind) for kind in STOPS}
 
     def _counts_of(self, kind: str) -> StopCounts:
         phases = self._phases.get(kind, {})
@@ -197,3 +208,21 @@ class StopTally:
             points=dict(sorted(self._points.get(kind, Counter()).items())),
             begins_with=dict(sorted(self._origins.get(kind, Counter()).items())),
         )
+
+
+_NEEDS = {"stop": "stop-with-savepoint", "drain": "stop-with-savepoint", "cancel": "cancel", "resume": "resume"}
+"""by kind, the command that a subject has to know"""
+
+
+def never_hit(counts: Mapping[str, StopCounts], capabilities: Capabilities) -> list[str]:
+    """The kinds that the subject knows and that nothing hit, each in one sentence."""
+    found = [kind for kind in STOPS if _is_known(kind, capabilities) and not counts.get(kind, StopCounts()).hit]
+    return [f"{kind} was planned {counts.get(kind, StopCounts()).planned:,} times and never hit" for kind in found]
+
+
+def _is_known(kind: str, capabilities: Capabilities) -> bool:
+    if kind == UNFIT:
+        return capabilities.refuses_unfit and _is_known("resume", capabilities)
+    if kind == "resume" and not capabilities.commands & {"stop-with-savepoint", "cancel"}:
+        return False  # what does not end is not gone on with
+    return _NEEDS.get(kind, "") in {"", *capabilities.commands}

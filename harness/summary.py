@@ -16,6 +16,7 @@ from ..reports.model import (
     RestartCounts,
     Samples,
     ScenarioCounts,
+    StopCounts,
     Summary,
     SystemCounts,
 )
@@ -115,6 +116,10 @@ class Tally:
         """The fault kinds that fired at least once."""
         return frozenset(self._fired)
 
+    def stops(self) -> dict[str, StopCounts]:
+        """Every way to end a job and to go on, by kind (`stops.STOPS`)."""
+        return self._stops.counts()
+
     def samples(self) -> Samples:
         return Samples(checkpoint_durations_us=list(self._durations_us), recovery_times_us=list(self._recoveries_us))
 
@@ -142,7 +147,7 @@ class Tally:
                 kind: CommandCounts(planned=counts["planned"], finished=counts["finished"], drain=counts["drain"])
                 for kind, counts in sorted(self._commands.items())
             },
-            stops=self._stops.counts(),
+            stops=self.stops(),
             checkpoints=CheckpointCounts(completed=self._totals["completed"], aborted=self._totals["aborted"]),
             recoveries=self._totals["recoveries"],
             restarts={

@@ -27,7 +27,8 @@ from .fitting import fit
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
 from .stage import Frame, Template
-from .templates import SHARES, TEMPLATES
+from .stop_hits import with_hits
+from .templates import FAULTLESS, SHARES, TEMPLATES
 from .turns import turn_of
 from .workloads import Recipe, draw_topology, draw_workload
 
@@ -173,6 +174,8 @@ def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bo
             scenario = without_late_checkpoints(choices, scenario)
         if frame.turn is None and not frame.real_time:
             scenario = with_local_channels(choices, scenario)
+            if scenario.name != FAULTLESS:
+                scenario = with_hits(choices, scenario, frame.max_faults)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

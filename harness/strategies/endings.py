@@ -17,7 +17,7 @@ from .choices import Choices
 from .engines import Tuning
 from .faults import draw_fault, possible
 from .stage import Frame, stage_of
-from .stop_races import racing_stops
+from .stop_races import as_another, racing_stops
 
 LAST_WORDS = ("complete", "terminate", "finished", "ended", "trigger", "ack")
 """the control messages that an end rests on"""
@@ -51,7 +51,8 @@ def inputs_end_apart(choices: Choices, frame: Frame) -> Scenario:
 
 def stopped(choices: Choices, frame: Frame) -> Scenario:
     """S9: a stop or a drain, some while the input ends by itself, some in a race with another command; its
-    savepoint is given up, or something dies while it commits; then the job is resumed."""
+    savepoint is given up, or something dies while it commits; then the job is resumed, half of the time as another job
+    first, which is refused."""
     race = choices.percent(35)
     sink = choices.pick(("transactional", "transactional", "transactional", "idempotent"))
     sink = sink if sink in frame.sinks else min(frame.sinks)
@@ -83,7 +84,8 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
     if choices.percent(25):
         faults = (*faults, *_lost_words(choices, target))
     if choices.percent(65):
-        commands = (*commands, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
+        unfit = as_another(choices, target) if choices.percent(50) else ()
+        commands = (*commands, *unfit, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
         faults = (*faults, extras.kill(choices, target)) if choices.percent(30) else faults
     return stage.scenario("S9", faults=faults[: frame.max_faults], commands=commands)
 

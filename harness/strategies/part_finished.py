@@ -9,7 +9,6 @@ from __future__ import annotations
 import msgspec
 
 from ...faults.plan import AnyFault, AtTime, KillCoordinator
-from ...properties.stages import COMMITTERS
 from ...properties.workload import Workload
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
@@ -19,6 +18,7 @@ from .engines import Tuning
 from .faults import at_some_time, draw_fault
 from .rescaling import laid_out_anew
 from .stage import Frame, Template, stage_of
+from .stop_races import as_another
 from .workloads import draw_workload
 
 
@@ -49,7 +49,7 @@ def part_finished(choices: Choices, frame: Frame) -> Scenario:
     asked = at_some_time(choices, target, share=(70, 99))
     stop: AnyCommand = Cancel(trigger=asked) if choices.percent(25) else StopWithSavepoint(trigger=asked)
     again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
-    unfit = _as_another(choices, target) if choices.percent(75) else ()
+    unfit = as_another(choices, target) if choices.percent(75) else ()
     scenario = stage.scenario("part-finished", faults=faults[: frame.max_faults], commands=(stop, *unfit, again))
     return laid_out_anew(choices, scenario, percent=30)
 
@@ -71,13 +71,3 @@ def _blow(choices: Choices, target: Forecast) -> AnyFault:
     if choices.percent(15):
         return KillCoordinator(trigger=trigger, down_us=choices.pick((1_000, 5_000)))
     return draw_fault(choices, target, choices.pick(("kill-task", "kill-task", "kill-node")), trigger)
-
-
-def _as_another(choices: Choices, target: Forecast) -> tuple[Resume, ...]:
-    """A resume with an operator that the job had not: mostly where something may have finished behind it."""
-    receivers = dict.fromkeys(receiver.rpartition("-")[0] for _, receiver in target.layout.channels)
-    first, *others = [name for name in receivers if name not in COMMITTERS]
-    behind = choices.pick((first, first, first, first, *others))
-    if target.engine.guarantee == "at-most-once" or "fresh-0" in target.layout.tasks:
-        return ()  # the one begins with no snapshot, the other has such an operator
-    return (Resume(trigger=AtTime(at_us=1_000), inserted={"fresh": behind}),)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from itertools import permutations
 
 from ...faults.plan import AnyTrigger, AtPoint, AtTime
+from ...properties.stages import COMMITTERS
 from ..forecast import Forecast
-from ..scenario import AnyCommand, Cancel, Savepoint, StopWithSavepoint
+from ..scenario import AnyCommand, Cancel, Resume, Savepoint, StopWithSavepoint
 from .choices import Choices
 
 KINDS = ("stop", "drain", "cancel", "savepoint")
@@ -54,3 +55,13 @@ def _command(kind: str, trigger: AnyTrigger) -> AnyCommand:
             return Savepoint(trigger=trigger)
         case _:
             return StopWithSavepoint(trigger=trigger, drain=kind == "drain")
+
+
+def as_another(choices: Choices, target: Forecast) -> tuple[Resume, ...]:
+    """A resume with an operator that the job had not: mostly where something may have finished behind it."""
+    receivers = dict.fromkeys(receiver.rpartition("-")[0] for _, receiver in target.layout.channels)
+    first, *others = [name for name in receivers if name not in COMMITTERS]
+    behind = choices.pick((first, first, first, first, *others))
+    if target.engine.guarantee == "at-most-once" or "fresh-0" in target.layout.tasks:
+        return ()  # the one begins with no snapshot, the other has such an operator
+    return (Resume(trigger=AtTime(at_us=1_000), inserted={"fresh": behind}),)

@@ -225,6 +225,9 @@ def event_time(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("S11", faults=faults[: max(1, frame.max_faults)], commands=commands, deviations=late)
 
 
+FAULTLESS = "S14"
+
+
 def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
     """S14: no fault; empty splits, idle subtasks, epochs without a record, stops and resumes."""
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
@@ -251,7 +254,7 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
             )
         )
     late = extras.deviations(choices, stage.target) if choices.percent(30) else ()
-    return stage.scenario("S14", commands=commands, deviations=late)
+    return stage.scenario(FAULTLESS, commands=commands, deviations=late)
 
 
 TEMPLATES: dict[str, Template] = {
@@ -260,7 +263,7 @@ TEMPLATES: dict[str, Template] = {
     "S7": two_phase_commit,
     "S11": event_time,
     "S12": coordinator_races,
-    "S14": nothing_goes_wrong,
+    FAULTLESS: nothing_goes_wrong,
     "general": general,
     **regional.TEMPLATES,
     **endings.TEMPLATES,
@@ -287,7 +290,7 @@ SHARES: dict[str, int] = {
     "S10": 5,
     "S11": 5,
     "S12": 10,
-    "S14": 5,
+    FAULTLESS: 5,
     "general": 11,
     "user-function": 3,
     "part-finished": 4,

@@ -1,4 +1,4 @@
-"""What a whole verification makes of its coverage: shortfalls from the profile's size on, contradictions at once."""
+"""What a whole run makes of its cells and stops: shortfalls from the profile's size on, contradictions at once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from cutproof.harness.campaign import Campaign, verify_campaign
 from cutproof.harness.coverage import CHECKPOINT_POINTS, possible_cells
 from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.pool import Here, Processes
-from cutproof.harness.profiles import PROFILES, Profile
+from cutproof.harness.profiles import PROFILES, REAL_TIME_PROFILES, Profile
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.search import Budget, Search
+from cutproof.harness.stops import STOPS
 from cutproof.harness.strategies import Drawing
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
@@ -70,6 +71,24 @@ def test_where_the_workload_is_given_or_the_profile_is_another_nothing_is_short(
     assert not done.summary.shortfalls
     assert not any(PROFILES[name].every_cell for name in ("smoke", "default"))
     assert PROFILES["nightly"].every_cell
+
+
+def test_a_way_to_stop_that_nothing_hit_is_a_shortfall_where_the_profile_asks_for_it() -> None:
+    asking = msgspec.structs.replace(SMALL, every_cell=False, every_stop=True)
+    for scenarios, code in ((asking.scenarios - 1, ExitCode.HELD), (asking.scenarios, ExitCode.FELL_SHORT)):
+        done = verify_campaign(campaign_of(asking, scenarios, "S1"), subject=SimulatedSubject(), oracle=Agreeing())
+        assert done.exit_code is code
+        assert "cancel was planned 0 times and never hit" in done.summary.shortfalls
+        assert tuple(done.summary.stops) == STOPS
+    silent = msgspec.structs.replace(asking, every_stop=False)
+    done = verify_campaign(campaign_of(silent, 6, "S1"), subject=SimulatedSubject(), oracle=Agreeing())
+    assert not done.summary.shortfalls
+    campaign = campaign_of(asking, 6, "S1")
+    drawing = msgspec.structs.replace(campaign.plan.drawing, workload=chain().workload)
+    given = msgspec.structs.replace(campaign, plan=msgspec.structs.replace(campaign.plan, drawing=drawing))
+    assert not verify_campaign(given, subject=SimulatedSubject(), oracle=Agreeing()).summary.shortfalls
+    assert [name for name, profile in PROFILES.items() if profile.every_stop] == ["nightly"]
+    assert not any(profile.every_stop for profile in REAL_TIME_PROFILES.values())
 
 
 def test_what_was_called_impossible_and_fired_is_a_failure_of_the_harness() -> None:
