@@ -27,11 +27,12 @@ def keep_report(
     folder: Path, told: ExampleRun, heard: Callable[[str], None] = lambda _: None, *, replay: str = ""
 ) -> None:
     """Write the example's page; the figures are measured for it, and `heard` is told which is next."""
-    tabled, charts = _measured_for(told.name, heard)
+    tabled, charts = measured_for(told.name, heard)
     example_report.keep(folder, told, Measured(tables=tabled, charts=charts, times=TIMES), replay=replay)
 
 
-def _measured_for(name: str, heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+def measured_for(name: str, heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+    """The tables and the pictures of an example's page."""
     if name == SPILLING_ARITHMETIC.name:
         return _arithmetic(heard)
     if name == VICIOUS_CIRCLE.name:

@@ -310,8 +310,7 @@ class Coordinator(Regional):
         self.stage = stage
         if self.checkpoints.storing:
             return []
-        sinks = self.sinks if self.config.sink == "transactional" else ()
-        stage = msgspec.structs.replace(stage, covered=self._covered(), waiting=sinks)
+        stage = msgspec.structs.replace(stage, covered=self._covered(), waiting=self.writers)
         self.stage = stage
         return stage.requests() or self._end(stage.status, stage.reason)
 

@@ -63,6 +63,10 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Its tasks write to the external store."""
         return self.role in ("sink", "two-phase")
 
+    def seals(self, sink: str) -> bool:
+        """Its tasks write in transactions, where sinks are of that kind: operators that commit do in any case."""
+        return self.role == "two-phase" or (self.role == "sink" and sink == "transactional")
+
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """One channel: sender to receiver, the receiver's input it belongs to, how it is chosen."""
