@@ -289,7 +289,8 @@ class Case:
         """How the last job ended, None while it lives; one that was cancelled before it began has no attempt."""
         start = self.lines.starts.get(self.lines.last_attempt)
         ends = [entry for entry in self.history.journal if isinstance(entry, JobEnded)]
-        job = start.job if start else max((one.job for one in (*self.history.runs, *ends)), default=0)
+        runs = self.history.runs
+        job = start.job if start else max([*(run.job for run in runs), *(end.job for end in ends)], default=0)
         return next((end for end in reversed(ends) if end.job == job), None)
 
     @cached_property
