@@ -24,7 +24,7 @@ from .clocks import misclocked
 from .compare import loss_by_expiry, violated_rows
 from .hazards import disturbed_commits, restores
 from .routes import misapplied
-from .table import differences, owed_table
+from .table import differences, ever_made, owed_table
 from .timekeeping import mistimed
 from .verdict import Holds, Unknown, Verdict, Violated
 
@@ -79,7 +79,7 @@ def _table(case: Case) -> Violated | None:
 
 
 def _upserts(case: Case) -> Violated | None:
-    everything = case.expected.yielded()
+    everything = ever_made(case)
     foreign = Counter(written.row for written in case.history.written if written.row not in everything)
     if foreign:
         return violated_rows(case, lost=Counter(), extra=foreign, owed=everything, where="the upserts", checkpoint=None)

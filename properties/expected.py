@@ -107,10 +107,7 @@ class Expected:
         """Every row that any attempt may bring to the sink, on the line or off it; where the rows
         follow the applied records, as often as it was brought."""
         if not self.follows_applies:
-            found = self.rows_up_to(INFINITE)
-            if self._drained:  # one that died before the drain had gone further, and let windows go at their time
-                found |= Counter(reckon(self._workload, ()).rows[INFINITE])
-            return found
+            return self.rows_up_to(INFINITE)
         return self.replay.yielded()
 
     def last_rows(self, epoch: int) -> dict[int | None, Row]:
