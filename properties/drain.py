@@ -150,10 +150,13 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
 
 def keeps_back(case: Case, ended: JobEnded) -> bool:
     """Whether no row may show of what was open or waited as a job ended: it was stopped, no other went on and may
-    have brought it out, and where rows show as they are written no attempt went back behind such a row."""
+    have brought it out, and where rows show as they are written no attempt went back behind such a row, and no clock
+    goes on behind the savepoint."""
     if ended.status != "stopped" or any(start.job > ended.job for start in case.lines.starts.values()):
         return False
-    return case.history.sink == "transactional" or len(case.lines.starts) == 1
+    window = window_of(case.workload)
+    clocked = window is not None and is_clocked(window.operator)
+    return case.history.sink == "transactional" or (len(case.lines.starts) == 1 and not clocked)
 
 
 def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tuple[int, int | None, int]) -> bool:
