@@ -191,10 +191,18 @@ class _Leftovers:
             return True
         runs = [run for run in self.case.history.runs if run.task == log.task]
         newer = [run.started for run in runs if self._channels_of(run.attempt) > whole]
-        since = max(log.opened, min(newer, default=0))
+        since = max(log.opened, min(newer, default=0), self._made(log))
         occasions = (JobEnded, CoordinatorUp, AttemptStarted)
         cleared = any(isinstance(noted, occasions) and noted.order > since for noted in self.case.history.journal)
         return not cleared and not any(one.order > since for one in self.case.history.completed)
+
+    def _made(self, log: PersistentLog) -> int:
+        """By when a log was there that is on record before, and was never deleted: by its writer's end, who may have
+        stood still in between, been given up, and known of nothing."""
+        run = self.case.runs.get((log.task, log.attempt))
+        if log.cleared is not None or run is None:
+            return log.opened
+        return INFINITE if run.ended is None else run.ended
 
     def _channels_of(self, attempt: int) -> int:
         """The attempt whose channels, and their logs, this one has: of all tasks, where they come up alone."""

@@ -16,6 +16,7 @@ from cutproof.properties.history import (
     FaultFired,
     History,
     JobEnded,
+    PersistentLog,
     SnapshotDeleted,
 )
 from cutproof.properties.no_leaks import check
@@ -222,6 +223,28 @@ def test_files_of_a_checkpoint_that_a_dead_attempt_was_taking() -> None:
     history = toy.history()
     history.residue.files.append(handle)
     assert accused(toy, history).difference == "file left"
+
+
+@pytest.mark.parametrize(
+    ("outlived", "was_deleted", "is_leak"), [(False, False, True), (True, False, False), (True, True, True)]
+)
+def test_a_log_that_is_on_record_may_be_made_until_its_writer_ends(
+    outlived: bool, was_deleted: bool, is_leak: bool
+) -> None:
+    """One that stood still as it was about to make it, and was given up, makes it when nobody is there any more."""
+    toy = recovered()
+    toy.finish()
+    history = toy.history()
+    zombie = next(run for run in history.runs if (run.task, run.attempt) == ("count-0", 1))
+    log = PersistentLog(name="job-1/log/count-0-1/0", task="count-0", attempt=1, opened=zombie.started + 1)
+    log.cleared = zombie.started + 2 if was_deleted else None
+    zombie.ended = last(toy, JobEnded) + 1 if outlived else zombie.ended
+    history.logs.append(log)
+    history.residue.logs.append(log.name)
+    if is_leak:
+        assert accused(toy, history).difference == "log left"
+    else:
+        assert isinstance(judged(toy, history), Holds)
 
 
 def late_file(toy: Toy) -> str:
