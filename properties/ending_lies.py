@@ -8,7 +8,7 @@ from itertools import accumulate
 from .case import Case
 from .drain import keeps_back
 from .history import History, Read, Transaction
-from .lies import Lie, middle, tells_reads
+from .lies import Lie, middle, show_one, tells_reads
 from .time_lies import killed_amid
 from .workload import END_OF_TIME, Row, Window, window_of
 
@@ -162,11 +162,4 @@ def show_open_window(case: Case) -> Lie | None:
                 waits = timers[key, start] == 1 + bool(isinstance(window.operator, Window) and window.operator.lateness)
                 if waits and case.committed[row] >= owed[row]:
                     rows.append(row)
-    chosen = middle(rows)
-    if chosen is None:
-        return None
-
-    def alter(history: History) -> None:
-        history.committed.append(chosen)
-
-    return ("drain", "exactly-once"), alter
+    return show_one(rows)

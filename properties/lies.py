@@ -15,6 +15,7 @@ import msgspec
 from .case import Case
 from .history import History, Stored, TaskRun
 from .replay import is_determined
+from .workload import Row
 
 T = TypeVar("T")
 Alteration = Callable[[History], None]
@@ -36,6 +37,18 @@ def tells_reads(case: Case) -> bool:
     and may be any of several."""
     follows = case.expected.follows_applies
     return not follows or is_determined(case.workload, case.topology, every_attempt=case.by_applies)
+
+
+def show_one(rows: Sequence[Row]) -> Lie | None:
+    """A reader sees one of these, none of which may show."""
+    chosen = middle(rows)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.committed.append(chosen)
+
+    return ("drain", "exactly-once"), alter
 
 
 # cuts and states

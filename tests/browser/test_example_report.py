@@ -25,14 +25,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
-@pytest.fixture
-def page(browser: Page, report: Path) -> Page:
-    browser.resize(1280)
-    browser.prefer()
-    browser.open(report)
-    return browser
-
-
 def test_it_opens_without_a_complaint_and_asks_for_nothing_else(page: Page, report: Path) -> None:
     assert page.requests == [report.as_uri()]
     assert page.complaints == []

@@ -41,15 +41,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture
-def page(browser: Page, report: Path) -> Page:
-    """The report at a desk, in light, freshly opened."""
-    browser.resize(1280)
-    browser.prefer()
-    browser.open(report)
-    return browser
-
-
 def test_it_opens_without_a_complaint_and_asks_for_nothing_else(page: Page, report: Path) -> None:
     assert page.requests == [report.as_uri()]
     assert page.complaints == []

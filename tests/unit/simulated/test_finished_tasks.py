@@ -119,7 +119,9 @@ SIDES = pytest.mark.parametrize("side", ["before", "after"])
 def test_a_crash_at_each_end_of_a_source_beside_an_endless_one(point: str, side: str, occurrence: int) -> None:
     """It says so to each of two channels."""
     at = AtPoint(point=point, side=side, occurrence=occurrence)
-    crashed(mixed(KillTask(trigger=at, task="short-0")))
+    result = mixed(KillTask(trigger=at, task="short-0"))
+    assert fired(result.history) == ["kill-task"]
+    assert result.judgement.violated == {}
 
 
 @ENDS
@@ -127,11 +129,7 @@ def test_a_crash_at_each_end_of_a_source_beside_an_endless_one(point: str, side:
 @pytest.mark.parametrize("occurrence", [1, 2, 3])
 def test_a_crash_at_each_end_of_a_part(point: str, side: str, occurrence: int) -> None:
     at = AtPoint(point=point, side=side, occurrence=occurrence)
-    crashed(uneven(KillTask(trigger=at, task="twice-0")))
-
-
-def crashed(result: Result) -> None:
-    """What was to be killed was, and nobody is accused."""
+    result = uneven(KillTask(trigger=at, task="twice-0"))
     assert fired(result.history) == ["kill-task"]
     assert result.judgement.violated == {}
 
