@@ -9,14 +9,11 @@ says, and an example whose claim does not show has failed.
 
 from __future__ import annotations
 
+from .about_finishing import ABOUT_FINISHING
 from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
-from .at_finish import COMMIT_AT_FINISH, DISCARD_AT_FINISH
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
 from .batch import COUNT_STREAMING_BATCH
 from .claims import Claim, Example, NotShown, Shown, show
-from .draining import DRAIN_AFTER_SAVEPOINT
-from .finished import FINISHED_OPERATORS_SNAPSHOT, MIXED_BOUNDED_UNBOUNDED
-from .finishing import THREE_2PC_CHAIN, TWO_WAYS_TO_FINISH
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
 
 __all__ = ["EXAMPLES", "LATER", "Claim", "Example", "NotShown", "Shown", "show"]
@@ -32,13 +29,7 @@ EXAMPLES: dict[str, Example] = {
         STATELESS_PARSE,
         GREATER_THAN_PREVIOUS,
         COUNT_STREAMING_BATCH,
-        MIXED_BOUNDED_UNBOUNDED,
-        FINISHED_OPERATORS_SNAPSHOT,
-        TWO_WAYS_TO_FINISH,
-        THREE_2PC_CHAIN,
-        COMMIT_AT_FINISH,
-        DISCARD_AT_FINISH,
-        DRAIN_AFTER_SAVEPOINT,
+        *ABOUT_FINISHING,
     )
 }
 

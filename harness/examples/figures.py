@@ -14,13 +14,12 @@ from ...reports.curves import Chart, Curve
 from ...reports.figures import Figures, Picture
 from ..scenario import Scenario
 from ..words import time_in_words
-from .at_finish import COMMIT_AT_FINISH, DISCARD_AT_FINISH
+from .about_finishing import ABOUT_FINISHING
+from .at_finish import COMMIT_AT_FINISH
 from .claims import simulated
-from .draining import DRAIN_AFTER_SAVEPOINT
-from .finished import FAILURES_US, FINISHED_OPERATORS_SNAPSHOT, MIXED_BOUNDED_UNBOUNDED, late_failure, replayed
+from .finished import FAILURES_US, MIXED_BOUNDED_UNBOUNDED, late_failure, replayed
 from .finishing import (
     THREE_2PC_CHAIN,
-    TWO_WAYS_TO_FINISH,
     finishing_by,
     finishing_us,
     owed,
@@ -28,18 +27,7 @@ from .finishing import (
     while_finishing,
 )
 
-OF_FINISHING = tuple(
-    example.scenario.name
-    for example in (
-        MIXED_BOUNDED_UNBOUNDED,
-        FINISHED_OPERATORS_SNAPSHOT,
-        TWO_WAYS_TO_FINISH,
-        THREE_2PC_CHAIN,
-        COMMIT_AT_FINISH,
-        DISCARD_AT_FINISH,
-        DRAIN_AFTER_SAVEPOINT,
-    )
-)
+OF_FINISHING = tuple(example.scenario.name for example in ABOUT_FINISHING)
 """the examples whose pages have these figures"""
 WAYS: dict[str, str] = {
     "together": "FIN-3",

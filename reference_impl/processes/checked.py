@@ -1,4 +1,4 @@
-"""Frames on disk with a checksum: what one flush writes into a log, or into an order of receipt."""
+"""Frames on disk with a checksum: what one flush writes into a log, an order of receipt, or a journal."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     elements: msgspec.Raw
 
 
-_codec: Codec[Frame] = Codec(Frame)
+CODEC: Codec[Frame] = Codec(Frame)
 _encoder = msgspec.msgpack.Encoder()
 
 
+def is_whole(frame: Frame) -> bool:
+    return zlib.crc32(frame.elements) == frame.checksum
+
+
 def framed(elements: Sequence[object]) -> bytes:
+    """Raises WireError for more than a frame can hold."""
     body = _encoder.encode(elements)
-    return _codec.encode(Frame(zlib.crc32(body), msgspec.Raw(body)))
+    return CODEC.encode(Frame(zlib.crc32(body), msgspec.Raw(body)))
 
 
 def unframed(data: bytes, decoder: msgspec.msgpack.Decoder[list[T]], what: str) -> list[T]:
@@ -37,8 +42,8 @@ def unframed(data: bytes, decoder: msgspec.msgpack.Decoder[list[T]], what: str) 
     """
     found: list[T] = []
     try:
-        for frame in Reader(_codec).feed(data):
-            if zlib.crc32(frame.elements) != frame.checksum:
+        for frame in Reader(CODEC).feed(data):
+            if not is_whole(frame):
                 raise CorruptSnapshot(f"{what} is altered: the checksum of a frame is wrong")
             found += decoder.decode(frame.elements)
     except (WireError, msgspec.DecodeError) as error:

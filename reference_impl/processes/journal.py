@@ -8,7 +8,6 @@ was sent leaves: what a kill -9 takes along nobody has heard of.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -19,8 +18,9 @@ from ..core.errors import EngineError, ProtocolViolated
 from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ..core.transactions import AnyRequest, Done, NoAnswer, Outcome
-from ..wire import HEADER, VERSION, Codec, Reader, WireError
+from ..wire import HEADER, VERSION, Reader, WireError
 from . import entries as e
+from .checked import CODEC, framed, is_whole
 from .clock import Clock
 
 BATCH = 1_000
@@ -29,15 +29,6 @@ BATCH = 1_000
 Item = TypeVar("Item")
 
 
-class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """What one flush writes: entries as MessagePack, and their CRC-32."""
-
-    checksum: int
-    entries: msgspec.Raw
-
-
-CODEC: Codec[Batch] = Codec(Batch)
-_encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[e.AnyEntry])
 
 
@@ -161,8 +152,7 @@ class Journal:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        body = _encoder.encode(waiting)
-        left = memoryview(CODEC.encode(Batch(zlib.crc32(body), msgspec.Raw(body))))
+        left = memoryview(framed(waiting))
         while left:
             left = left[os.write(self._file, left) :]
 
@@ -347,9 +337,9 @@ def read_journal(path: Path) -> list[e.AnyEntry]:
     found: list[e.AnyEntry] = []
     try:
         for number, batch in enumerate(reader.feed(data)):
-            if zlib.crc32(batch.entries) != batch.checksum:
+            if not is_whole(batch):
                 raise CorruptJournal(f"the journal {path.name} is altered: the checksum of its batch {number} is wrong")
-            found += _decoder.decode(batch.entries)
+            found += _decoder.decode(batch.elements)
     except (WireError, msgspec.DecodeError, RecursionError) as error:
         raise CorruptJournal(f"the journal {path.name} is altered: {error}") from None
     if _holds_a_batch(data[len(data) - reader.pending :]):
@@ -372,7 +362,6 @@ def _holds_a_batch(tail: bytes) -> bool:
 
 def _is_batch(body: bytes) -> bool:
     try:
-        batch = CODEC.decode(body)
+        return is_whole(CODEC.decode(body))
     except WireError:
         return False
-    return zlib.crc32(batch.entries) == batch.checksum
