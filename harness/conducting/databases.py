@@ -22,6 +22,8 @@ from .handles import handle_of, last_words
 
 UP_WITHIN_S = 20.0
 LOOK_AGAIN_S = 0.02
+GONE_WITHIN_S = 1.0
+"""after SIGKILL; usually a millisecond"""
 NAME = "postgres"
 INITDB = "initdb"
 TRIES = 3
@@ -124,20 +126,28 @@ class DatabaseServer:
         return f"PostgreSQL does not answer within {within_s:g} s: {last_words(self._launcher.log(NAME))}"
 
     def kill(self) -> None:
-        """SIGKILL all of it: the postmaster, and each of its processes, which would outlive it a moment."""
+        """SIGKILL all of it: the postmaster, and each of its processes, which would outlive it a moment.
+
+        One that it made amid this could wait for good for a lock of one that is dead, and keep the next server from
+        starting: so it is stopped before its processes are counted.
+        """
         pid, self.pid = self.pid, 0
         if not pid:
             return
         self.is_starting = True
-        watched = [(child, handle) for child in children_of(pid) if (handle := handle_of(child)) is not None]
+        with contextlib.suppress(ProcessGone):
+            self._launcher.signal(pid, signal.SIGSTOP)
+        watched = [handle for child in children_of(pid) if (handle := handle_of(child)) is not None]
         try:
             self._launcher.signal(pid, signal.SIGKILL)
         except ProcessGone:
             pass
         finally:
-            for _child, handle in watched:
+            for handle in watched:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
+            for handle in watched:
+                select.select([handle], [], [], GONE_WITHIN_S)
                 os.close(handle)
 
     def discard(self) -> None:

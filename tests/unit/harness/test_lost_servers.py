@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from scenarios import chain
 from stage import planned
 
 from cutproof.faults.plan import AtPoint, KillDatabase
-from cutproof.harness.conducting import bound, opening
+from cutproof.harness.conducting import bound, databases, opening
 from cutproof.harness.conducting.layout import DATABASE, FILES, store_of
 from cutproof.harness.conducting.services import Services
 from cutproof.harness.exit_codes import HarnessFailed
@@ -22,6 +23,7 @@ from cutproof.harness.services import postgres
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.properties.history import JobEnded
 from cutproof.properties.verdict import Unknown
+from cutproof.reference_impl.processes.offspring import children_of
 from unit.processes.stores import RunningServer
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -112,3 +114,33 @@ def test_a_database_of_the_users_that_is_gone_at_the_end(services: Services, mon
     finally:
         server.close()
     assert told.startswith("the PostgreSQL that CUTPROOF_POSTGRES names has not answered for 0.1 s; the schema ")
+
+
+def test_a_killed_database_has_stopped_before_its_processes_are_counted(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that it forked after the counting would live on, and keep the next server from starting."""
+    database = services.database
+    states: list[str] = []
+    found: list[int] = []
+
+    def counted(pid: int) -> list[int]:
+        states.append(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+        found.extend(children_of(pid))
+        return found
+
+    monkeypatch.setattr(databases, "children_of", counted)
+    database.kill()
+    assert states == ["T"]
+    assert found
+    assert [pid for pid in found if _runs(pid)] == []
+    database.wait_until_up(databases.UP_WITHIN_S)
+
+
+def _runs(pid: int) -> bool:
+    """Whether there is such a process of PostgreSQL's that has not ended."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return "postgres" in told and told.rpartition(")")[2].split()[0] != "Z"
