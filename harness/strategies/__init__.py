@@ -163,10 +163,7 @@ def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bo
 
     def build(choices: Choices) -> Scenario:
         frame = now()
-        if frame.real_time:
-            scenario = eased(choices, draw_scenario(choices, frame, table))
-        else:
-            scenario = choices.pick(table)(choices, frame)
+        scenario = draw_scenario(choices, frame, table) if frame.real_time else choices.pick(table)(choices, frame)
         if frame.topology is None:
             scenario = told_apart(choices, scenario)
         scenario = laid_out_anew(choices, scenario)
@@ -174,8 +171,10 @@ def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bo
             scenario = without_late_checkpoints(choices, scenario)
         if frame.turn is None and not frame.real_time:
             scenario = with_local_channels(choices, scenario)
-            if scenario.name != FAULTLESS:
-                scenario = with_hits(choices, scenario, frame.max_faults)
+        if frame.turn is None and scenario.name != FAULTLESS:
+            scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
+        if frame.real_time:
+            scenario = eased(choices, scenario)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

@@ -68,7 +68,7 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
     engine = Engine(
         guarantee=guarantee,
         sink=sink,
-        alignment=choices.pick(_alignments(guarantee, workload)),
+        alignment=choices.pick(alignments(guarantee, workload)),
         alignment_timeout_us=choices.pick((read_us // 2, 2 * read_us, 10 * read_us)),
         snapshot_mode=choices.pick(("asynchronous", "asynchronous", "synchronous")),
         snapshot_store="memory" if choices.percent(tuning.memory_percent) else "files",
@@ -106,7 +106,7 @@ def spilled(choices: Choices, engine: Engine) -> Engine:
     )
 
 
-def _alignments(guarantee: str, workload: Workload) -> tuple[str, ...]:
+def alignments(guarantee: str, workload: Workload) -> tuple[str, ...]:
     """What is worth drawing: a function with timers has no counterpart for what was in flight, and is judged in full
     where nothing is."""
     return ALIGNMENTS if guarantee == "exactly-once" and not has_user_timers(workload) else ("aligned",)

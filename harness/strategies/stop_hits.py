@@ -26,8 +26,11 @@ ASKED = "savepoint-requested"
 """the point at which the coordinator hears of a command, whatever it asks for"""
 
 
-def with_hits(choices: Choices, scenario: Scenario, most: int) -> Scenario:
-    """The scenario, at times with faults amid its cancels and resumes, as far as it has room for them."""
+def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
+    """The scenario, at times with faults amid its cancels and resumes, as far as it has room for them.
+
+    In real time they are brought to points alone: nobody knows when a machine comes to something.
+    """
     found: list[AnyFault] = []
     target: Forecast | None = None
     for number, command in enumerate(scenario.commands):
@@ -36,7 +39,7 @@ def with_hits(choices: Choices, scenario: Scenario, most: int) -> Scenario:
             continue
         target = target or forecast(scenario.workload, scenario.topology, scenario.engine)
         if isinstance(command, Cancel):
-            found.append(_amid_cancel(choices, scenario, target, number))
+            found.append(_amid_cancel(choices, scenario, target, number, real_time))
         elif isinstance(command, Resume) and command.inserted:
             found.extend(_amid_refusal(choices, scenario, number))
         else:
@@ -54,13 +57,13 @@ def _percent(command: object) -> int:
 # -- cancel --------------------------------------------------------------------------
 
 
-def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number: int) -> AnyFault:
+def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number: int, real_time: bool) -> AnyFault:
     """Before the coordinator hears of it, as it does, while its decision is stored, as the tasks are told, or while
     their transactions are settled."""
     asked = scenario.commands[number].trigger
     if choices.percent(30):
         return _wayward(choices, "cancel", _as_asked(scenario, number, "before"), target.layout.tasks)
-    if isinstance(asked, AtTime) and choices.percent(40):
+    if isinstance(asked, AtTime) and not real_time and choices.percent(40):
         later: AnyTrigger = AtTime(at_us=asked.at_us + _amid_closing(choices, scenario.engine))
         kind = choices.pick(("kill-coordinator", "kill-coordinator", "kill-task"))
         return draw_fault(choices, target, kind, later)

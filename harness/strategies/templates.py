@@ -12,7 +12,8 @@ of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
 regions (`regional`) or whose tasks recover alone (`local`), jobs that go on at
 another parallelism (`rescaling`), user functions (`functional`), jobs of which
 part has finished (`part_finished`), the narrow races of
-`races` and each possible cell of the coverage (`cells`).
+`races`, each possible cell of the coverage (`cells`), and what none of them puts
+together (`crossing`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..forecast import Forecast
 from ..scenario import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import (
     cells,
+    crossing,
     endings,
     enumerators,
     extras,
@@ -257,7 +259,7 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario(FAULTLESS, commands=commands, deviations=late)
 
 
-TEMPLATES: dict[str, Template] = {
+_PURPOSEFUL: dict[str, Template] = {
     "S1": crash_at_each_step,
     "S2": two_inputs,
     "S7": two_phase_commit,
@@ -275,6 +277,10 @@ TEMPLATES: dict[str, Template] = {
     **local.TEMPLATES,
     **functional.TEMPLATES,
     **part_finished.TEMPLATES,
+}
+TEMPLATES: dict[str, Template] = {
+    **_PURPOSEFUL,
+    crossing.CROSSED: crossing.crossing_of(tuple(_PURPOSEFUL.values())),
     **cells.TEMPLATES,
 }
 
@@ -299,6 +305,7 @@ SHARES: dict[str, int] = {
     "partly-stopped": 2,
     **dict.fromkeys(races.TEMPLATES, 2),
     **dict.fromkeys(rescaling.TEMPLATES, 3),
+    crossing.CROSSED: 4,
     cells.CELLS: 10,
 }
 """how often each is drawn, beside the others"""

@@ -119,10 +119,8 @@ def test_turns_are_taken_evenly() -> None:
 
 
 def test_the_simulators_scenarios_know_nothing_of_it() -> None:
-    modest, able = (
-        scenario_of(Drawing(capabilities=one))
-        for one in (SIMULATED, replace(ABLE, real_time=False, local_recovery=True))
-    )
+    timeless = replace(ABLE, real_time=False, local_spilling=SIMULATED.local_spilling)
+    modest, able = (scenario_of(Drawing(capabilities=one)) for one in (SIMULATED, timeless))
     for index in range(40):
         faults = [kind_of(fault) for fault in able(3, index).faults]
         assert set(faults) <= set(COMMON_KINDS)

@@ -7,12 +7,14 @@ from collections import Counter
 import msgspec
 import pytest
 
+from cutproof.faults.plan import AtPoint, InPhase
 from cutproof.harness import strategies
 from cutproof.harness.checks import problems_of
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Cancel, Resume, Scenario
 from cutproof.harness.stops import UNFIT, stops_of
 from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.strategies.choices import Choices
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 
@@ -32,6 +34,10 @@ def results() -> list[Result]:
     """Those with a cancel or a resume, run and judged."""
     subject = SimulatedSubject()
     return [run(subject, one) for one in drawn(SCENARIOS) if any(isinstance(c, Cancel | Resume) for c in one.commands)]
+
+
+def _unhit(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
+    return scenario
 
 
 def hits(results: list[Result], kind: str) -> Counter[tuple[str, str]]:
@@ -81,7 +87,7 @@ def test_nothing_is_violated(results: list[Result]) -> None:
 def test_they_come_beside_what_is_drawn_already_where_there_is_room(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     templates = (*TEMPLATES, "S1", "S8")
     beside = drawn(120, max_faults=most, templates=templates)
-    monkeypatch.setattr(strategies, "with_hits", lambda choices, scenario, most: scenario)
+    monkeypatch.setattr(strategies, "with_hits", _unhit)
     without = drawn(120, max_faults=most, templates=templates)
     more = 0
     for one, plain in zip(beside, without, strict=True):
@@ -95,8 +101,17 @@ def test_they_come_beside_what_is_drawn_already_where_there_is_room(most: int, m
     assert more > 10
 
 
-def test_where_times_are_the_machines_nothing_is_brought_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    capabilities = ProcessesSubject().capabilities
-    before = drawn(40, capabilities=capabilities)
-    monkeypatch.setattr(strategies, "with_hits", lambda choices, scenario, most: replace(scenario, faults=()))
-    assert drawn(40, capabilities=capabilities) == before
+def test_where_times_are_the_machines_they_are_brought_to_points_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawing = {"capabilities": ProcessesSubject().capabilities, "max_records": 40}
+    beside = drawn(400, **drawing)
+    monkeypatch.setattr(strategies, "with_hits", _unhit)
+    without = drawn(400, **drawing)
+    brought = [
+        fault
+        for one, plain in zip(beside, without, strict=True)
+        if any(isinstance(command, Cancel | Resume) for command in plain.commands)
+        for fault in one.faults[len(plain.faults) :]
+    ]
+    asked = Counter(fault.trigger.point for fault in brought if isinstance(fault.trigger, AtPoint))
+    assert asked.keys() >= {"savepoint-requested", "task-deployed", "state-loaded", "task-running"}
+    assert {type(fault.trigger) for fault in brought} <= {AtPoint, InPhase}
