@@ -84,13 +84,25 @@ REAL_TIME_SHARES: dict[str, int] = {
 }
 """the same where times are the machine's, and a run has a few dozen scenarios, not thousands"""
 
+REAL_TIME_NIGHTLY_SHARES: dict[str, int] = {
+    **REAL_TIME_SHARES,
+    "exactly-once": 90,
+    "no-data-loss": 90,
+    "consistent-cut": 75,
+    "visibility": 90,
+    "drain": 75,
+    "progress": 90,
+    "no-leaks": 90,
+}
+"""with ten times as many, of which chance decides less"""
+
 REAL_TIME_PROFILES: dict[str, Profile] = {
     name: Profile(
         name=name,
         scenarios=scenarios,
         max_records=60,
         max_faults=3,
-        shares=REAL_TIME_SHARES,
+        shares=REAL_TIME_NIGHTLY_SHARES if name == "nightly" else REAL_TIME_SHARES,
         every_fault=name != "smoke",
     )
     for name, scenarios in (("smoke", 8), ("default", 60), ("nightly", 600))

@@ -25,7 +25,7 @@ from cutproof.faults.plan import (
 )
 from cutproof.harness.forecast import forecast
 from cutproof.harness.outcome import Outcome, measure, outcome_of
-from cutproof.harness.profiles import PROFILES, Share, falls_short, shortfalls
+from cutproof.harness.profiles import PROFILES, REAL_TIME_PROFILES, Share, falls_short, shortfalls
 from cutproof.harness.promises import can_show
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
@@ -164,6 +164,16 @@ def test_shortfalls_name_share_and_fault() -> None:
         "kill-node never fired",
     ]
     assert not shortfalls(PROFILES["default"], {}, frozenset({"kill-task", "kill-node"}), capabilities)
+
+
+def test_a_night_of_real_time_has_to_show_what_a_short_run_may_miss_by_chance() -> None:
+    capabilities = Capabilities(faults=frozenset())
+    shares = {"drain": Share(shown=84, can_show=120), "exactly-once": Share(shown=480, can_show=550)}
+    assert shortfalls(REAL_TIME_PROFILES["default"], shares, frozenset(), capabilities) == []
+    assert shortfalls(REAL_TIME_PROFILES["nightly"], shares, frozenset(), capabilities) == [
+        "exactly-once was exercised in 87.3 % of the 550 scenarios that can show it; 90 % are wanted",
+        "drain was exercised in 70.0 % of the 120 scenarios that can show it; 75 % are wanted",
+    ]
 
 
 def test_shortfalls_count_from_the_size_of_the_profile_on() -> None:
