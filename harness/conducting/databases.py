@@ -135,23 +135,31 @@ class DatabaseServer:
         if not pid:
             return
         self.is_starting = True
-        with contextlib.suppress(ProcessGone):
-            self._launcher.signal(pid, signal.SIGSTOP)
-        watched = [handle for child in children_of(pid) if (handle := handle_of(child)) is not None]
         try:
-            self._launcher.signal(pid, signal.SIGKILL)
+            self._launcher.signal(pid, signal.SIGSTOP)
         except ProcessGone:
-            pass
-        finally:
+            return  # its number may be another's by now
+        with contextlib.ExitStack() as handles:
+            watched = [handle for child in children_of(pid) if (handle := handle_of(child)) is not None]
+            for handle in watched:
+                handles.callback(os.close, handle)
             for handle in watched:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
-            for handle in watched:
-                select.select([handle], [], [], GONE_WITHIN_S)
-                os.close(handle)
+            with contextlib.suppress(ProcessGone):
+                self._launcher.signal(pid, signal.SIGKILL)
+            _wait_for(watched, GONE_WITHIN_S)
 
     def discard(self) -> None:
         """Kill it for good."""
         self.kill()
         if self.is_ours:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _wait_for(handles: list[int], within_s: float) -> None:
+    """Until the processes have ended, or the time is over."""
+    deadline, left = time.monotonic() + within_s, handles
+    while left and time.monotonic() < deadline:
+        ended, _, _ = select.select(left, [], [], max(0.0, deadline - time.monotonic()))
+        left = [handle for handle in left if handle not in ended]

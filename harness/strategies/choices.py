@@ -1,9 +1,10 @@
 """The one port through which a scenario's every choice is drawn.
 
 Hypothesis draws behind it.  Each draw costs about 10 µs, so a scenario is
-drawn with few of them (some 60), and each option list stands with its simplest
-member first: that is where Hypothesis's shrinker goes.  It is loaded by the first
-draw: who only replays or reports does without.
+drawn with few of them (some 70; a crossed one with three times as many), and
+each option list stands with its simplest member first: that is where
+Hypothesis's shrinker goes.  It is loaded by the first draw: who only replays or
+reports does without.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Scenarios crossed from three others: the job of one, what goes wrong in a second, what users ask in a third.
 
 A template draws what belongs together, so what no template puts together is never met: a kill and then a stop that
-nobody resumes, before a sink that shows rows at once.  Here guarantee, sink, alignment, failover and store are chosen
-anew too, whatever the templates would say.
+nobody resumes, before a sink that shows rows at once.  Here guarantee, sink, alignment and store are chosen anew too,
+whatever the templates would say; failover by region, where there are several.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AnyTrigger, AtTime
+from ...faults.plan import AnyFault, AtPoint, AtTime, kind_of
 from ...properties.classes import last_row_is_fixed
 from ...properties.workload import Workload
-from ..checks import problems_of
-from ..forecast import forecast
+from ..forecast import Forecast, forecast
 from ..layout import Layout, layout_of
-from ..scenario import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
+from ..scenario import AnyCommand, Cancel, Command, Engine, Resume, Scenario, StopWithSavepoint
 from .choices import Choices
 from .engines import alignments, spilled
-from .faults import at_some_time
+from .faults import at_some_time, possible
 from .stage import Frame, Template, has_regions
 
 CROSSED = "crossed"
@@ -34,27 +33,26 @@ PAIRS = (
     ("at-least-once", "transactional"),
     ("at-most-once", "plain"),
 )
-"""guarantee and sink, each as likely: elsewhere nine in ten are of the first"""
+"""guarantee and sink, where they are chosen anew; elsewhere nine in ten are of the first"""
 AFTER_US = (1_000, 0, 5_000)
-T = TypeVar("T")
+T = TypeVar("T", bound=plan.Fault | Command)
 
 
 def crossing_of(templates: Sequence[Template]) -> Template:
-    """What draws three by these templates and crosses them; a job that the others do not fit stays as it was drawn."""
+    """What draws three scenarios by these templates and crosses them."""
 
     def crossed(choices: Choices, frame: Frame) -> Scenario:
         job, trouble, user = (choices.pick(templates)(choices, frame) for _ in range(3))
         engine = _engine(choices, frame, job)
-        layout = layout_of(job.workload, job.topology, engine.committing)
-        scenario = replace(
+        target = forecast(job.workload, job.topology, engine)
+        return replace(
             job,
             name=CROSSED,
             engine=engine,
-            faults=_faults(choices, job, trouble, layout)[: max(1, frame.max_faults)],
-            commands=_commands(choices, job, user, layout),
+            faults=_faults(choices, target, job, trouble)[: max(1, frame.max_faults)],
+            commands=_commands(choices, target, user),
             deviations=(),
         )
-        return job if any(problems_of(scenario)) else scenario
 
     return crossed
 
@@ -74,7 +72,7 @@ def _engine(choices: Choices, frame: Frame, job: Scenario) -> Engine:
         engine = spilled(choices, replace(engine, alignment=alignment, spilling="at-once"))
     if choices.percent(10):
         engine = replace(engine, snapshot_store="memory" if engine.snapshot_store == "files" else "files")
-    if engine != job.engine and engine.failover == "local":  # which asks much of all of them
+    if engine != job.engine and engine.failover == "local":  # few settings let tasks recover alone
         return replace(engine, failover="full")
     if has_regions(job.topology) and engine.failover != "local" and choices.percent(30):
         return replace(engine, failover="region" if engine.failover == "full" else "full")
@@ -113,40 +111,65 @@ def _promising(choices: Choices, workload: Workload, engine: Engine, guarantee: 
 # -- what goes wrong, and what users ask ---------------------------------------------
 
 
-def _faults(choices: Choices, job: Scenario, trouble: Scenario, layout: Layout) -> tuple[AnyFault, ...]:
-    """The second's, those on channels left out, at times with the first's own, or with one kill more."""
-    found = [_at_home(choices, job, fault, layout) for fault in trouble.faults if not hasattr(fault, "sender")]
+def _faults(choices: Choices, target: Forecast, job: Scenario, trouble: Scenario) -> tuple[AnyFault, ...]:
+    """The second's, those on channels left out, at times behind one kill more, at times before the first's own."""
+    found: list[AnyFault] = [
+        _at_home(choices, target, fault, _layout(trouble))
+        for fault in trouble.faults
+        if not isinstance(fault, plan.ChannelFault)
+    ]
+    found += [_at_home(choices, target, fault, _layout(job)) for fault in job.faults] if choices.percent(50) else []
+    found = [fault for fault in found if possible(kind_of(fault), target)]
     if not found or choices.percent(30):
-        when = at_some_time(choices, forecast(job.workload, job.topology, job.engine))
-        found.insert(0, plan.KillTask(trigger=when, task=choices.pick(layout.tasks)))
-    return (*found, *job.faults) if choices.percent(50) else tuple(found)
+        found.insert(0, plan.KillTask(trigger=at_some_time(choices, target), task=choices.pick(target.layout.tasks)))
+    return tuple(found)
 
 
-def _commands(choices: Choices, job: Scenario, user: Scenario, layout: Layout) -> tuple[AnyCommand, ...]:
+def _commands(choices: Choices, target: Forecast, user: Scenario) -> tuple[AnyCommand, ...]:
     """The third's, whose resumes may be laid out anew later; at times nobody goes on, and somebody stops a job that
     nobody would have."""
     found: list[AnyCommand] = []
     for command in user.commands:
         plain = replace(command, parallelism={}, inserted={}) if isinstance(command, Resume) else command
-        found.append(_at_home(choices, job, plain, layout))
+        found.append(_at_home(choices, target, plain, _layout(user)))
     if found and isinstance(found[-1], Resume) and choices.percent(25):
         found.pop()
     if found or not choices.percent(40):
         return tuple(found)
-    asked = at_some_time(choices, forecast(job.workload, job.topology, job.engine), share=(5, 110))
+    asked = at_some_time(choices, target, share=(5, 110))
     stops = (StopWithSavepoint(trigger=asked), StopWithSavepoint(trigger=asked, drain=True), Cancel(trigger=asked))
     again = (Resume(trigger=AtTime(at_us=choices.pick(AFTER_US))),) if choices.percent(50) else ()
     return (choices.pick(stops), *again)
 
 
-def _at_home(choices: Choices, job: Scenario, one: T, layout: Layout) -> T:
-    """The same fault or command, at tasks and nodes that there are."""
+def _layout(scenario: Scenario) -> Layout:
+    return layout_of(scenario.workload, scenario.topology, scenario.engine.committing)
+
+
+def _at_home(choices: Choices, target: Forecast, one: T, abroad: Layout) -> T:
+    """A fault or command of a job that was laid out so, at tasks and nodes that there are here."""
     changes: dict[str, object] = {}
-    if getattr(one, "task", None) not in (None, *layout.tasks):
-        changes["task"] = choices.pick(layout.tasks)
-    if hasattr(one, "node"):
-        changes["node"] = one.node % job.engine.nodes
-    trigger: AnyTrigger = one.trigger  # type: ignore[attr-defined]
-    if getattr(trigger, "task", None) not in (None, *layout.tasks):
-        changes["trigger"] = replace(trigger, task=choices.pick(layout.tasks))
-    return replace(one, **changes)  # type: ignore[type-var]
+    if isinstance(one, plan.FailCommit):
+        changes["task"] = one.task if one.task in target.layout.committing else None
+    elif task := getattr(one, "task", None):
+        changes["task"] = _like(choices, task, abroad, target.layout)
+    if isinstance(one, plan.KillNode | plan.LoseUnsynced | plan.PauseNode):
+        changes["node"] = one.node % target.engine.nodes
+    if isinstance(one.trigger, AtPoint) and one.trigger.task is not None:
+        task = _like(choices, one.trigger.task, abroad, target.layout)
+        changes["trigger"] = replace(one.trigger, task=task)
+    return replace(one, **changes)
+
+
+def _like(choices: Choices, task: str, abroad: Layout, here: Layout) -> str:
+    """The task of that name, or another of its role; of any, where nobody has that."""
+    if task in here.tasks:
+        return task
+    for there, peers in zip(_roles(abroad), _roles(here), strict=True):
+        if task in there and peers:
+            return choices.pick(peers)
+    return choices.pick(here.tasks)
+
+
+def _roles(layout: Layout) -> tuple[tuple[str, ...], ...]:
+    return layout.sources, layout.operators, layout.sinks, layout.committers

@@ -29,6 +29,8 @@ LONGEST_US = 30_000
 """for how long anything is held up, late or gone"""
 SHORT_PAUSE_US = 6_000
 """clearly shorter than what it takes to be given up for dead, as LONGEST_US is clearly longer"""
+FEW_RESTARTS = 4
+"""of a job that is lost for good: it ends when they are used up, and each takes its time"""
 UNLED_EVERY = 8
 """one scenario in so many is drawn from the templates, with whatever that brings"""
 
@@ -125,8 +127,12 @@ def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
 def eased(choices: Choices, scenario: Scenario) -> Scenario:
     """The scenario within what real time allows: nothing lasts long, and most triggers are points."""
     target = forecast(scenario.workload, scenario.topology, scenario.engine)
+    engine = scenario.engine
+    if any(isinstance(fault, plan.FailCommit) and fault.how == "expired" for fault in scenario.faults):
+        engine = msgspec.structs.replace(engine, restart_attempts=min(engine.restart_attempts, FEW_RESTARTS))
     return msgspec.structs.replace(
         scenario,
+        engine=engine,
         faults=tuple(_eased(choices, fault, target) for fault in scenario.faults),
         commands=tuple(_command(choices, command, target) for command in scenario.commands),
     )

@@ -14,7 +14,7 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, kind_of
 from ..forecast import Forecast, forecast
 from ..layout import topologies_of
-from ..scenario import Cancel, Engine, Resume, Scenario
+from ..scenario import AnyCommand, Cancel, Engine, Resume, Scenario
 from .aims import UPSETTING
 from .choices import Choices
 from .faults import draw_fault, possible
@@ -29,12 +29,13 @@ ASKED = "savepoint-requested"
 def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
     """The scenario, at times with faults amid its cancels and resumes, as far as it has room for them.
 
-    In real time they are brought to points alone: nobody knows when a machine comes to something.
+    In real time they are brought to points alone: nobody knows when a machine comes to something.  A refusal, which
+    passes none, is then left alone.
     """
     found: list[AnyFault] = []
     target: Forecast | None = None
     for number, command in enumerate(scenario.commands):
-        percent = _percent(command)
+        percent = _percent(command, real_time)
         if not percent or not choices.percent(percent):
             continue
         target = target or forecast(scenario.workload, scenario.topology, scenario.engine)
@@ -48,9 +49,11 @@ def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: boo
     return msgspec.structs.replace(scenario, faults=faults[: max(most, len(scenario.faults))])
 
 
-def _percent(command: object) -> int:
+def _percent(command: AnyCommand, real_time: bool) -> int:
+    if isinstance(command, Resume) and command.inserted:
+        return 0 if real_time else UNFIT_PERCENT
     if isinstance(command, Resume):
-        return UNFIT_PERCENT if command.inserted else RESUMES_PERCENT
+        return RESUMES_PERCENT
     return CANCELS_PERCENT if isinstance(command, Cancel) else 0
 
 
@@ -58,8 +61,8 @@ def _percent(command: object) -> int:
 
 
 def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number: int, real_time: bool) -> AnyFault:
-    """Before the coordinator hears of it, as it does, while its decision is stored, as the tasks are told, or while
-    their transactions are settled."""
+    """Before the coordinator hears of it, as it does, or as the tasks are told; in virtual time also while its decision
+    is stored, or their transactions are settled."""
     asked = scenario.commands[number].trigger
     if choices.percent(30):
         return _wayward(choices, "cancel", _as_asked(scenario, number, "before"), target.layout.tasks)

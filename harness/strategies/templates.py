@@ -115,9 +115,6 @@ def _overlap_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]
     return (draw_fault(choices, target, kind, when),)
 
 
-FEW_RESTARTS = 4
-
-
 def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
     """S7: the external store refuses, hangs or loses answers, and something dies between
     pre-commit, completion, notification and commit."""
@@ -135,9 +132,6 @@ def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
         faults = (_long_outage(choices, target), *faults)
     elif choices.percent(5):
         faults = (plan.FailCommit(trigger=early(choices, target), how="expired"), *faults)
-        if frame.real_time:  # it ends when its restarts are used up, and each takes its time
-            engine = msgspec.structs.replace(stage.engine, restart_attempts=FEW_RESTARTS)
-            stage = msgspec.structs.replace(stage, engine=engine)
     commands: tuple[AnyCommand, ...] = ()
     if choices.percent(12):
         commands = (Savepoint(trigger=at_some_time(choices, target, share=(20, 80))),)
@@ -259,7 +253,7 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario(FAULTLESS, commands=commands, deviations=late)
 
 
-_PURPOSEFUL: dict[str, Template] = {
+_SITUATIONS: dict[str, Template] = {
     "S1": crash_at_each_step,
     "S2": two_inputs,
     "S7": two_phase_commit,
@@ -279,8 +273,8 @@ _PURPOSEFUL: dict[str, Template] = {
     **part_finished.TEMPLATES,
 }
 TEMPLATES: dict[str, Template] = {
-    **_PURPOSEFUL,
-    crossing.CROSSED: crossing.crossing_of(tuple(_PURPOSEFUL.values())),
+    **_SITUATIONS,
+    crossing.CROSSED: crossing.crossing_of(tuple(_SITUATIONS.values())),
     **cells.TEMPLATES,
 }
 

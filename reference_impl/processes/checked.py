@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """Several things that are written at once."""
+    """Several things that are written at once, as MessagePack, and their CRC-32."""
 
     checksum: int
     elements: msgspec.Raw

@@ -141,6 +141,6 @@ def _runs(pid: int) -> bool:
     """Whether there is such a process of PostgreSQL's that has not ended."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except OSError:  # it is being taken away
         return False
     return "postgres" in told and told.rpartition(")")[2].split()[0] != "Z"

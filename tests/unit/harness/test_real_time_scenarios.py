@@ -14,9 +14,8 @@ from cutproof.harness.files import digest
 from cutproof.harness.profiles import REAL_TIME_PROFILES
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of, scenarios
-from cutproof.harness.strategies.real_time import lead_of, leads_of
+from cutproof.harness.strategies.real_time import FEW_RESTARTS, lead_of, leads_of
 from cutproof.harness.strategies.stage import has_regions
-from cutproof.harness.strategies.templates import FEW_RESTARTS
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import FaultFired
 

@@ -6,15 +6,18 @@ from collections import Counter
 
 import msgspec
 import pytest
+from hypothesis import Phase, given, settings
+from scenarios import chain
 
-from cutproof.faults.plan import AtPoint, InPhase
+from cutproof.faults.plan import AnyFault, AtPoint, AtTime, InPhase
 from cutproof.harness import strategies
 from cutproof.harness.checks import problems_of
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Cancel, Resume, Scenario
 from cutproof.harness.stops import UNFIT, stops_of
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.strategies.choices import Choices
+from cutproof.harness.strategies.choices import Choices, built
+from cutproof.harness.strategies.stop_hits import with_hits
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 
@@ -101,17 +104,35 @@ def test_they_come_beside_what_is_drawn_already_where_there_is_room(most: int, m
     assert more > 10
 
 
-def test_where_times_are_the_machines_they_are_brought_to_points_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("real_time", [False, True])
+def test_where_times_are_the_machines_they_are_brought_to_points_alone(real_time: bool) -> None:
+    stopped = replace(
+        chain(),
+        faults=(),
+        commands=(
+            Cancel(trigger=AtTime(at_us=900)),
+            Resume(trigger=AtTime(at_us=0), inserted={"more": "map"}),
+            Resume(trigger=AtTime(at_us=0)),
+        ),
+    )
+    brought: list[AnyFault] = []
+
+    @settings(max_examples=200, database=None, derandomize=True, phases=[Phase.generate])
+    @given(built(lambda choices: with_hits(choices, stopped, 4, real_time=real_time)))
+    def bring(scenario: Scenario) -> None:
+        brought.extend(scenario.faults)
+
+    bring()
+    asked = {fault.trigger.point for fault in brought if isinstance(fault.trigger, AtPoint)}
+    assert asked >= {"savepoint-requested", "task-deployed", "state-loaded", "task-running"}
+    assert {type(fault.trigger) for fault in brought} == ({AtPoint} if real_time else {AtPoint, AtTime, InPhase})
+
+
+def test_scenarios_in_real_time_have_some(monkeypatch: pytest.MonkeyPatch) -> None:
     drawing = {"capabilities": ProcessesSubject().capabilities, "max_records": 40}
-    beside = drawn(400, **drawing)
+    beside = drawn(200, **drawing)
     monkeypatch.setattr(strategies, "with_hits", _unhit)
-    without = drawn(400, **drawing)
-    brought = [
-        fault
-        for one, plain in zip(beside, without, strict=True)
-        if any(isinstance(command, Cancel | Resume) for command in plain.commands)
-        for fault in one.faults[len(plain.faults) :]
-    ]
-    asked = Counter(fault.trigger.point for fault in brought if isinstance(fault.trigger, AtPoint))
-    assert asked.keys() >= {"savepoint-requested", "task-deployed", "state-loaded", "task-running"}
-    assert {type(fault.trigger) for fault in brought} <= {AtPoint, InPhase}
+    without = drawn(200, **drawing)
+    asked = [one for one in without if any(isinstance(command, Cancel | Resume) for command in one.commands)]
+    more = [one for one, plain in zip(beside, without, strict=True) if len(one.faults) > len(plain.faults)]
+    assert len(more) > len(asked) // 4
