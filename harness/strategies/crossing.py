@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime, kind_of
 from ...properties.classes import last_row_is_fixed
-from ...properties.workload import Workload
 from ..forecast import Forecast, forecast
 from ..layout import Layout, layout_of
 from ..scenario import AnyCommand, Cancel, Command, Engine, Resume, Scenario, StopWithSavepoint
@@ -66,7 +65,7 @@ def _engine(choices: Choices, frame: Frame, job: Scenario) -> Engine:
     pairs = _pairs(frame, job)
     if pairs and choices.percent(60):
         guarantee, sink = choices.pick(pairs)
-        engine = _promising(choices, job.workload, engine, guarantee, sink)
+        engine = _promising(engine, guarantee, sink)
     if choices.percent(30):
         alignment = choices.pick(alignments(engine.guarantee, job.workload))
         engine = spilled(choices, replace(engine, alignment=alignment, spilling="at-once"))
@@ -93,7 +92,7 @@ def _pairs(frame: Frame, job: Scenario) -> list[tuple[str, str]]:
     ]
 
 
-def _promising(choices: Choices, workload: Workload, engine: Engine, guarantee: str, sink: str) -> Engine:
+def _promising(engine: Engine, guarantee: str, sink: str) -> Engine:
     seals = sink == "transactional"
     aligned = guarantee != "exactly-once"
     return replace(
