@@ -65,7 +65,7 @@ PROFILES: dict[str, Profile] = {
         max_records=240,
         max_faults=6,
         shares=SHARES,
-        cells=8,
+        cells=13,
         every_cell=True,
         every_stop=True,
     ),

@@ -19,7 +19,7 @@ from ..forecast import Forecast, forecast
 from ..layout import Layout, layout_of
 from ..scenario import AnyCommand, Cancel, Command, Engine, Resume, Scenario, StopWithSavepoint
 from .choices import Choices
-from .engines import alignments, spilled
+from .engines import alignments, patient, spilled
 from .faults import at_some_time, possible
 from .stage import Frame, Template, has_regions
 
@@ -42,12 +42,11 @@ def crossing_of(templates: Sequence[Template]) -> Template:
 
     def crossed(choices: Choices, frame: Frame) -> Scenario:
         job, trouble, user = (choices.pick(templates)(choices, frame) for _ in range(3))
-        engine = _engine(choices, frame, job)
-        target = forecast(job.workload, job.topology, engine)
+        target = patient(forecast(job.workload, job.topology, _engine(choices, frame, job)))
         return replace(
             job,
             name=CROSSED,
-            engine=engine,
+            engine=target.engine,
             faults=_faults(choices, target, job, trouble)[: max(1, frame.max_faults)],
             commands=_commands(choices, target, user),
             deviations=(),

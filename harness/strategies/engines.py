@@ -7,6 +7,7 @@ import msgspec
 from ...properties.user_functions import has_user_timers
 from ...properties.workload import Topology, Workload
 from ..checks import ALIGNMENTS, SPILL_STORES, SPILLING
+from ..forecast import Forecast
 from ..layout import reads_by_source
 from ..scenario import Engine, Scenario
 from .choices import Choices
@@ -56,6 +57,8 @@ def draw_committing(choices: Choices, engine: Engine, possible: frozenset[str]) 
 
 LEAST_INTERVAL_US = 4_000
 LEAST_TIMEOUT_US = 40_000
+_TIMES_FORECAST = 3
+"""so many times as long as forecast a checkpoint may take: a forecast is good to a factor of two"""
 
 
 def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning: Tuning) -> Engine:
@@ -90,6 +93,16 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
         transaction_us=transaction * read_us // 2,
     )
     return spilled(choices, engine)
+
+
+def patient(target: Forecast) -> Forecast:
+    """The forecast of the job with time enough for a checkpoint, also when it is laid out wider: where none could ever
+    complete, no engine would get anywhere."""
+    engine = target.engine
+    if _TIMES_FORECAST * target.checkpoint_us <= engine.checkpoint_timeout_us:
+        return target
+    timeout_us = max(LEAST_TIMEOUT_US, _TIMES_FORECAST * target.checkpoint_us)
+    return msgspec.structs.replace(target, engine=msgspec.structs.replace(engine, checkpoint_timeout_us=timeout_us))
 
 
 def spilled(choices: Choices, engine: Engine) -> Engine:

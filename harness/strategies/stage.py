@@ -12,7 +12,7 @@ from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Scenario
 from ..subject import Capabilities
 from .choices import Choices
-from .engines import Tuning, draw_committing, draw_engine, paced
+from .engines import Tuning, draw_committing, draw_engine, paced, patient
 from .enumerated import enumerated
 from .workloads import Recipe, draw_topology, draw_workload, modest
 
@@ -118,10 +118,10 @@ def stage_of(
         engine = msgspec.structs.replace(engine, failover="region")
     if not is_given and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):
         workload, engine = committing_amid(workload, engine)
-    target = forecast(workload, topology, engine)
+    target = patient(forecast(workload, topology, engine))
     if not is_given and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):
         workload = enumerated(choices, workload, target)
-    return Stage(workload=workload, topology=topology, engine=engine, target=target)
+    return Stage(workload=workload, topology=topology, engine=target.engine, target=target)
 
 
 def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engine]:

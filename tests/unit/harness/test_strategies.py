@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cutproof.faults.plan import COMMON_KINDS, AtPoint, AtTime, FailWrite, InPhase, KillTask, StallChannel, kind_of
 from cutproof.harness.checks import ALIGNMENTS, problems_of
 from cutproof.harness.files import digest
+from cutproof.harness.forecast import forecast
 from cutproof.harness.scenario import COMMANDS, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.scenario import kind_of as command_kind
 from cutproof.harness.strategies import (
@@ -81,6 +82,13 @@ def test_a_known_scenario_is_drawn_as_ever(drawn: list[Scenario]) -> None:
     assert (engine.alignment, engine.concurrent_checkpoints, engine.checkpoint_interval_us) == ("aligned", 3, 600)
     stopped = StopWithSavepoint(trigger=AtPoint(point="checkpoint-triggered", occurrence=2), drain=True)
     assert (drawn[5].name, drawn[5].commands) == ("S9", (stopped,))
+
+
+def test_a_checkpoint_has_time_enough(drawn: list[Scenario]) -> None:
+    """Where none could complete in its time, every engine would be accused of getting nowhere."""
+    courses = [forecast(one.workload, one.topology, one.engine) for one in drawn]
+    assert [one for one in courses if one.engine.checkpoint_timeout_us < 3 * one.checkpoint_us] == []
+    assert {one.engine.checkpoint_timeout_us for one in courses} == {10_000, 40_000}, "none late, some hurried"
 
 
 def test_alignments_are_drawn_about_evenly_by_default(drawn: list[Scenario]) -> None:
