@@ -111,12 +111,10 @@ def _promising(engine: Engine, guarantee: str, sink: str) -> Engine:
 
 def _faults(choices: Choices, target: Forecast, job: Scenario, trouble: Scenario) -> tuple[AnyFault, ...]:
     """The second's, those on channels left out, at times behind one kill more, at times before the first's own."""
-    found: list[AnyFault] = [
-        _at_home(choices, target, fault, _layout(trouble))
-        for fault in trouble.faults
-        if not isinstance(fault, plan.ChannelFault)
-    ]
-    found += [_at_home(choices, target, fault, _layout(job)) for fault in job.faults] if choices.percent(50) else []
+    there, own = _layout(trouble), _layout(job)
+    struck = [fault for fault in trouble.faults if not isinstance(fault, plan.ChannelFault)]
+    found: list[AnyFault] = [_at_home(choices, target, fault, there) for fault in struck]
+    found += [_at_home(choices, target, fault, own) for fault in job.faults] if choices.percent(50) else []
     found = [fault for fault in found if possible(kind_of(fault), target)]
     if not found or choices.percent(30):
         found.insert(0, plan.KillTask(trigger=at_some_time(choices, target), task=choices.pick(target.layout.tasks)))
@@ -127,9 +125,10 @@ def _commands(choices: Choices, target: Forecast, user: Scenario) -> tuple[AnyCo
     """The third's, whose resumes may be laid out anew later; at times nobody goes on, and somebody stops a job that
     nobody would have."""
     found: list[AnyCommand] = []
+    there = _layout(user)
     for command in user.commands:
         plain = replace(command, parallelism={}, inserted={}) if isinstance(command, Resume) else command
-        found.append(_at_home(choices, target, plain, _layout(user)))
+        found.append(_at_home(choices, target, plain, there))
     if found and isinstance(found[-1], Resume) and choices.percent(25):
         found.pop()
     if found or not choices.percent(40):
