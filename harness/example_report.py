@@ -43,10 +43,13 @@ def view_of(told: ExampleRun, measured: Measured, *, replay: str = "") -> Figure
         name=told.name,
         about=told.about,
         document=told.document,
-        claims=tuple(Said(says=one.says, shown=one.shown, evidence=one.evidence) for one in told.claims),
+        claims=tuple(
+            Said(says=one.says, shown=one.shown, evidence=one.evidence, assumed=one.assumed) for one in told.claims
+        ),
         ran=measured.ran,
         replay=replay,
         verdicts=tuple(_judged(invariant, verdict) for invariant, verdict in told.verdicts.items()),
+        violated_beside=any(one.against for one in told.beside),
         disagreements=tuple(told.disagreements),
         tables=measured.tables,
         charts=measured.charts,

@@ -19,6 +19,8 @@ class Said(Value, kw_only=True):
     says: str
     shown: bool
     evidence: str
+    assumed: bool = False
+    """no run could show otherwise"""
 
 
 class Judged(Value, kw_only=True):
@@ -49,6 +51,8 @@ class FiguresView(Value, kw_only=True):
     replay: str = ""
     """the command that runs it again"""
     verdicts: tuple[Judged, ...] = ()
+    violated_beside: bool = False
+    """an invariant is violated, against the text, in a run that claims are set beside"""
     disagreements: tuple[str, ...] = ()
     """where the two judges say otherwise"""
     tables: tuple[Figures, ...] = ()
@@ -62,9 +66,9 @@ class FiguresView(Value, kw_only=True):
         """failed (the judges disagree), violated, short (a claim did not show) or held."""
         if self.disagreements:
             return "failed"
-        if any(one.verdict == "violated" for one in self.verdicts):
+        if self.violated_beside or any(one.verdict == "violated" for one in self.verdicts):
             return "violated"
-        return "held" if all(claim.shown for claim in self.claims) else "short"
+        return "held" if all(claim.shown or claim.assumed for claim in self.claims) else "short"
 
 
 def render_figures(view: FiguresView) -> str:

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...properties.verdict import Violated
 from ..exit_codes import ExitCode
 from ..subject import check, closing
 from ..subject_names import subject_called
@@ -16,7 +17,7 @@ from .output import Output
 from .tell import tell_summary, tell_tampering, tell_verdicts
 
 if TYPE_CHECKING:
-    from ..example_run import ExampleRun
+    from ..example_run import Beside, ExampleRun
     from ..examples import Example
     from ..graphs.claims import SystemExample
     from ..inputs import LoadedWorkload
@@ -190,18 +191,19 @@ def _example(example: Example, subject: Subject, options: argparse.Namespace, ou
     from ..example_report import REPORT
     from ..example_run import run_example
     from ..examples.report import keep_report
+    from ..examples.trials import Trials
     from ..oracle import PySpark
     from ..verification import new_folder
 
     out = options.out or new_folder(example.scenario.name)
     with progress_of(options) as progress:
-        progress.step(f"running {example.scenario.name}, and starting Spark")
-        told, result = run_example(subject, example, PySpark())
+        trials = Trials(subject, progress.step)
+        told, result = run_example(trials, example, PySpark())
+        keep_run(out, result.scenario, result.history)
+        keep_report(out, told, result.scenario, trials, replay=_again(options))
     _tell_example(told, output)
     for words in told.disagreements:
         output.say(f"the two judges disagree: {words}")
-    keep_run(out, result.scenario, result.history)
-    keep_report(out, told, result.scenario, real_time=subject.capabilities.real_time, replay=_again(options))
     output.say(f"report: {out / REPORT}")
     output.result(told)
     return told.exit_code
@@ -247,10 +249,25 @@ def _tell_example(told: ExampleRun, output: Output) -> None:
     output.say(f"from {told.document}")
     output.say()
     for claim in told.claims:
-        output.say(f'{"shown    " if claim.shown else "NOT SHOWN"}  "{claim.says}"')
+        word = "assumed" if claim.assumed else "shown" if claim.shown else "NOT SHOWN"
+        output.say(f'{word:9}  "{claim.says}"')
         output.say(f"           {claim.evidence}")
     output.say()
     tell_verdicts(told.verdicts, output)
+    if told.beside:
+        output.say()
+        output.table(("set beside it", "outcome", ""), [(one.name, one.outcome, _why(one)) for one in told.beside])
+    for one in told.beside:
+        for name, verdict in one.against.items():
+            output.say(f"{one.name}: {name} is violated: {verdict.difference} ({verdict.message})")
+
+
+def _why(one: Beside) -> str:
+    """What is violated in a variant, or why it could not be run."""
+    if one.problem:
+        return one.problem
+    violated = [name for name, verdict in one.verdicts.items() if isinstance(verdict, Violated)]
+    return f"{', '.join(violated)} violated" if violated else ""
 
 
 def _tamper(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:

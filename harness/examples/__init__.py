@@ -13,10 +13,10 @@ from .about_finishing import ABOUT_FINISHING
 from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
 from .batch import COUNT_STREAMING_BATCH
-from .claims import Claim, Example, NotShown, Shown, show
+from .claims import Claim, Comparison, Example, NotShown, Ran, Shown, Variant, show
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
 
-__all__ = ["EXAMPLES", "LATER", "Claim", "Example", "NotShown", "Shown", "show"]
+__all__ = ["EXAMPLES", "LATER", "Claim", "Comparison", "Example", "NotShown", "Ran", "Shown", "Variant", "show"]
 
 EXAMPLES: dict[str, Example] = {
     example.scenario.name: example

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from ...faults.plan import AtTime, KillTask
 from ...properties.history import History, Transaction
@@ -11,8 +12,8 @@ from ...properties.verdict import Holds
 from ...properties.workload import Input, Map, Node, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario
-from .claims import Claim, Example, numbered, require, simulated
-from .finishing import ended, finishing_by, owed, violated
+from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require
+from .finishing import ended, finishing_by, owed
 from .texts import POST
 
 _SHORT, _LONG = numbered(130, 5)[:30], numbered(130, 5)[30:]
@@ -46,24 +47,24 @@ def _without_a_checkpoint(history: History) -> list[Transaction]:
     return found
 
 
-def _duplicated(scenario: Scenario, history: History) -> str:
-    flawed = finishing_by(scenario, "commit-at-finish")
-    other = simulated(flawed)
+def _duplicated(own: Ran, beside: Sequence[Ran]) -> str:
+    (flawed,) = beside
+    scenario, other = flawed.scenario, flawed.history
     at_finish = [one for one in _without_a_checkpoint(other) if one.attempt == 1]
     require(bool(at_finish), "nothing was committed when a task finished")
     rows = Counter(row for one in at_finish for row in one.rows)
     twice = Counter(other.committed) - owed(scenario)
     require(bool(twice) and not twice - rows, f"{rows.total()} rows were committed at a finish, {twice.total()} twice")
-    found = violated(flawed, other).get("exactly-once")
+    found = flawed.violated.get("exactly-once")
     require(found is not None and found.difference == "repeated row", "exactly-once is not violated by a repeated row")
     tasks = ", ".join(sorted({one.task for one in at_finish}))
     told = f"{tasks} committed its last {rows.total()} rows when its input had ended"
     return f"{told}; then another task failed, and {twice.total()} rows show twice"
 
 
-def _only_by_a_failure(scenario: Scenario, history: History) -> str:
-    other = simulated(finishing_by(scenario, "commit-at-finish", faults=()))
-    require(Counter(other.committed) == owed(scenario), "rows are lost or repeated without a failure too")
+def _only_by_a_failure(own: Ran, beside: Sequence[Ran]) -> str:
+    other = beside[0].history
+    require(Counter(other.committed) == owed(own.scenario), "rows are lost or repeated without a failure too")
     return f"without a failure each of {len(other.committed)} rows shows once"
 
 
@@ -76,33 +77,46 @@ def _one_more_checkpoint(scenario: Scenario, history: History) -> str:
     return f"each of {len(history.committed)} rows was committed once, none before a checkpoint covered it"
 
 
+_COMMITTING = _uneven("commit-at-finish")
+_COMMITTED_AT_FINISH = Variant(
+    name="committed at finish",
+    scenario=finishing_by(_COMMITTING, "commit-at-finish"),
+    violates=("exactly-once", "visibility"),
+)
+_WITHOUT_A_FAILURE = Variant(
+    name="committed at finish, without a failure",
+    scenario=finishing_by(_COMMITTING, "commit-at-finish", faults=()),
+    violates=("visibility",),
+)
+
 COMMIT_AT_FINISH = Example(
     about="rejected: a sink commits its last data when its task finishes, and a failure of another repeats it",
     document=POST,
-    scenario=_uneven("commit-at-finish"),
+    scenario=_COMMITTING,
     claims=(
-        Claim(says="if we commit them directly on task get finished, then if there are failovers after that, these "
-              "records would be re-emitted and cause data duplication", look=_duplicated),
-        Claim(says="like due to other unfinished tasks get failed", look=_only_by_a_failure),
+        Comparison(says="if we commit them directly on task get finished, then if there are failovers after that, "
+                   "these records would be re-emitted and cause data duplication", beside=(_COMMITTED_AT_FINISH,),
+                   look=_duplicated),
+        Comparison(says="like due to other unfinished tasks get failed", beside=(_WITHOUT_A_FAILURE,),
+                   look=_only_by_a_failure),
         Claim(says="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
     ),
 )  # fmt: skip
 
 
-def _lost(scenario: Scenario, history: History) -> str:
-    flawed = finishing_by(scenario, "discard-at-finish", faults=())
-    other = simulated(flawed)
+def _lost(own: Ran, beside: Sequence[Ran]) -> str:
+    (flawed,) = beside
+    scenario, other = flawed.scenario, flawed.history
     require(ended(other).status == "finished", f"the job is {ended(other).status}")
     missing = owed(scenario) - Counter(other.committed)
     require(missing.total() > 0, "no row is lost")
     require(not Counter(other.committed) - owed(scenario), "a row shows twice")
-    found = violated(flawed, other)
-    require("no-data-loss" in found, "no-data-loss is not violated")
+    require("no-data-loss" in flawed.violated, "no-data-loss is not violated")
     return f"the job finished, nothing had failed, and {missing.total()} of {owed(scenario).total()} rows are lost"
 
 
-def _ignored(scenario: Scenario, history: History) -> str:
-    other = simulated(finishing_by(scenario, "discard-at-finish", faults=()))
+def _ignored(own: Ran, beside: Sequence[Ran]) -> str:
+    scenario, other = own.scenario, beside[0].history
     dropped = [one for one in other.transactions if one.status == "aborted" and one.rows]
     missing = owed(scenario) - Counter(other.committed)
     written = Counter(row for one in dropped for row in one.rows)
@@ -111,13 +125,22 @@ def _ignored(scenario: Scenario, history: History) -> str:
     return f"{tasks} dropped open transactions with {written.total()} rows"
 
 
+_DISCARDING = _uneven("discard-at-finish")
+_DISCARDED_AT_FINISH = Variant(
+    name="discarded at finish, without a failure",
+    scenario=finishing_by(_DISCARDING, "discard-at-finish", faults=()),
+    violates=("exactly-once", "no-data-loss"),
+)
+
 DISCARD_AT_FINISH = Example(
     about="rejected: a sink drops what no checkpoint committed when its task finishes, and the last data is lost",
     document=POST,
-    scenario=_uneven("discard-at-finish"),
+    scenario=_DISCARDING,
     claims=(
-        Claim(says="if we discard these records as now, these records would be lost and cause data loss", look=_lost),
-        Claim(says="previously the bounded jobs just ignore the uncommitted data when finishing", look=_ignored),
+        Comparison(says="if we discard these records as now, these records would be lost and cause data loss",
+                   beside=(_DISCARDED_AT_FINISH,), look=_lost),
+        Comparison(says="previously the bounded jobs just ignore the uncommitted data when finishing",
+                   beside=(_DISCARDED_AT_FINISH,), look=_ignored),
         Claim(says="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
     ),
-)
+)  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
 
 from ...properties.history import Channel, Completed, History, StoredState, TaskRun, Timed
+from ...properties.verdict import Verdict, Violated
 from ...properties.workload import InputRecord
 from ..scenario import Scenario
 
@@ -31,6 +32,42 @@ class Claim(msgspec.Struct, Generic[Described, Told], frozen=True, kw_only=True)
     look: Callable[[Described, Told], str]
 
 
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that a comparison runs beside the example's own, on the same engine, and that is judged alike."""
+
+    name: str
+    """what is different, in words"""
+    scenario: Scenario
+    violates: tuple[str, ...] = ()
+    """the invariants that the text says this way of doing it violates; any other one that is violated is the
+    engine's own"""
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that was run and judged; the history has its time line."""
+
+    scenario: Scenario
+    history: History
+    verdicts: dict[str, Verdict]
+
+    @property
+    def violated(self) -> dict[str, Violated]:
+        """The invariants that are violated, with their witnesses."""
+        return {name: verdict for name, verdict in self.verdicts.items() if isinstance(verdict, Violated)}
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence of the text about more runs than one, and the function that finds it in them.
+
+    The function is given the example's own run and those of the variants, in their order; it returns its evidence in
+    words, or raises NotShown.
+    """
+
+    says: str
+    beside: tuple[Variant, ...]
+    look: Callable[[Ran, Sequence[Ran]], str]
+
+
 class Example(msgspec.Struct, frozen=True, kw_only=True):
     """A worked example: its scenario, what it is about, and what the text says of it."""
 
@@ -38,7 +75,13 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     """which text, in words"""
     scenario: Scenario
-    claims: tuple[Claim[Scenario, History], ...]
+    claims: tuple[Claim[Scenario, History] | Comparison, ...]
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """What its comparisons run, each once, in the order in which they name them."""
+        named = (variant for claim in self.claims if isinstance(claim, Comparison) for variant in claim.beside)
+        return tuple({variant.name: variant for variant in named}.values())
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,11 +90,20 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     says: str
     shown: bool
     evidence: str
+    assumed: bool = False
+    """nothing that the run could do would show otherwise: the claim is an assumption of what was built, and the
+    evidence says which"""
 
 
-def show(example: Example, history: History) -> list[Shown]:
-    """Look every claim of an example up in the history of its run (kept with its time line)."""
-    return look_up(example.claims, example.scenario, history)
+def show(example: Example, own: Ran, beside: Mapping[str, Ran]) -> list[Shown]:
+    """Look every claim of an example up in its own run and, by name, those of its variants.
+
+    A comparison does not show where one of its variants did not run.
+    """
+    return [
+        _compared(claim, own, beside) if isinstance(claim, Comparison) else _look(claim, own.scenario, own.history)
+        for claim in example.claims
+    ]
 
 
 def look_up(claims: Iterable[Claim[Described, Told]], described: Described, told: Told) -> list[Shown]:
@@ -60,12 +112,23 @@ def look_up(claims: Iterable[Claim[Described, Told]], described: Described, told
 
 
 def _look(claim: Claim[Described, Told], described: Described, told: Told) -> Shown:
+    return _found(claim.says, lambda: claim.look(described, told))
+
+
+def _compared(claim: Comparison, own: Ran, beside: Mapping[str, Ran]) -> Shown:
+    missing = [variant.name for variant in claim.beside if variant.name not in beside]
+    if missing:
+        return Shown(says=claim.says, shown=False, evidence=f"these could not be run: {', '.join(missing)}")
+    return _found(claim.says, lambda: claim.look(own, [beside[variant.name] for variant in claim.beside]))
+
+
+def _found(says: str, look: Callable[[], str]) -> Shown:
     try:
-        return Shown(says=claim.says, shown=True, evidence=claim.look(described, told))
+        return Shown(says=says, shown=True, evidence=look())
     except NotShown as instead:
-        return Shown(says=claim.says, shown=False, evidence=str(instead))
+        return Shown(says=says, shown=False, evidence=str(instead))
     except (LookupError, ValueError) as missing:  # another engine's history may lack a task, a split, a mark
-        return Shown(says=claim.says, shown=False, evidence=f"the history has not what it is looked for in: {missing}")
+        return Shown(says=says, shown=False, evidence=f"the history lacks what the claim is looked up in: {missing}")
 
 
 def require(condition: bool, instead: str) -> None:
@@ -132,11 +195,3 @@ def happenings(history: History, what: str, attempt: int, channel_name: str) -> 
 def numbered(records: int, keys: int) -> tuple[InputRecord, ...]:
     """Records of an example: keys in turn, values 1, 2, 3 ..., tags that cannot be mistaken."""
     return tuple((index % keys, index + 1, 1_000_003 * (index + 1)) for index in range(records))
-
-
-def simulated(scenario: Scenario) -> History:
-    """The history of another scenario, run on the simulated engine with its time line: what a claim sets its own
-    run beside."""
-    from ..subjects.simulated import SimulatedSubject
-
-    return SimulatedSubject().run(scenario, timeline=True)

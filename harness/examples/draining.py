@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
@@ -11,8 +12,8 @@ from ...properties.history import Completed, History, StoredState, TaskRun
 from ...properties.workload import END_OF_TIME, Input, Node, Row, Tumbling, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario, StopWithSavepoint
-from .claims import Claim, Example, numbered, require, runs_of, simulated
-from .finishing import ended, finishing_by, violated
+from .claims import Comparison, Example, Ran, Variant, numbered, require, runs_of
+from .finishing import ended, finishing_by
 from .texts import POST
 
 _RECORDS = numbered(100, 5)
@@ -36,10 +37,6 @@ def _windowed(name: str) -> Scenario:
         engine=Engine(checkpoint_interval_us=7_000),
         commands=(StopWithSavepoint(trigger=AtPoint(point="record-read", occurrence=_READ_LAST), drain=True),),
     )
-
-
-def _first_the_savepoint(scenario: Scenario) -> History:
-    return simulated(finishing_by(scenario, _MODE))
 
 
 def _savepoint(history: History) -> Completed:
@@ -72,48 +69,56 @@ def _open(history: History) -> Counter[Row]:
     return Counter((key, value, tags, start) for start, key, value, tags in _stored(history, "window-0").entries)
 
 
-def _never_committed(scenario: Scenario, history: History) -> str:
-    other = _first_the_savepoint(scenario)
+def _never_committed(own: Ran, beside: Sequence[Ran]) -> str:
+    other = beside[0].history
     require(_run(other, "window").end_of_data, "the window never saw the end of the data")
     written = Counter(row for one in other.transactions for row in one.rows if one.status != "committed")
     missing = _open(other)
     require(written.total() > 0 and not written - missing, f"{written.total()} rows were written and not committed")
     require(missing.total() > 0 and not missing & Counter(other.committed), "some of the last rows were committed")
-    found = violated(finishing_by(scenario, _MODE), other)
-    require("no-data-loss" in found, "no-data-loss is not violated")
+    require("no-data-loss" in beside[0].violated, "no-data-loss is not violated")
     told = f"the end of the data brought the last {missing.total()} rows out behind the savepoint"
     return f"{told}; {written.total()} were written, and none was committed"
 
 
-def _not_in_the_savepoint(scenario: Scenario, history: History) -> str:
-    other = _first_the_savepoint(scenario)
+def _not_in_the_savepoint(own: Ran, beside: Sequence[Ran]) -> str:
+    other = beside[0].history
     require(not _at_the_cut(other), "the window had let everything go before its snapshot")
     require(ended(other).status == "drained", f"the job is {ended(other).status}")
     held = _open(other).total()
-    require(held > 0 and "drain" in violated(finishing_by(scenario, _MODE), other), "drain is not violated")
+    require(held > 0 and "drain" in beside[0].violated, "drain is not violated")
     return f"the job is drained, and its savepoint still holds {held} open windows"
 
 
-def _in_the_savepoint(scenario: Scenario, history: History) -> str:
+def _in_the_savepoint(own: Ran, beside: Sequence[Ran]) -> str:
+    history = own.history
     require(_at_the_cut(history), "the window took its snapshot before the end of the data")
     require(not _open(history), f"the savepoint holds {_open(history).total()} open windows")
-    last = _open(_first_the_savepoint(scenario))
+    last = _open(beside[0].history)
     require(not last - Counter(history.committed), "not all of the last rows were committed")
-    require(not violated(scenario, history), f"violated: {', '.join(violated(scenario, history))}")
+    require(not own.violated, f"violated: {', '.join(own.violated)}")
     read = _stored(history, "source-0").positions
     return f"behind {sum(read.values())} records the last {last.total()} rows are in the savepoint, and committed"
 
 
+_DRAINED = _windowed("drain-after-savepoint")
+_SAVEPOINT_FIRST = Variant(
+    name="the savepoint first",
+    scenario=finishing_by(_DRAINED, _MODE),
+    violates=("exactly-once", "no-data-loss", "consistent-cut", "drain"),
+)
+
 DRAIN_AFTER_SAVEPOINT = Example(
     about="rejected: a drain takes its savepoint and ends the input then, and the last rows are in no snapshot",
     document=POST,
-    scenario=_windowed("drain-after-savepoint"),
+    scenario=_DRAINED,
     claims=(
-        Claim(says="with --drain the operator logic like endInput() would still be executed during finishing and "
-              "generate new records, these records would not be committed", look=_never_committed),
-        Claim(says="the savepoint also does not include these records and thus it is inconsistent",
-              look=_not_in_the_savepoint),
-        Claim(says="first process all records, then they have the chance to wait for the same checkpoint / savepoint",
-              look=_in_the_savepoint),
+        Comparison(says="with --drain the operator logic like endInput() would still be executed during finishing and "
+                   "generate new records, these records would not be committed", beside=(_SAVEPOINT_FIRST,),
+                   look=_never_committed),
+        Comparison(says="the savepoint also does not include these records and thus it is inconsistent",
+                   beside=(_SAVEPOINT_FIRST,), look=_not_in_the_savepoint),
+        Comparison(says="first process all records, then they have the chance to wait for the same checkpoint / "
+                   "savepoint", beside=(_SAVEPOINT_FIRST,), look=_in_the_savepoint),
     ),
 )  # fmt: skip

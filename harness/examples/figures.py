@@ -1,7 +1,7 @@
 """What the ways to finish cost, as tables: one final checkpoint or one after the other (FIN-3), none after a finish
 (FIN-7), none at the end (FIN-9).
 
-Everything is measured on the simulated engine, on the jobs of the examples.
+Everything is measured on the engine that the example is given, on the jobs of the examples.
 """
 
 from __future__ import annotations
@@ -12,20 +12,13 @@ from ...properties.history import History
 from ...reports.bars import Bar, Bars
 from ...reports.curves import Chart, Curve
 from ...reports.figures import Figures, Picture
-from ..scenario import Scenario
 from ..words import time_in_words
 from .about_finishing import ABOUT_FINISHING
 from .at_finish import COMMIT_AT_FINISH
-from .claims import simulated
+from .claims import Ran
 from .finished import FAILURES_US, MIXED_BOUNDED_UNBOUNDED, late_failure, replayed
-from .finishing import (
-    THREE_2PC_CHAIN,
-    finishing_by,
-    finishing_us,
-    owed,
-    violated,
-    while_finishing,
-)
+from .finishing import THREE_2PC_CHAIN, finishing_by, finishing_us, owed, while_finishing
+from .trials import Trials
 
 OF_FINISHING = tuple(example.scenario.name for example in ABOUT_FINISHING)
 """the examples whose pages have these figures"""
@@ -44,15 +37,20 @@ _SAID = {
 """by way, the post's words"""
 
 
-def measured_for(name: str) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
-    """Tables and pictures for the page of an example; none where it is not about finishing."""
+def measured_for(name: str, trials: Trials) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+    """Tables and pictures for the page of an example; none where it is not about finishing.
+
+    Raises SubjectFailed, or NotShown where a run lacks what is measured.
+    """
     if name not in OF_FINISHING:
         return (), ()
-    chain = {way: simulated(finishing_by(THREE_2PC_CHAIN.scenario, way)) for way in WAYS}
-    return (of_the_chain(chain), of_settling(), of_late_failures()), (bars_of_the_chain(chain), chart_of_failures())
+    chain = {way: trials.ran(finishing_by(THREE_2PC_CHAIN.scenario, way)) for way in WAYS}
+    late = _late_failures(trials)
+    tables = of_the_chain(chain), of_settling(trials), of_late_failures(late)
+    return tables, (bars_of_the_chain(chain), chart_of_failures(late))
 
 
-def of_the_chain(found: dict[str, History]) -> Figures:
+def of_the_chain(found: dict[str, Ran]) -> Figures:
     """By way of finishing, what the end of three two-phase commits in a chain takes."""
     return Figures(
         caption="A chain of three two-phase commits, through a failure, by way of finishing: how many checkpoints "
@@ -62,18 +60,18 @@ def of_the_chain(found: dict[str, History]) -> Figures:
             (
                 _named(way),
                 _SAID[way],
-                str(len(while_finishing(history))),
-                time_in_words(finishing_us(history)),
-                *_rows(finishing_by(THREE_2PC_CHAIN.scenario, way), history),
+                str(len(while_finishing(ran.history))),
+                time_in_words(finishing_us(ran.history)),
+                *_rows(ran),
             )
-            for way, history in found.items()
+            for way, ran in found.items()
         ),
     )
 
 
-def bars_of_the_chain(found: dict[str, History]) -> Bars:
+def bars_of_the_chain(found: dict[str, Ran]) -> Bars:
     """The two ways that commit each row once."""
-    counts = {way: len(while_finishing(found[way])) for way in ("together", "one-by-one")}
+    counts = {way: len(while_finishing(found[way].history)) for way in ("together", "one-by-one")}
     return Bars(
         title="Checkpoints that the chain of three waits for",
         caption="From the first end of data to the job's end.",
@@ -81,13 +79,13 @@ def bars_of_the_chain(found: dict[str, History]) -> Bars:
     )
 
 
-def of_settling() -> Figures:
+def of_settling(trials: Trials) -> Figures:
     """The rejected ways on two pipelines of which one ends early, with a failure after that and without (FIN-9)."""
     rows = []
     for way in ("together", "commit-at-finish", "discard-at-finish"):
         scenario = finishing_by(COMMIT_AT_FINISH.scenario, way)
         for told, tried in (("a failure", scenario), ("no failure", finishing_by(scenario, way, faults=()))):
-            rows.append((f"{_named(way)}, {told}", *_rows(tried, simulated(tried))))
+            rows.append((f"{_named(way)}, {told}", *_rows(trials.ran(tried))))
     return Figures(
         caption="The rejected ways on two pipelines of which one ends early (FIN-9), with a failure of the other after "
         "that and without",
@@ -96,7 +94,7 @@ def of_settling() -> Figures:
     )
 
 
-def of_late_failures() -> Figures:
+def of_late_failures(found: dict[int, tuple[History, History]]) -> Figures:
     """What no checkpoints after a finish cost (FIN-7): records read again, and rows that show in the end."""
     return Figures(
         caption="What it costs not to checkpoint after a finish (FIN-7), where an input ends beside an unbounded one: "
@@ -110,14 +108,13 @@ def of_late_failures() -> Figures:
                 str(MIXED_BOUNDED_UNBOUNDED.scenario.workload.records()),
                 *(str(len(history.committed)) for history in both),
             )
-            for at_us, both in _late_failures().items()
+            for at_us, both in found.items()
         ),
     )
 
 
-def chart_of_failures() -> Chart:
+def chart_of_failures(found: dict[int, tuple[History, History]]) -> Chart:
     """The records read again, by when the failure comes."""
-    found = _late_failures()
     return Chart(
         title="Read again after a failure",
         caption="Without checkpoints after a finish all that came since is read again: the more, the later it fails.",
@@ -133,21 +130,21 @@ def chart_of_failures() -> Chart:
     )
 
 
-def _late_failures() -> dict[int, tuple[History, History]]:
+def _late_failures(trials: Trials) -> dict[int, tuple[History, History]]:
     """By time of the failure, in µs: with checkpoints after a finish, and without."""
-    scenario = MIXED_BOUNDED_UNBOUNDED.scenario
-    return {
-        at_us: (late_failure(scenario, at_us, after_finish=True), late_failure(scenario, at_us, after_finish=False))
-        for at_us in FAILURES_US
-    }
+
+    def run(at_us: int, *, after_finish: bool) -> History:
+        return trials.ran(late_failure(at_us, after_finish=after_finish).scenario).history
+
+    return {at_us: (run(at_us, after_finish=True), run(at_us, after_finish=False)) for at_us in FAILURES_US}
 
 
 def _named(way: str) -> str:
     return f"{way} ({WAYS[way]})"
 
 
-def _rows(scenario: Scenario, history: History) -> tuple[str, str, str, str]:
+def _rows(ran: Ran) -> tuple[str, str, str, str]:
     """Rows owed, lost and shown twice, and what is violated."""
-    due, shown = owed(scenario), Counter(history.committed)
-    against = ", ".join(violated(scenario, history)) or "nothing"
+    due, shown = owed(ran.scenario), Counter(ran.history.committed)
+    against = ", ".join(ran.violated) or "nothing"
     return str(due.total()), str((due - shown).total()), str((shown - due).total()), against

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -11,7 +11,7 @@ from ...properties.history import Completed, History, JobEnded
 from ...properties.workload import Count, Input, Map, Node, Union, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario
-from .claims import Claim, Example, attempts, numbered, require, runs_of, simulated, stored_state
+from .claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of, stored_state
 from .texts import POST
 
 _EVENTS = 160
@@ -65,53 +65,64 @@ def _taken_with_finished(scenario: Scenario, history: History) -> str:
     return f"{len(found)} of {len(history.completed)} checkpoints completed after side-0 had finished"
 
 
-def late_failure(scenario: Scenario, at_us: int, *, after_finish: bool) -> History:
-    """The scenario with its one failure at another time, with or without checkpoints after a finish."""
-    engine = msgspec.structs.replace(scenario.engine, checkpoints_after_finish=after_finish)
-    kill = KillTask(task="count-0", trigger=AtTime(at_us=at_us))
-    return simulated(msgspec.structs.replace(scenario, engine=engine, faults=(kill,)))
-
-
 FAILURES_US = (12_000, 20_000, 28_000)
 """when the one failure comes, each in a run of its own"""
 
 
-def _reprocessed(scenario: Scenario, history: History) -> str:
+def _reprocessed(own: Ran, beside: Sequence[Ran]) -> str:
     told, grown = [], 0
-    for at_us in FAILURES_US:
-        own, other = (replayed(late_failure(scenario, at_us, after_finish=on), "events") for on in (True, False))
-        require(other > own, f"a failure at {at_us} µs replays {own} records with such checkpoints, {other} without")
+    for at_us, ran, ran_without in zip(FAILURES_US, beside[::2], beside[1::2], strict=True):
+        few, other = (replayed(one.history, "events") for one in (ran, ran_without))
+        require(other > few, f"a failure at {at_us} µs replays {few} records with such checkpoints, {other} without")
         require(other > grown, f"a failure at {at_us} µs replays {other} records without, an earlier one {grown}")
         grown = other
-        told.append(f"at {at_us // 1000} ms {other} of {_EVENTS} records were read again, with such checkpoints {own}")
+        told.append(f"at {at_us // 1000} ms {other} of {_EVENTS} records were read again, with such checkpoints {few}")
     return "of the unbounded input, after a failure " + "; ".join(told)
 
 
-def _never_committed(scenario: Scenario, history: History) -> str:
-    without = late_failure(scenario, FAILURES_US[-1], after_finish=False)
-    owed = scenario.workload.records()
-    require(len(history.committed) == owed, f"{len(history.committed)} of {owed} rows are committed")
-    require(len(without.committed) < owed // 2, f"without such checkpoints {len(without.committed)} rows are committed")
-    return f"{owed} rows are committed; without checkpoints after a finish {len(without.committed)}, and no more"
+def _never_committed(own: Ran, beside: Sequence[Ran]) -> str:
+    owed = own.scenario.workload.records()
+    shown, without = (len(ran.history.committed) for ran in (own, *beside))
+    require(shown == owed, f"{shown} of {owed} rows are committed")
+    require(without < owed // 2, f"without such checkpoints {without} rows are committed")
+    return f"{owed} rows are committed; without checkpoints after a finish {without}, and no more"
+
+
+_SIDE_INPUT_ENDS = Scenario(
+    name="mixed-bounded-unbounded",
+    workload=_MIXED,
+    topology=topologies.lay_out(_MIXED, {"side": 1, "events": 1, "all": 1, "count": 2, "sink": 1}),
+    engine=Engine(checkpoint_interval_us=3_000),
+    faults=(KillTask(task="count-0", trigger=AtTime(at_us=FAILURES_US[-1])),),
+)
+
+
+def late_failure(at_us: int, *, after_finish: bool) -> Variant:
+    """The job with its one failure at another time, with or without checkpoints after a finish."""
+    engine = msgspec.structs.replace(_SIDE_INPUT_ENDS.engine, checkpoints_after_finish=after_finish)
+    kill = KillTask(task="count-0", trigger=AtTime(at_us=at_us))
+    how = "with" if after_finish else "without"
+    return Variant(
+        name=f"a failure at {at_us // 1_000} ms, {how} checkpoints after a finish",
+        scenario=msgspec.structs.replace(_SIDE_INPUT_ENDS, engine=engine, faults=(kill,)),
+        violates=() if after_finish else ("progress",),
+    )
 
 
 MIXED_BOUNDED_UNBOUNDED = Example(
     about="a bounded side input ends, the unbounded one goes on: checkpoints go on too, and what it costs if not",
     document=POST,
-    scenario=Scenario(
-        name="mixed-bounded-unbounded",
-        workload=_MIXED,
-        topology=topologies.lay_out(_MIXED, {"side": 1, "events": 1, "all": 1, "count": 2, "sink": 1}),
-        engine=Engine(checkpoint_interval_us=3_000),
-        faults=(KillTask(task="count-0", trigger=AtTime(at_us=FAILURES_US[-1])),),
-    ),
+    scenario=_SIDE_INPUT_ENDS,
     claims=(
         Claim(says="mixed jobs involving both unbounded streams and bounded side-inputs", look=_both_kinds),
         Claim(says="support taking checkpoints with finished tasks", look=_taken_with_finished),
-        Claim(says="if there are no checkpoints after the bounded part finished, the unbounded part might need to "
-              "reprocess a large amount of records in case of a failure", look=_reprocessed),
-        Claim(says="if a job contains bounded sources, committing the results would not be possible after the bounded "
-              "sources finish", look=_never_committed),
+        Comparison(says="if there are no checkpoints after the bounded part finished, the unbounded part might need "
+                   "to reprocess a large amount of records in case of a failure",
+                   beside=tuple(late_failure(at_us, after_finish=on) for at_us in FAILURES_US for on in (True, False)),
+                   look=_reprocessed),
+        Comparison(says="if a job contains bounded sources, committing the results would not be possible after the "
+                   "bounded sources finish", beside=(late_failure(FAILURES_US[-1], after_finish=False),),
+                   look=_never_committed),
     ),
 )  # fmt: skip
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from ...faults.plan import AtPoint, AtTime, KillTask
 from ...properties.history import Completed, History, JobEnded, Timed
-from ...properties.judge import judge
-from ...properties.verdict import Violated
 from ...properties.workload import Input, Map, Node, Row, Tumbling, Workload
 from .. import topologies
 from ..scenario import Engine, Resume, Scenario, StopWithSavepoint
-from .claims import Claim, Example, attempts, numbered, require, runs_of, simulated
+from .claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of
 from .texts import POST
 
 _RECORDS = numbered(100, 5)
@@ -56,11 +55,6 @@ def ended(history: History) -> JobEnded:
     return ends[-1]
 
 
-def violated(scenario: Scenario, history: History) -> dict[str, Violated]:
-    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
-    return {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Violated)}
-
-
 # -- the chain of three ----------------------------------------------------------------------------------------
 
 
@@ -82,8 +76,9 @@ def finishing_us(history: History) -> int:
     return ended(history).at_us - first_end_of_data(history).at_us
 
 
-def _three(scenario: Scenario, history: History) -> str:
-    found = while_finishing(simulated(finishing_by(scenario, "one-by-one")))
+def _three(own: Ran, beside: Sequence[Ran]) -> str:
+    (one_by_one,) = beside
+    found = while_finishing(one_by_one.history)
     require(len(found) == 1 + len(_CHAIN), f"{len(found)} checkpoints completed while they finished one by one")
     gone = [", ".join(sorted(completed.finished)) or "nobody" for completed in found]
     return f"one by one they took {len(found)}; by each of them had finished: {'; '.join(gone)}"
@@ -99,14 +94,15 @@ def _one(scenario: Scenario, history: History) -> str:
     return f"checkpoint {final} alone: on it first-0, second-0 and sink-0 committed their last rows"
 
 
-def _takes_longer(scenario: Scenario, history: History) -> str:
-    own, other = finishing_us(history), finishing_us(simulated(finishing_by(scenario, "one-by-one")))
-    require(other > own + scenario.engine.checkpoint_interval_us, f"{own} µs together, {other} µs one by one")
-    return f"from the first end of data to the job's end: together {own} µs, one by one {other} µs"
+def _takes_longer(own: Ran, beside: Sequence[Ran]) -> str:
+    (one_by_one,) = beside
+    took, other = finishing_us(own.history), finishing_us(one_by_one.history)
+    require(other > took + own.scenario.engine.checkpoint_interval_us, f"{took} µs together, {other} µs one by one")
+    return f"from the first end of data to the job's end: together {took} µs, one by one {other} µs"
 
 
-def _new_sources(scenario: Scenario, history: History) -> str:
-    other = simulated(finishing_by(scenario, "one-by-one"))
+def _new_sources(own: Ran, beside: Sequence[Ran]) -> str:
+    other = beside[0].history
     after = {completed.checkpoint for completed in while_finishing(other) if "first-0" in completed.finished}
     told = sorted(
         {event.task for event in other.timeline if event.what == "trigger-received" and event.checkpoint in after}
@@ -125,18 +121,22 @@ def _all_commit_once(scenario: Scenario, history: History) -> str:
     return f"first-0, second-0 and sink-0 committed each of {due.total()} rows once, through a failure"
 
 
+_CHAIN_OF_THREE = _chained("three-2pc-chain")
+_ONE_BY_ONE = Variant(name="one by one", scenario=finishing_by(_CHAIN_OF_THREE, "one-by-one"))
+
 THREE_2PC_CHAIN = Example(
     about="three two-phase commits in a chain: one final checkpoint for all, or three one after the other",
     document=POST,
-    scenario=_chained("three-2pc-chain"),
+    scenario=_CHAIN_OF_THREE,
     claims=(
-        Claim(says="each task would wait for the next checkpoint separately, thus the job needs to wait for three more "
-              "checkpoints during finishing", look=_three),
-        Claim(says="which might prolong the total execution time for a long time", look=_takes_longer),
+        Comparison(says="each task would wait for the next checkpoint separately, thus the job needs to wait for three "
+                   "more checkpoints during finishing", beside=(_ONE_BY_ONE,), look=_three),
+        Comparison(says="which might prolong the total execution time for a long time", beside=(_ONE_BY_ONE,),
+                   look=_takes_longer),
         Claim(says="allows all tasks to first process all records, then they have the chance to wait for the same "
               "checkpoint / savepoint", look=_one),
-        Claim(says="treat the running tasks who do not have running precedent tasks as new sources",
-              look=_new_sources),
+        Comparison(says="treat the running tasks who do not have running precedent tasks as new sources",
+                   beside=(_ONE_BY_ONE,), look=_new_sources),
         Claim(says="revise the process of finishing so that all the data could always be committed",
               look=_all_commit_once),
     ),
@@ -175,31 +175,31 @@ def _after_all_records(scenario: Scenario, history: History) -> str:
     return f"{source.task} read to its end, every task saw it, checkpoint {final} completed, and the job finished"
 
 
-def _savepoint_and_finish(scenario: Scenario, history: History) -> str:
+def _savepoint_and_finish(own: Ran, beside: Sequence[Ran]) -> str:
     told = []
-    for drain, status in ((False, "stopped"), (True, "drained")):
-        other = simulated(_stopped(scenario, drain=drain))
-        savepoint = _savepoint(other).checkpoint
-        end = next(entry for entry in other.journal if isinstance(entry, JobEnded))
+    for other, status in zip(beside, ("stopped", "drained"), strict=True):
+        savepoint = _savepoint(other.history).checkpoint
+        end = next(entry for entry in other.history.journal if isinstance(entry, JobEnded))
         require((end.status, end.checkpoint) == (status, savepoint), f"the job is {end.status} on {end.checkpoint}")
         told.append(f"{status} on savepoint {savepoint}")
     return ", ".join(told)
 
 
-def _ends_nothing(scenario: Scenario, history: History) -> str:
-    plain, drained = (simulated(_stopped(scenario, drain=drain)) for drain in (False, True))
+def _ends_nothing(own: Ran, beside: Sequence[Ran]) -> str:
+    plain, drained, *windowed = (other.history for other in beside)
+    scenario = own.scenario
     stopped = _savepoint(plain).attempt
     require(not _tasks_at_their_end(plain, stopped), f"{_tasks_at_their_end(plain, stopped)} saw an end of data")
     require(ended(plain).status == "finished", "the resumed job did not finish")
     require(Counter(plain.committed) == owed(scenario), "the resumed job left a gap or a repeat")
     saw = _tasks_at_their_end(drained, _savepoint(drained).attempt)
     require(len(saw) == len(scenario.topology.parallelism), f"with drain {saw} alone saw the end of data")
-    windows = _windows_let_go()
+    windows = _windows_let_go(*windowed)
     return f"without drain no task saw an end of data, and a new job went on from it; with drain all did; {windows}"
 
 
-def _windowed() -> Scenario:
-    """The records of each key in one window, which nothing but the end of all event time finishes."""
+def _windowed(*, drain: bool) -> Scenario:
+    """The records of each key in one window, which nothing but the end of event time finishes; stopped amid them."""
     times = (tuple(range(len(_RECORDS))),)
     workload = Workload(
         name="two-ways-to-finish",
@@ -207,13 +207,12 @@ def _windowed() -> Scenario:
         nodes=(Node(name="window", operator=Tumbling(size=10 * len(_RECORDS)), inputs=("source",)),),
     )
     layout = topologies.lay_out(workload, {"source": 1, "window": 2, "sink": 1})
-    return Scenario(workload=workload, topology=layout, engine=Engine(checkpoint_interval_us=7_000))
+    stop = StopWithSavepoint(trigger=_AMID, drain=drain)
+    return Scenario(workload=workload, topology=layout, engine=Engine(checkpoint_interval_us=7_000), commands=(stop,))
 
 
-def _windows_let_go() -> str:
+def _windows_let_go(stopped: History, drained: History) -> str:
     """What the stops of a job do whose windows are open amid its records: without drain none of them fires."""
-    stop, drain = (StopWithSavepoint(trigger=_AMID, drain=drain) for drain in (False, True))
-    stopped, drained = (simulated(msgspec.structs.replace(_windowed(), commands=(one,))) for one in (stop, drain))
     require(not stopped.committed, f"without drain {len(stopped.committed)} windows fired")
     (source,) = runs_of(drained, "source", attempts(drained)[-1])
     open_then = {_RECORDS[offset][0] for _, offset in source.reads}
@@ -225,15 +224,13 @@ def _windows_let_go() -> str:
     return f"of {len(open_then)} open windows without drain none fired, with drain all of them, of {taken} records"
 
 
-def _both_exactly_once(scenario: Scenario, history: History) -> str:
+def _both_exactly_once(own: Ran, beside: Sequence[Ran]) -> str:
     told = []
-    for drain in (None, False, True):
-        tried = scenario if drain is None else _stopped(scenario, drain=drain)
-        other = history if drain is None else simulated(tried)
-        against = violated(tried, other)
-        require(not against, f"violated: {', '.join(against)}")
-        require(max(Counter(other.committed).values()) == 1, "a row was committed twice")
-        told.append(str(len(other.committed)))
+    for ran in (own, *beside):
+        require(not ran.violated, f"violated: {', '.join(ran.violated)}")
+        committed = ran.history.committed
+        require(max(Counter(committed).values(), default=0) == 1, "not each row was committed once")
+        told.append(str(len(committed)))
     return f"{told[0]} rows at the natural end, {told[1]} stopped and resumed, {told[2]} drained; each row once"
 
 
@@ -243,29 +240,37 @@ def ended_in(history: History, checkpoint: int) -> list[str]:
     return sorted(one.task for one in stored if msgspec.json.decode(one.state).get("ended"))
 
 
-def _no_one_savepoint(scenario: Scenario, history: History) -> str:
-    found = []
-    for how in ("one-by-one", "together"):
-        other = simulated(_stopped(scenario, drain=True, how=how))
-        found.append(ended_in(other, _savepoint(other).checkpoint))
-    one_by_one, together = found
-    require(len(together) == len(scenario.topology.parallelism), f"together, {together} had ended in the savepoint")
+def _no_one_savepoint(own: Ran, beside: Sequence[Ran]) -> str:
+    one_by_one, together = (ended_in(other.history, _savepoint(other.history).checkpoint) for other in beside)
+    tasks = len(own.scenario.topology.parallelism)
+    require(len(together) == tasks, f"together, {together} had ended in the savepoint")
     require(set(one_by_one) < set(together), f"one by one, {one_by_one} had ended in the savepoint")
     return f"in the savepoint all tasks are at their end; one by one, {' and '.join(one_by_one)} alone"
 
 
+_TO_FINISH = _chained("two-ways-to-finish")
+_STOPPED = Variant(name="stopped without drain, and resumed", scenario=_stopped(_TO_FINISH, drain=False))
+_DRAINED = Variant(name="stopped with drain", scenario=_stopped(_TO_FINISH, drain=True))
+_DRAINED_ONE_BY_ONE = Variant(
+    name="stopped with drain, one by one", scenario=_stopped(_TO_FINISH, drain=True, how="one-by-one")
+)
+_WINDOWS_STOPPED = Variant(name="open windows, stopped without drain", scenario=_windowed(drain=False))
+_WINDOWS_DRAINED = Variant(name="open windows, stopped with drain", scenario=_windowed(drain=True))
+
 TWO_WAYS_TO_FINISH = Example(
     about="a job finishes when its sources have ended, or by stop-with-savepoint, with drain and without",
     document=POST,
-    scenario=_chained("two-ways-to-finish"),
+    scenario=_TO_FINISH,
     claims=(
         Claim(says="all sources are bound and they processed all the input records", look=_after_all_records),
-        Claim(says="the job will take a savepoint and then finish", look=_savepoint_and_finish),
-        Claim(says="if the --drain parameter is not set, the savepoint might be used to start new jobs and the "
-              "operators will not flush all the event times or call methods marking all records processed",
-              look=_ends_nothing),
-        Claim(says="ideally we should ensure exactly-once semantics in both cases", look=_both_exactly_once),
-        Claim(says="different tasks have to wait for different checkpoints / savepoints, thus we could not finish the "
-              "job with a specific savepoint", look=_no_one_savepoint),
+        Comparison(says="the job will take a savepoint and then finish", beside=(_STOPPED, _DRAINED),
+                   look=_savepoint_and_finish),
+        Comparison(says="if the --drain parameter is not set, the savepoint might be used to start new jobs and the "
+                   "operators will not flush all the event times or call methods marking all records processed",
+                   beside=(_STOPPED, _DRAINED, _WINDOWS_STOPPED, _WINDOWS_DRAINED), look=_ends_nothing),
+        Comparison(says="ideally we should ensure exactly-once semantics in both cases", beside=(_STOPPED, _DRAINED),
+                   look=_both_exactly_once),
+        Comparison(says="different tasks have to wait for different checkpoints / savepoints, thus we could not finish "
+                   "the job with a specific savepoint", beside=(_DRAINED_ONE_BY_ONE, _DRAINED), look=_no_one_savepoint),
     ),
 )  # fmt: skip

@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from ...properties.verdict import Violated
+from ...reports.figures import Figures, Picture
 from .. import example_report
 from ..example_report import Measured
-from ..example_run import ExampleRun
+from ..example_run import Beside, ExampleRun
 from ..scenario import Scenario
 from ..story import what_ran
+from ..subject import SubjectFailed
+from .claims import NotShown
 from .figures import measured_for
+from .trials import Trials
 
-REAL_TIMES = "Times of this run are the machine's, those of figures and of what claims are set beside virtual"
+REAL_TIMES = "Times are the machine's"
 VIRTUAL_TIMES = "Times are virtual"
 
 
-def keep_report(folder: Path, told: ExampleRun, scenario: Scenario, *, real_time: bool, replay: str = "") -> None:
-    """Write the example's page: `scenario` is what ran; in `real_time`, or in virtual time as the figures."""
-    tables, charts = measured_for(told.name)
-    times = REAL_TIMES if real_time else VIRTUAL_TIMES
-    measured = Measured(tables=tables, charts=charts, ran=what_ran(scenario), times=times)
+def keep_report(folder: Path, told: ExampleRun, scenario: Scenario, trials: Trials, *, replay: str = "") -> None:
+    """Write the example's page: `scenario` is what ran, `trials` the engine on which its figures are measured."""
+    ran = what_ran(scenario)
+    tables: tuple[Figures, ...] = ()
+    charts: tuple[Picture, ...] = ()
+    try:
+        tables, charts = measured_for(told.name, trials)
+    except (SubjectFailed, NotShown) as missing:
+        ran = (*ran, f"The figures could not be measured: {missing}.")
+    if told.beside:
+        tables = (_of_variants(told.beside), *tables)
+    times = REAL_TIMES if trials.subject.capabilities.real_time else VIRTUAL_TIMES
+    measured = Measured(tables=tables, charts=charts, ran=ran, times=times)
     example_report.keep(folder, told, measured, replay=replay)
+
+
+def _of_variants(beside: Sequence[Beside]) -> Figures:
+    return Figures(
+        caption="What the claims compare the run with: the same engine, another way, each run judged alike",
+        head=("run", "outcome", "violated", "which the text says"),
+        rows=tuple(
+            (
+                one.name,
+                one.problem or one.outcome,
+                ", ".join(name for name, verdict in one.verdicts.items() if isinstance(verdict, Violated)) or "nothing",
+                ", ".join(one.said) or "nothing",
+            )
+            for one in beside
+        ),
+    )

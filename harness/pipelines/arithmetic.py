@@ -76,11 +76,20 @@ def _steady(run: PipelineRun) -> str:
     found = {one.way: one for one in steadiness(lambda way: pressed(20 * MB, way, run.pipeline.device), ways)}
     even, jerky = found["continuous"].written_varies, found["at once"].written_varies
     require(even < jerky / 5, f"what is written in a second varies by {even:.0%}, and at once by {jerky:.0%}")
-    processed = found["continuous"].processed_varies
-    return (
-        f"bytes written in a second vary by {even:.0%} of their mean, and by {jerky:.0%} at once;"
-        f" bytes processed by {processed:.0%}"
-    )
+    return f"bytes written in a second vary by {even:.0%} of their mean, and by {jerky:.0%} at once"
+
+
+def _throughput_steady(run: PipelineRun) -> str:
+    (found,) = steadiness(lambda way: pressed(20 * MB, way, run.pipeline.device), ("continuous",))
+    varies = found.processed_varies
+    require(varies < 0.02, f"bytes processed in a second vary by {varies:.0%} of their mean")
+    return f"bytes processed in a second vary by {varies:.0%} of their mean"
+
+
+_SHARE_NOTHING = (
+    "the store and the task share nothing here, neither processor nor disk, so that spilling slows no task while the "
+    "store keeps up"
+)
 
 
 def _nothing_without(run: PipelineRun) -> str:
@@ -103,7 +112,7 @@ SPILLING_ARITHMETIC = PipelineExample(
         PipelineClaim(says="if you are unable to spill the data faster than to process them, unaligned checkpoints "
                       "are worse option compared to the aligned checkpoints", look=_crossover),
         PipelineClaim(says="if data processing rate is 10MB/s, overhead of continuous spilling is relatively low",
-                      look=_costs_little),
+                      look=_costs_little, assumes=_SHARE_NOTHING),
         PipelineClaim(says="with checkpoints every one minute, with data processing throughput 30MB/s per node, we "
                       "would have to persist 1.8GB of data per node between the checkpoints", look=_between),
         PipelineClaim(says="which is similar order of magnitude as buffered in-flight data under the back-pressure",
@@ -112,8 +121,8 @@ SPILLING_ARITHMETIC = PipelineExample(
                       "effectively persist all of the data anyway", look=_all_anyway),
         PipelineClaim(says="faster checkpointing, as there will be no need to store GBs of data, just flush/close",
                       look=_just_flush),
-        PipelineClaim(says="instead of jerky/varying/spike IO/CPU loads, steady records throughput and spilling",
-                      look=_steady),
+        PipelineClaim(says="instead of jerky/varying/spike IO/CPU loads, steady … spilling", look=_steady),
+        PipelineClaim(says="steady records throughput", look=_throughput_steady, assumes=_SHARE_NOTHING),
         PipelineClaim(says="do not spill continuously if there is no backpressure, for example provide a timeout",
                       look=_nothing_without),
     ),

@@ -19,6 +19,8 @@ class PipelineClaim(msgspec.Struct, frozen=True, kw_only=True):
 
     says: str
     look: Callable[[PipelineRun], str]
+    assumes: str = ""
+    """why no run of this pipeline could show otherwise; the claim is told as an assumption then"""
 
 
 class PipelineExample(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,9 @@ def show(example: PipelineExample, run: PipelineRun) -> list[Shown]:
 
 def _look(claim: PipelineClaim, run: PipelineRun) -> Shown:
     try:
-        return Shown(says=claim.says, shown=True, evidence=claim.look(run))
+        evidence = claim.look(run)
     except (NotShown, NotConserved) as instead:
         return Shown(says=claim.says, shown=False, evidence=str(instead))
+    if claim.assumes:
+        return Shown(says=claim.says, shown=False, assumed=True, evidence=f"{evidence}: {claim.assumes}")
+    return Shown(says=claim.says, shown=True, evidence=evidence)

@@ -11,6 +11,7 @@ from browser.looks import sticking_out, unreachable
 from cutproof.harness.example_run import run_example
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.examples.report import keep_report
+from cutproof.harness.examples.trials import Trials
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.reports.bars import Bar, Bars
 from cutproof.reports.figures import FiguresView, render_figures
@@ -19,9 +20,10 @@ from unit.harness.subjects import Agreeing
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    told, result = run_example(SimulatedSubject(), EXAMPLES["three-2pc-chain"], Agreeing())
+    trials = Trials(SimulatedSubject())
+    told, result = run_example(trials, EXAMPLES["three-2pc-chain"], Agreeing())
     folder = tmp_path_factory.mktemp("example")
-    keep_report(folder, told, result.scenario, real_time=False, replay="cutproof verify --workload three-2pc-chain")
+    keep_report(folder, told, result.scenario, trials, replay="cutproof verify --workload three-2pc-chain")
     return folder / "report.html"
 
 

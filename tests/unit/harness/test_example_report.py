@@ -18,6 +18,7 @@ from cutproof.harness.example_run import ExampleRun, run_example
 from cutproof.harness.examples import EXAMPLES, Shown
 from cutproof.harness.examples.figures import OF_FINISHING
 from cutproof.harness.examples.report import keep_report
+from cutproof.harness.examples.trials import Trials
 from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.verdict import Holds, Unknown, Violated
@@ -27,8 +28,9 @@ DOCUMENTED = Path(__file__).parents[3] / "docs" / "protocol.md"
 
 
 def page_of(name: str, folder: Path) -> str:
-    told, result = run_example(SimulatedSubject(), EXAMPLES[name], Agreeing())
-    keep_report(folder, told, result.scenario, real_time=False, replay=f"cutproof verify --workload {name}")
+    trials = Trials(SimulatedSubject())
+    told, result = run_example(trials, EXAMPLES[name], Agreeing())
+    keep_report(folder, told, result.scenario, trials, replay=f"cutproof verify --workload {name}")
     return (folder / REPORT).read_text(encoding="utf-8")
 
 
@@ -97,7 +99,7 @@ def test_the_cost_of_no_checkpoint_after_a_finish_is_what_the_documents_say(chai
 def test_only_what_is_about_finishing_has_these_figures(name: str, tmp_path: Path) -> None:
     page = page_of(name, tmp_path)
     about_finishing = "FLIP-147" in EXAMPLES[name].document and name != "count-streaming-batch"
-    assert page.count("<caption>") == (3 if about_finishing else 0)
+    assert page.count("<caption>") == (3 if about_finishing else 0) + bool(EXAMPLES[name].variants)
     assert page.count("<figure>") == (2 if about_finishing else 0)
     assert (name in OF_FINISHING) is about_finishing
 

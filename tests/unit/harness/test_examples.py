@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from example_runs import looked_up
 
-from cutproof.harness.examples import EXAMPLES, Example, show
+from cutproof.harness.examples import EXAMPLES, Example
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History
 from cutproof.properties.judge import judge
@@ -18,7 +19,7 @@ def _history(name: str) -> History:
 
 
 def _not_shown(example: Example, history: History) -> set[str]:
-    return {claim.says.split(",")[0] for claim in show(example, history) if not claim.shown}
+    return {claim.says.split(",")[0] for claim in looked_up(example, history) if not claim.shown}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -26,7 +27,7 @@ def test_it_holds_and_all_that_the_text_says_shows(name: str) -> None:
     example, history = EXAMPLES[name], _history(name)
     assert judge(example.scenario.workload, example.scenario.topology, history).outcome == "held"
     assert history.unapplied == []
-    assert [claim for claim in show(example, history) if not claim.shown] == []
+    assert [claim for claim in looked_up(example, history) if not claim.shown] == []
 
 
 def _move_barriers(history: History) -> None:

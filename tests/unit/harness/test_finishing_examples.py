@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import msgspec
 import pytest
+from example_runs import not_shown, run
 
 from cutproof.harness.checks import problems_of
-from cutproof.harness.examples import EXAMPLES, finishing, show
+from cutproof.harness.examples import EXAMPLES, finishing
 from cutproof.harness.examples.claims import NotShown
 from cutproof.harness.examples.finished import late_failure, replayed
 from cutproof.harness.examples.finishing import finishing_by, while_finishing
@@ -20,36 +20,16 @@ from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.streaming_batch import as_bounded
 from cutproof.harness.subjects import process_job
-from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History, JobEnded
 from cutproof.properties.judge import judge
 from cutproof.properties.verdict import Holds
 from cutproof.properties.workload import SINK, Edge, Map, Node
 
-MODULES = {
-    "mixed-bounded-unbounded": "finished",
-    "finished-operators-snapshot": "finished",
-    "two-ways-to-finish": "finishing",
-    "three-2pc-chain": "finishing",
-    "commit-at-finish": "at_finish",
-    "discard-at-finish": "at_finish",
-    "drain-after-savepoint": "draining",
-}
 
-
-def run(scenario: Scenario) -> History:
-    return SimulatedSubject().run(scenario, timeline=True)
-
-
-def not_shown(name: str, history: History) -> set[int]:
-    """The numbers of the claims that do not show."""
-    return {number for number, claim in enumerate(show(EXAMPLES[name], history)) if not claim.shown}
-
-
-def as_it_should_be(scenario: Scenario) -> History:
+def as_it_should_be(scenario: Scenario) -> Scenario:
     """The scenario without its mode: what a claim sets its run beside does not differ from it."""
     engine = msgspec.structs.replace(scenario.engine, finishing="together", checkpoints_after_finish=True)
-    return run(msgspec.structs.replace(scenario, engine=engine))
+    return msgspec.structs.replace(scenario, engine=engine)
 
 
 @pytest.mark.parametrize(
@@ -63,12 +43,8 @@ def as_it_should_be(scenario: Scenario) -> History:
         ("drain-after-savepoint", {0, 1}),
     ],
 )
-def test_beside_a_run_in_which_nothing_is_otherwise(
-    name: str, claims: set[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = import_module(f"cutproof.harness.examples.{MODULES[name]}")
-    monkeypatch.setattr(module, "simulated", as_it_should_be)
-    assert not_shown(name, run(EXAMPLES[name].scenario)) == claims
+def test_beside_a_run_in_which_nothing_is_otherwise(name: str, claims: set[int]) -> None:
+    assert not_shown(name, run(EXAMPLES[name].scenario), as_it_should_be) == claims
 
 
 @pytest.mark.parametrize(
@@ -134,12 +110,12 @@ def test_on_a_history_that_was_altered(name: str, alter: Callable[[History], Non
 LATE_MS = range(10, 32, 3)
 
 
+def failing(at_ms: int, after_finish: bool) -> History:
+    return run(late_failure(at_ms * 1_000, after_finish=after_finish).scenario)
+
+
 def test_what_a_late_failure_replays_grows_without_checkpoints_after_a_finish() -> None:
-    scenario = EXAMPLES["mixed-bounded-unbounded"].scenario
-    found = {
-        after: [replayed(late_failure(scenario, at_ms * 1_000, after_finish=after), "events") for at_ms in LATE_MS]
-        for after in (True, False)
-    }
+    found = {after: [replayed(failing(at_ms, after), "events") for at_ms in LATE_MS] for after in (True, False)}
     assert found[False] == sorted(found[False])
     assert found[False][-1] > 4 * max(found[True])
 
@@ -148,9 +124,8 @@ def test_the_figures_of_the_documents_are_measured() -> None:
     page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| (\d+) ms \| (\d+) \| (\d+) \|$", page, flags=re.MULTILINE)
     assert len(told) == 3
-    scenario = EXAMPLES["mixed-bounded-unbounded"].scenario
     for at_ms, *figures in told:
-        found = [late_failure(scenario, int(at_ms) * 1_000, after_finish=after) for after in (True, False)]
+        found = [failing(int(at_ms), after) for after in (True, False)]
         assert [str(replayed(history, "events")) for history in found] == figures
 
 
@@ -236,14 +211,8 @@ def test_on_processes_what_operators_commit_stands_apart_from_the_output() -> No
 @pytest.mark.parametrize(
     ("drain", "words"), [(True, "without drain 5 windows fired"), (False, "not each window fired")]
 )
-def test_a_stop_that_lets_windows_go_otherwise_than_its_drain_says_is_seen(
-    drain: bool, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def always(scenario: Scenario) -> History:
-        (stop,) = scenario.commands
-        return run(msgspec.structs.replace(scenario, commands=(msgspec.structs.replace(stop, drain=drain),)))
-
-    assert "5 open windows without drain none fired" in finishing._windows_let_go()
-    monkeypatch.setattr(finishing, "simulated", always)
+def test_a_stop_that_lets_windows_go_otherwise_than_its_drain_says_is_seen(drain: bool, words: str) -> None:
+    stopped, drained = (run(finishing._windowed(drain=on)) for on in (False, True))
+    assert "5 open windows without drain none fired" in finishing._windows_let_go(stopped, drained)
     with pytest.raises(NotShown, match=words):
-        finishing._windows_let_go()
+        finishing._windows_let_go(*((drained, drained) if drain else (stopped, stopped)))

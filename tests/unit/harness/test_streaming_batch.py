@@ -6,11 +6,12 @@ from collections import Counter as Multiset
 
 import msgspec
 import pytest
+from example_runs import looked_up
 from hypothesis import HealthCheck, given, settings
 
 from cutproof.faults.plan import AtTime, FailCommit
 from cutproof.harness import strategies, topologies, workloads
-from cutproof.harness.examples import EXAMPLES, show
+from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.inputs import LoadedWorkload
 from cutproof.harness.scenario import Cancel, Engine, Scenario
 from cutproof.harness.slices import slice_of
@@ -169,4 +170,4 @@ def test_the_example_does_not_show_on_a_batch_with_an_error(
     example = EXAMPLES["count-streaming-batch"]
     history = SimulatedSubject().run(example.scenario, timeline=True)
     monkeypatch.setattr(Batch, wrong, lambda self, given: given)
-    assert sum(not shown.shown for shown in show(example, history)) >= claim
+    assert sum(not shown.shown for shown in looked_up(example, history)) >= claim

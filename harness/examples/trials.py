@@ -1,0 +1,41 @@
+"""The runs that an example needs, all on the one engine that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ..run import Result, run
+from ..scenario import Scenario
+from ..subject import Subject
+from .claims import Ran
+
+
+class Trials:
+    """Runs scenarios on one subject, each once, with its time line, and judges it by the quick checker.
+
+    `heard` is told what runs next.
+    """
+
+    def __init__(self, subject: Subject, heard: Callable[[str], None] = lambda _: None) -> None:
+        self.subject = subject
+        self._heard = heard
+        self._done: dict[bytes, Result] = {}
+
+    def result(self, scenario: Scenario) -> Result:
+        """What came of a scenario; raises SubjectFailed."""
+        key = msgspec.json.encode(scenario)
+        if key not in self._done:
+            self._heard(f"running {scenario.name}, {len(self._done) + 1}")
+            self._done[key] = run(self.subject, scenario, timeline=True)
+        return self._done[key]
+
+    def ran(self, scenario: Scenario) -> Ran:
+        """The same, as claims and figures read it."""
+        return ran_of(self.result(scenario))
+
+
+def ran_of(result: Result) -> Ran:
+    """A result, as claims and figures read it."""
+    return Ran(scenario=result.scenario, history=result.history, verdicts=result.judgement.verdicts)
