@@ -3,37 +3,63 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from ..properties.history import History
+from .exit_codes import UsageError
 from .scenario import Scenario
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a subject can do; what it cannot is not asked of it and shown as not tried."""
+    """What a subject can do; what it cannot is not asked of it and shown as not tried.
+
+    What is left out is asked of no subject, but for the few defaults below.
+    Every name is one of `abilities.VOCABULARIES`; any collection of names will do.
+    """
 
     faults: frozenset[str] = frozenset()
     commands: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
+    """their kinds; with a flag (`count:signed`) an operator is another, which has a name of its own"""
+    edges: frozenset[str] = frozenset({"forward", "hash", "rebalance", "broadcast"})
+    """how rows go from one operator to the next; those with state by key take hash, rules take broadcast"""
+    sources: frozenset[str] = frozenset({"bounded", "unbounded"})
+    """idle: a split of which nothing is read for a while is not waited for; forgetful: it cannot be read again"""
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     alignments: frozenset[str] = frozenset({"aligned"})
     """what barriers can do in an exactly-once job, as in `scenario.Engine`"""
     spilling: frozenset[str] = frozenset({"at-once"})
     """when what they overtook in an input can be stored, as in `scenario.Engine`"""
+    spill_stores: frozenset[str] = frozenset({"log"})
+    """where it is, unless it is stored at once"""
     sinks: frozenset[str] = frozenset({"transactional"})
     committing: frozenset[str] = frozenset({"writer"})
     """who can commit what a transactional sink has sealed, as in `scenario.Engine`"""
+    pooled_ids: bool = False
+    """a transactional sink can use ids again"""
     two_phase: bool = False
     """operators amid a job can commit what they pass on"""
+    snapshot_modes: frozenset[str] = frozenset({"asynchronous"})
+    snapshot_stores: frozenset[str] = frozenset({"files"})
+    concurrent_checkpoints: bool = False
+    """several checkpoints can be under way at a time"""
+    final_checkpoint_alone: bool = False
+    """checkpoints can cease once some input has ended, but for the final one"""
+    trims_logs: bool = False
+    """sources let their logs discard what no snapshot can ask for any more"""
+    local_channels: bool = False
+    """channels between tasks of one node can be local"""
     deviations: bool = False
     rescales: bool = False
     """a job is resumed at another parallelism"""
     refuses_unfit: bool = False
-    """a job is resumed with operators that it had not, and refused where its snapshot does not fit it"""
+    """a job is resumed with operators that it had not (maps), and refused where its snapshot does not fit it"""
+    regional_recovery: bool = False
+    """a task that is lost can take down the region that data channels join it with, and no more"""
     local_recovery: bool = False
     """a task that is lost can come up alone"""
     local_spilling: frozenset[str] = frozenset({"at-once", "continuous"})
@@ -43,13 +69,24 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     real_time: bool = False
     """its times are the machine's: a scenario costs seconds, and no two runs are quite the same"""
 
+    def __post_init__(self) -> None:
+        """Take any collection of names for a set of them; raises UsageError for what is none."""
+        for field in self.__struct_fields__:
+            value = getattr(self, field)
+            if isinstance(value, (bool, frozenset)):
+                continue
+            if isinstance(value, str) or not isinstance(value, Iterable):
+                raise UsageError(f"Capabilities({field}={value!r}): it takes a set of names, such as {{'name'}}")
+            msgspec.structs.force_setattr(self, field, frozenset(value))
+
 
 class Subject(Protocol):
     """An engine that can be made to run a scenario and tell what happened.
 
     `run` returns whatever happened as a history; it raises `SubjectFailed` only
-    when the engine could not be driven at all (never for what goes wrong inside
-    it: that is a failure in the history).
+    for a scenario that the engine could not be driven through (never for what goes
+    wrong inside it: that is a failure in the history), and a `CutproofError` when
+    the environment failed, so that no other scenario would fare better.
     """
 
     @property
@@ -122,4 +159,4 @@ def saved_by(subject: Subject) -> Path | None:
 
 
 class SubjectFailed(Exception):
-    """The subject could not be driven; its text is one line for a person."""
+    """The subject could not be driven through a scenario; its text is one line for a person."""

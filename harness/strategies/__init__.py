@@ -15,15 +15,20 @@ import msgspec
 
 from ...faults.plan import AnyFault
 from ...properties.workload import Topology, Workload
+from ..abilities import demand, usable
+from ..exit_codes import HarnessFailed
 from ..forecast import forecast
+from ..needs import demand_given, lacks
 from ..scenario import Engine, Scenario
 from ..subject import Capabilities
 from . import extras
+from .admission import admitted
 from .cells import CELLS
 from .choices import Choices, built
 from .dealing import told_apart
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .fitting import fit
+from .plain import plain
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
 from .stage import Frame, Template
@@ -89,7 +94,7 @@ def scenarios(
         topology=topology,
         capabilities=capabilities,
     )
-    return _scenarios(lambda: frame, templates, seeded=False)
+    return _scenarios(_checked(frame), templates, seeded=False)
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,17 +113,19 @@ class scenario_of:
     """Scenario i of a seed: a function of (drawing, seed, i) alone, whatever the budget, order or core."""
 
     def __init__(self, drawing: Drawing) -> None:
-        self._frame = Frame(
-            max_records=drawing.max_records,
-            max_faults=drawing.max_faults,
-            workload=drawing.workload,
-            topology=drawing.topology,
-            capabilities=drawing.capabilities,
+        self._frame = _checked(
+            Frame(
+                max_records=drawing.max_records,
+                max_faults=drawing.max_faults,
+                workload=drawing.workload,
+                topology=drawing.topology,
+                capabilities=drawing.capabilities,
+            )
         )
         real_time = self._frame.real_time
         self._leads = leads_of(drawing.capabilities) if drawing.capabilities and real_time else ()
         self._drawn: list[Scenario] = []
-        table = _table(drawing.templates)
+        table = _left(drawing.templates, self._frame)
         self._shares = (0 if real_time else table.count(TEMPLATES[CELLS]), len(table))
         others = tuple(name for name in drawing.templates if name != CELLS)
         self._free = self._fuzz(drawing.templates if real_time or not others else others)
@@ -137,7 +144,7 @@ class scenario_of:
         from hypothesis import HealthCheck, given, settings
 
         @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
-        @given(_scenarios(lambda: self._now, templates, seeded=True))
+        @given(_scenarios(self._frame, templates, now=lambda: self._now, seeded=True))
         def catch(scenario: Scenario) -> None:
             self._drawn.append(scenario)
 
@@ -145,8 +152,23 @@ class scenario_of:
         return fuzz
 
 
+SUBJECT = "the subject"
 _BYTES = 4096
 """Many times what a scenario's draws consume, so that none runs short."""
+
+
+TRIES = 4
+"""so many times a scenario is drawn for one that lies within what the subject can do"""
+
+
+def _checked(frame: Frame) -> Frame:
+    """The frame; raises UsageError, in one line, where nothing can be drawn in it."""
+    if frame.capabilities is not None:
+        demand(frame.capabilities, SUBJECT)
+        if frame.workload is not None:
+            demand_given(frame.workload, frame.topology, frame.capabilities, SUBJECT)
+        return msgspec.structs.replace(frame, capabilities=usable(frame.capabilities))
+    return frame
 
 
 def _table(templates: Iterable[str]) -> list[Template]:
@@ -158,23 +180,57 @@ def _table(templates: Iterable[str]) -> list[Template]:
     return [TEMPLATES[name] for name in names for _ in range(SHARES[name])]
 
 
-def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bool) -> SearchStrategy[Scenario]:
-    table = _table(templates)
+def _left(templates: Iterable[str], frame: Frame) -> list[Template]:
+    """The same of those that are drawn for the frame's subject."""
+    names = tuple(templates)
+    _table(names)
+    return _table(admitted(names, frame.capabilities, given=frame.workload is not None))
+
+
+def _scenarios(
+    frame: Frame, templates: Iterable[str], *, now: Callable[[], Frame] | None = None, seeded: bool
+) -> SearchStrategy[Scenario]:
+    """Scenarios of these templates; `now`: the frame, with whose turn it is."""
+    table = _left(templates, frame)
+
+    def by_template(choices: Choices, frame: Frame) -> Scenario:
+        return draw_scenario(choices, frame, table) if frame.real_time else choices.pick(table)(choices, frame)
 
     def build(choices: Choices) -> Scenario:
-        frame = now()
-        scenario = draw_scenario(choices, frame, table) if frame.real_time else choices.pick(table)(choices, frame)
-        if frame.topology is None:
-            scenario = told_apart(choices, scenario)
-        scenario = laid_out_anew(choices, scenario)
-        if frame.turn is None:
-            scenario = without_late_checkpoints(choices, scenario)
-        if frame.turn is None and not frame.real_time:
-            scenario = with_local_channels(choices, scenario)
-        if frame.turn is None and scenario.name != FAULTLESS:
-            scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
-        if frame.real_time:
-            scenario = eased(choices, scenario)
-        return fit(scenario, frame.capabilities) if frame.capabilities else scenario
+        return _within(choices, now() if now is not None else frame, by_template)
 
     return built(build, seeded=seeded)
+
+
+def _within(choices: Choices, frame: Frame, template: Template) -> Scenario:
+    """A scenario that asks nothing of the subject which it has not declared: where one does, another is drawn."""
+    missing: tuple[str, ...] = ()
+    for draw in (*[template] * TRIES, plain):
+        scenario = _drawn(choices, frame, draw)
+        missing = lacks(scenario, frame.capabilities) if frame.capabilities is not None else ()
+        if not missing:
+            return scenario
+    raise HarnessFailed(f"no scenario is within what the subject can do: the plainest takes {', '.join(missing)}")
+
+
+def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
+    scenario = _fit(template(choices, frame), frame)  # what follows goes by what is left
+    if frame.topology is None:
+        scenario = told_apart(choices, scenario)
+    if frame.knows_rescaling:
+        scenario = laid_out_anew(choices, scenario)
+    if frame.turn is None:
+        scenario = without_late_checkpoints(choices, scenario)
+    if frame.turn is None and not frame.real_time:
+        scenario = with_local_channels(choices, scenario)
+    if frame.turn is None and scenario.name != FAULTLESS:
+        scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
+    if frame.real_time:
+        scenario = eased(choices, scenario)
+    return _fit(scenario, frame)
+
+
+def _fit(scenario: Scenario, frame: Frame) -> Scenario:
+    if frame.capabilities is None:
+        return scenario
+    return fit(scenario, frame.capabilities, given=frame.workload is not None)

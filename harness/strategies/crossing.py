@@ -19,7 +19,7 @@ from ..forecast import Forecast, forecast
 from ..layout import Layout, layout_of
 from ..scenario import AnyCommand, Cancel, Command, Engine, Resume, Scenario, StopWithSavepoint
 from .choices import Choices
-from .engines import alignments, patient, spilled
+from .engines import alignments, patient, promising, spilled
 from .faults import at_some_time, possible
 from .stage import Frame, Template, has_regions
 
@@ -64,7 +64,7 @@ def _engine(choices: Choices, frame: Frame, job: Scenario) -> Engine:
     pairs = _pairs(frame, job)
     if pairs and choices.percent(60):
         guarantee, sink = choices.pick(pairs)
-        engine = _promising(engine, guarantee, sink)
+        engine = promising(engine, guarantee, sink)
     if choices.percent(30):
         alignment = choices.pick(alignments(engine.guarantee, job.workload))
         engine = spilled(choices, replace(engine, alignment=alignment, spilling="at-once"))
@@ -89,21 +89,6 @@ def _pairs(frame: Frame, job: Scenario) -> list[tuple[str, str]]:
         if sink != "idempotent" or fixed
         if guarantee != "at-most-once" or stateless
     ]
-
-
-def _promising(engine: Engine, guarantee: str, sink: str) -> Engine:
-    seals = sink == "transactional"
-    aligned = guarantee != "exactly-once"
-    return replace(
-        engine,
-        guarantee=guarantee,
-        sink=sink,
-        alignment="aligned" if aligned else engine.alignment,
-        spilling="at-once" if aligned else engine.spilling,
-        committing=engine.committing if seals else "writer",
-        pooled_ids=engine.pooled_ids and seals,
-        trims_logs=engine.trims_logs and guarantee != "at-most-once",
-    )
 
 
 # -- what goes wrong, and what users ask ---------------------------------------------

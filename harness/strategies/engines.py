@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
 from ...properties.user_functions import has_user_timers
 from ...properties.workload import Topology, Workload
-from ..checks import ALIGNMENTS, SPILL_STORES, SPILLING
+from ..abilities import is_promised
+from ..checks import ALIGNMENTS, GUARANTEES, SINKS, SPILL_STORES, SPILLING
 from ..forecast import Forecast
 from ..layout import reads_by_source
 from ..scenario import Engine, Scenario
@@ -31,10 +34,28 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[int, ...] = (2, 3)
 
 
-def draw_guarantee(choices: Choices, *, guarantees: frozenset[str], sinks: frozenset[str]) -> tuple[str, str]:
-    """Guarantee and sink: mostly exactly-once into a transactional sink, of what the subject has."""
-    table = [pair for pair in _PROMISES if pair[0] in guarantees and pair[1] in sinks]
-    return choices.pick(table) if table else (min(guarantees), min(sinks))
+def draw_guarantee(
+    choices: Choices,
+    *,
+    guarantees: frozenset[str],
+    sinks: frozenset[str],
+    among: Sequence[tuple[str, str]] = (),
+) -> tuple[str, str]:
+    """Guarantee and sink, of what the subject has: one of those given, else mostly exactly-once into a transactional
+    sink."""
+    table = [pair for pair in among or _PROMISES if pair[0] in guarantees and pair[1] in sinks]
+    return choices.pick(table) if table else promise("exactly-once", "transactional", guarantees, sinks)
+
+
+def promise(guarantee: str, sink: str, guarantees: Iterable[str], sinks: Iterable[str]) -> tuple[str, str]:
+    """These, or of the guarantees and sinks that a subject has those nearest to them, the guarantee first."""
+    pairs = [(one, other) for one in guarantees for other in sinks if is_promised(one, other)]
+
+    def distance(pair: tuple[str, str]) -> tuple[bool, bool, int, int]:
+        one, other = pair
+        return one != guarantee, other != sink, GUARANTEES.index(one), SINKS.index(other)
+
+    return min(pairs, key=distance)
 
 
 _PROMISES = (
@@ -50,9 +71,9 @@ _PROMISES = (
 def draw_committing(choices: Choices, engine: Engine, possible: frozenset[str]) -> str:
     """Who commits: mostly the sink itself, of those that the subject has."""
     table = [who for who in ("writer", "writer", "writer", "committer", "global") if who in possible]
-    if engine.sink != "transactional" or engine.finishing != "together" or len(set(table)) < 2:
+    if engine.sink != "transactional" or engine.finishing != "together" or not table:
         return "writer"
-    return choices.pick(table)
+    return choices.pick(table) if len(set(table)) > 1 else table[0]
 
 
 LEAST_INTERVAL_US = 4_000
@@ -142,6 +163,22 @@ def with_local_channels(choices: Choices, scenario: Scenario) -> Scenario:
     if engine.nodes == 1 or not choices.percent(10 if engine.alignment == "aligned" else 25):
         return scenario
     return msgspec.structs.replace(scenario, engine=msgspec.structs.replace(engine, local_channels=True))
+
+
+def promising(engine: Engine, guarantee: str, sink: str) -> Engine:
+    """The engine with another guarantee and sink, and without what does not go with them."""
+    seals = sink == "transactional"
+    aligned = guarantee != "exactly-once"
+    return msgspec.structs.replace(
+        engine,
+        guarantee=guarantee,
+        sink=sink,
+        alignment="aligned" if aligned else engine.alignment,
+        spilling="at-once" if aligned else engine.spilling,
+        committing=engine.committing if seals else "writer",
+        pooled_ids=engine.pooled_ids and seals,
+        trims_logs=engine.trims_logs and guarantee != "at-most-once",
+    )
 
 
 def paced(engine: Engine) -> Engine:

@@ -22,7 +22,8 @@ PACE = 10
 SORTS = ("tumbling", "sliding", "session")
 
 
-BURST = "burst"
+BURST = Burst(gap_us=1_000)
+"""any one"""
 GAPS_US = (300, 1_000, 3_000, 10_000)
 """a few records of a key come within the first of them, or all of them within the last"""
 
@@ -32,16 +33,21 @@ def draw_burst(choices: Choices) -> Burst:
     return Burst(gap_us=choices.pick(GAPS_US), of=choices.pick(("count", "sum")))
 
 
-def known_windows(operators: frozenset[str]) -> tuple[str, ...]:
-    """The kinds of window that a subject knows, told by its operators (none: all)."""
-    return tuple(sort for sort in SORTS if not operators or sort in operators)
+def known_windows(operators: frozenset[str] | None) -> tuple[str, ...]:
+    """The kinds of window that a subject knows, with lateness or without, told by its operators (None: all)."""
+    return tuple(sort for sort in SORTS if operators is None or {sort, f"{sort}:late"} & operators)
 
 
-def draw_window(choices: Choices, sorts: tuple[str, ...]) -> Tumbling | Sliding | Session:
+def draw_window(
+    choices: Choices, sorts: tuple[str, ...], operators: frozenset[str] | None = None
+) -> Tumbling | Sliding | Session:
     """A window, so large that it takes in a few records of a key."""
     sort = choices.pick(sorts)
     of = choices.pick(("count", "sum"))
     lateness = choices.pick((0, 0, 0, 5 * PACE))
+    if operators is not None:
+        lateness = lateness if f"{sort}:late" in operators else 0
+        lateness = lateness if sort in operators else 5 * PACE
     if sort == "session":
         return Session(gap=choices.pick((PACE, 3 * PACE, 6 * PACE)), of=of, lateness=lateness)
     size = PACE * choices.pick((5, 2, 10, 40))
@@ -85,9 +91,9 @@ def _in_turn(times: list[int]) -> Iterator[tuple[int, int]]:
     yield from zip(ordered, (*ordered[1:], END_OF_TIME), strict=True)
 
 
-def loosened(choices: Choices, workload: Workload, read_us: int) -> Workload:
-    """The same with records that are behind the watermark, or with splits that are idle at times."""
-    late, idle = choices.pick(((True, False), (False, True), (True, True)))
+def loosened(choices: Choices, workload: Workload, read_us: int, *, may_idle: bool = True) -> Workload:
+    """The same with records that are behind the watermark, or with splits that are idle at times, if they may be."""
+    late, idle = choices.pick(((True, False), (False, True), (True, True)) if may_idle else ((True, False),))
     draw = Random(choices.between(0, (1 << 16) - 1)) if late else None
     inputs = tuple(
         msgspec.structs.replace(

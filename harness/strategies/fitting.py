@@ -1,40 +1,34 @@
-"""A scenario cut down to what a subject can do: what it cannot is not asked of it."""
+"""A scenario cut down to what a subject can do: what it cannot is not asked of it.
+
+What a scenario needs is said by `needs`.  Here it is given up where the scenario
+stays one without it.  Operators and edges are the strategies' affair: a scenario
+with one that the subject has not does not fit, and another is drawn.
+"""
 
 from __future__ import annotations
 
-import msgspec
+from msgspec.structs import replace
 
 from ...faults.plan import kind_of
-from ..scenario import AnyCommand, Resume, Scenario
+from ...properties.workload import Workload
+from ..abilities import VOCABULARIES
+from ..scenario import AnyCommand, Engine, Resume, Scenario
 from ..scenario import kind_of as command_kind
 from ..subject import Capabilities
+from .engines import promise, promising
 from .enumerated import statically_assigned
 
 
-def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
-    """The scenario without the faults, commands and deviations that the subject does not know.
+def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) -> Scenario:
+    """The scenario without what the subject does not know, as far as that can be left out.
 
-    Its operators are the strategies' affair; a guarantee or sink that it lacks
-    is replaced by one that it has.
+    A workload that is given stays as it is.
     """
-    engine = scenario.engine
-    if engine.guarantee not in capabilities.guarantees and capabilities.guarantees:
-        engine = msgspec.structs.replace(engine, guarantee=min(capabilities.guarantees))
-    if engine.alignment not in capabilities.alignments:
-        engine = msgspec.structs.replace(engine, alignment="aligned")
-    if engine.spilling not in capabilities.spilling:
-        engine = msgspec.structs.replace(engine, spilling="at-once")
-    recovers = capabilities.local_recovery and engine.spilling in capabilities.local_spilling
-    if engine.failover == "local" and not recovers:
-        engine = msgspec.structs.replace(engine, failover="full")
-    if engine.sink not in capabilities.sinks and capabilities.sinks:
-        engine = msgspec.structs.replace(engine, sink=min(capabilities.sinks))
-    if engine.committing not in capabilities.committing:
-        engine = msgspec.structs.replace(engine, committing="writer")
-    if engine.two_phase and not capabilities.two_phase:
-        engine = msgspec.structs.replace(engine, two_phase=())
-    workload = scenario.workload if capabilities.enumerators else statically_assigned(scenario.workload)
-    return msgspec.structs.replace(
+    engine = fitted(scenario.engine, capabilities)
+    workload = scenario.workload if given else _fed(scenario.workload, engine, capabilities)
+    if not all(source.bounded for source in workload.inputs):
+        engine = replace(engine, checkpoints_after_finish=True)  # an endless one would commit nothing any more
+    return replace(
         scenario,
         workload=workload,
         engine=engine,
@@ -42,10 +36,96 @@ def fit(scenario: Scenario, capabilities: Capabilities) -> Scenario:
         commands=tuple(
             command if capabilities.rescales else _as_wide(command)
             for command in scenario.commands
-            if command_kind(command) in capabilities.commands and (capabilities.refuses_unfit or not _is_unfit(command))
+            if command_kind(command) in capabilities.commands
+            and not (_is_unfit(command) and (not capabilities.refuses_unfit or engine.guarantee == "at-most-once"))
         ),
         deviations=scenario.deviations if capabilities.deviations else (),
     )
+
+
+def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
+    """The engine with settings that the subject knows; as it was where it knows them all."""
+    engine = _barriers(_promised(engine, capabilities), capabilities)
+    knows_concurrent = capabilities.concurrent_checkpoints
+    engine = replace(
+        engine,
+        snapshot_mode=_one_of("snapshot_modes", engine.snapshot_mode, capabilities.snapshot_modes),
+        snapshot_store=_one_of("snapshot_stores", engine.snapshot_store, capabilities.snapshot_stores),
+        concurrent_checkpoints=engine.concurrent_checkpoints if knows_concurrent else 1,
+        checkpoints_after_finish=engine.checkpoints_after_finish or not capabilities.final_checkpoint_alone,
+        pooled_ids=engine.pooled_ids and capabilities.pooled_ids and _commits_itself(engine),
+        trims_logs=engine.trims_logs and capabilities.trims_logs,
+        local_channels=engine.local_channels and capabilities.local_channels,
+        two_phase=engine.two_phase if capabilities.two_phase else (),
+    )
+    return replace(engine, failover=_failover(engine, capabilities))
+
+
+def _promised(engine: Engine, capabilities: Capabilities) -> Engine:
+    """With a guarantee, a sink and whoever commits there that the subject has."""
+    wanted = promise(engine.guarantee, engine.sink, capabilities.guarantees, capabilities.sinks)
+    committing = engine.committing
+    if wanted[1] == "transactional":
+        committing = _one_of("committing", committing, capabilities.committing)
+    if (*wanted, committing) == (engine.guarantee, engine.sink, engine.committing):
+        return engine
+    # commits amid a job, and tasks that come up alone, take other settings too: drawn together, or not at all
+    engine = replace(engine, committing=committing, two_phase=(), failover=_together(engine))
+    return promising(engine, *wanted)
+
+
+def _together(engine: Engine) -> str:
+    return "full" if engine.failover == "local" else engine.failover
+
+
+def _barriers(engine: Engine, capabilities: Capabilities) -> Engine:
+    """With barriers that do what the subject's can, and what they overtake stored as it can be."""
+    if engine.guarantee == "exactly-once":
+        engine = replace(engine, alignment=_one_of("alignments", engine.alignment, capabilities.alignments))
+    spilling = engine.spilling
+    if engine.alignment != "aligned":
+        spilling = _one_of("spilling", spilling, capabilities.spilling)
+    elif spilling not in capabilities.spilling:
+        spilling = "at-once"
+    store = engine.spill_store
+    if spilling != "at-once":
+        store = _one_of("spill_stores", store, capabilities.spill_stores)
+    return replace(engine, spilling=spilling, spill_store=store)
+
+
+def _one_of(field: str, wanted: str, declared: frozenset[str]) -> str:
+    """The one that is wanted, or the first that the subject has; what it has none of stays, and does not fit."""
+    return next((name for name in (wanted, *VOCABULARIES[field][1]) if name in declared), wanted)
+
+
+def _commits_itself(engine: Engine) -> bool:
+    return engine.sink == "transactional" and engine.committing == "writer"
+
+
+def _failover(engine: Engine, capabilities: Capabilities) -> str:
+    recovers = {
+        "local": capabilities.local_recovery and engine.spilling in capabilities.local_spilling,
+        "region": capabilities.regional_recovery,
+    }
+    return engine.failover if recovers.get(engine.failover, True) else "full"
+
+
+def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Workload:
+    """With inputs that the subject can read."""
+    if not capabilities.enumerators or engine.guarantee == "at-most-once":
+        workload = statically_assigned(workload)
+    sources = capabilities.sources
+    if sources >= {"bounded", "unbounded", "idle"}:
+        return workload
+    inputs = tuple(
+        replace(
+            source,
+            bounded="bounded" in sources and (source.bounded or "unbounded" not in sources),
+            idle_after_us=source.idle_after_us if "idle" in sources else 0,
+        )
+        for source in workload.inputs
+    )
+    return replace(workload, inputs=inputs)
 
 
 def _is_unfit(command: AnyCommand) -> bool:
@@ -55,4 +135,4 @@ def _is_unfit(command: AnyCommand) -> bool:
 
 def _as_wide(command: AnyCommand) -> AnyCommand:
     """The command without another parallelism."""
-    return msgspec.structs.replace(command, parallelism={}) if isinstance(command, Resume) else command
+    return replace(command, parallelism={}) if isinstance(command, Resume) else command

@@ -13,7 +13,7 @@ import msgspec
 
 from ...faults.plan import AtTime
 from ...properties.workload import Union, Workload
-from ..functions import FUNCTIONS, SHIPPED
+from ..functions import SHIPPED
 from ..functions.base import UserFunction
 from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
 from . import extras
@@ -25,7 +25,7 @@ from .records import draw_keys
 from .rescaling import laid_out_anew
 from .stage import Frame, Stage, Template, stage_of
 from .unaligned import crowded_stage, without_forward
-from .workloads import Chain, Recipe, draw_inputs, draw_topology
+from .workloads import Chain, Recipe, draw_inputs, draw_topology, is_possible, knows
 
 
 def user_function(choices: Choices, frame: Frame) -> Scenario:
@@ -49,14 +49,16 @@ TEMPLATES: dict[str, Template] = {"user-function": user_function}
 
 def _stage(choices: Choices, frame: Frame) -> Stage:
     """With a function where the subject knows them, and the workload is not given."""
-    guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks - {"idempotent"})
+    sinks = frame.sinks - {"idempotent"} or frame.sinks
+    guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=sinks)
     recipe = frame.recipe(
         most_records=60, splits=(2, 1, 3), shapes=("chain", "chain", "union"), parallelism=(2, 1, 2, 3)
     )
     tuning = Tuning(guarantees=(guarantee,), sinks=(sink,))
-    if frame.workload is not None or not _knows_functions(frame) or sink == "idempotent":
+    functions = known_functions(recipe.operators)
+    if frame.workload is not None or not functions or sink == "idempotent":
         return stage_of(choices, frame, recipe, tuning)
-    function = choices.pick(SHIPPED)
+    function = choices.pick(functions)
     workload = draw_functional(choices, recipe, function)
     if not _goes_by_time(function) and guarantee == "exactly-once" and choices.percent(50):
         topology = without_forward(draw_topology(choices, workload, recipe))
@@ -65,8 +67,9 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
     return stage_of(choices, frame, recipe, tuning, (workload, None))
 
 
-def _knows_functions(frame: Frame) -> bool:
-    return frame.capabilities is None or FUNCTIONS in frame.capabilities.operators
+def known_functions(operators: frozenset[str] | None) -> tuple[UserFunction, ...]:
+    """Those of the package that a subject knows."""
+    return tuple(function for function in SHIPPED if knows(operators, function.operator))
 
 
 def _goes_by_time(function: UserFunction) -> bool:
@@ -76,7 +79,7 @@ def _goes_by_time(function: UserFunction) -> bool:
 def draw_functional(choices: Choices, recipe: Recipe, function: UserFunction) -> Workload:
     """The function behind stateless operators, and now and then an operator behind it which does not look at the
     order of its rows."""
-    shape = choices.pick([shape for shape in recipe.shapes if shape != "join"])
+    shape = choices.pick([shape for shape in recipe.shapes if shape != "join" and is_possible(shape, recipe)])
     inputs = draw_inputs(choices, recipe, shape, draw_keys(choices, separate=function.ordered))
     if function.function.timed:
         inputs = draw_times(choices, inputs)

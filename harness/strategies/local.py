@@ -79,7 +79,8 @@ def alone_stage(choices: Choices, frame: Frame) -> Stage:
     tuning = Tuning(checkpoints=(6, 16) if logged else (2, 6), memory_percent=10, nodes=(2, 3, 4))
     can = can and (frame.capabilities is None or frame.capabilities.local_recovery)
     can = can and "exactly-once" in frame.guarantees and "transactional" in frame.sinks
-    settings = {"failover": "local", "committing": "writer", "spilling": "at-once"} if can else {}
+    spilling = "continuous" if logged else _OWN
+    settings = {"failover": "local", "committing": "writer", "spilling": spilling} if can else {}
     stage = stage_of(choices, frame, recipe, tuning, None, **settings)
     if can and logged:
         return from_logs(choices, crowded(choices, stage) if choices.percent(75) else stage)

@@ -16,7 +16,7 @@ from ..forecast import Forecast
 from ..scenario import AnyCommand, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras
 from .choices import Choices
-from .engines import Tuning
+from .engines import Tuning, draw_guarantee
 from .faults import at_some_step, at_some_time, draw_fault, some_task
 from .stage import Frame, Stage, stage_of
 from .workloads import draw_workload
@@ -70,14 +70,12 @@ def partly_stopped(choices: Choices, frame: Frame) -> Scenario:
 
 
 def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage:
-    pairs = [pair for pair in GUARANTEES if pair[0] in frame.guarantees and pair[1] in frame.sinks]
-    guarantee, sink = choices.pick(pairs) if pairs else (min(frame.guarantees), min(frame.sinks))
-    operators = frame.recipe().operators
+    guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks, among=GUARANTEES)
     recipe = frame.recipe(
         most_records=60,
         shapes=("chain", "chain", "union"),
         splits=(2, 3, 2),
-        operators=KINDS & operators if operators else KINDS,
+        operators=KINDS if frame.operators is None else KINDS & frame.operators,
         windows_percent=0,
         two_phase_percent=50,
         enumerated_percent=0,  # what its readers feed is one region

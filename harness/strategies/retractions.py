@@ -7,22 +7,8 @@ from msgspec.structs import replace
 from ...properties.workload import AnyOperator, Count, Input, InputRecord, Join, Sum
 from .choices import Choices
 
-RETRACTIONS = "retractions"
-"""what a subject calls it among the operators that it knows"""
-
 AGGREGATES: tuple[AnyOperator, ...] = (Sum(signed=True), Count(signed=True))
 JOIN = Join(signed=True)
-
-
-def known_aggregates(operators: frozenset[str]) -> list[AnyOperator]:
-    """Those that a subject knows, told by its operators (none: all)."""
-    told = {"sum": AGGREGATES[0], "count": AGGREGATES[1]}
-    return [operator for kind, operator in told.items() if knows(operators, kind)]
-
-
-def knows(operators: frozenset[str], kind: str) -> bool:
-    """Whether a subject has an operator of this kind that knows retractions."""
-    return not operators or {RETRACTIONS, kind} <= operators
 
 
 def draw_retractions(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]:

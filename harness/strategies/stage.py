@@ -8,12 +8,14 @@ import msgspec
 
 from ...faults.plan import AnyFault
 from ...properties.workload import Map, Topology, Workload
+from ..abilities import EDGES, drawable
 from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Scenario
 from ..subject import Capabilities
 from .choices import Choices
 from .engines import Tuning, draw_committing, draw_engine, paced, patient
 from .enumerated import enumerated
+from .fitting import fitted
 from .workloads import Recipe, draw_topology, draw_workload, modest
 
 ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
@@ -39,10 +41,32 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities is not None and self.capabilities.real_time
 
     def recipe(self, **wishes: object) -> Recipe:
-        operators = self.capabilities.operators if self.capabilities else frozenset()
-        recipe = msgspec.structs.replace(Recipe(operators=operators), **wishes)
+        recipe = msgspec.structs.replace(Recipe(operators=self.operators, edges=self.edges), **wishes)
+        if self.sinks == {"idempotent"} and self.workload is None:  # whatever a template would have
+            recipe = msgspec.structs.replace(recipe, idempotent=True)
         recipe = msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
         return modest(recipe) if self.real_time else recipe
+
+    @property
+    def operators(self) -> frozenset[str] | None:
+        """Those that can be drawn; None: all."""
+        return drawable(self.capabilities) if self.capabilities else None
+
+    @property
+    def edges(self) -> frozenset[str]:
+        return self.capabilities.edges if self.capabilities else frozenset(EDGES)
+
+    def fitted(self, engine: Engine) -> Engine:
+        """The engine with settings that the subject knows, before anything is aimed at its tasks."""
+        return fitted(engine, self.capabilities) if self.capabilities else engine
+
+    @property
+    def knows_idle_splits(self) -> bool:
+        return self.capabilities is None or "idle" in self.capabilities.sources
+
+    @property
+    def knows_rescaling(self) -> bool:
+        return self.capabilities is None or self.capabilities.rescales
 
     @property
     def knows_enumerators(self) -> bool:
@@ -109,11 +133,11 @@ def stage_of(
     drawn_workload, laid_out = own or (None, None)
     workload = frame.workload or drawn_workload or draw_workload(choices, recipe)
     topology = frame.topology or laid_out or draw_topology(choices, workload, recipe)
-    drawn = draw_engine(choices, workload, topology, tuning)
+    drawn = frame.fitted(draw_engine(choices, workload, topology, tuning))
     committing = draw_committing(choices, drawn, frame.committing)
     pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
     drawn = msgspec.structs.replace(drawn, committing=committing, pooled_ids=pooled)
-    engine = msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings)
+    engine = frame.fitted(msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings))
     if "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")
     if not is_given and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):

@@ -194,7 +194,7 @@ def _torn_completion(choices: Choices, target: Forecast) -> tuple[AnyFault, tupl
 def event_time(choices: Choices, frame: Frame) -> Scenario:
     """S11: windows with timers pending at a crash, or at a stop for good; records that are late, splits that are idle
     at times."""
-    windowed = bool(known_windows(frame.recipe().operators))
+    windowed = bool(known_windows(frame.operators))
     recipe = frame.recipe(
         shapes=("chain", "union"),
         windows_percent=100,
@@ -206,7 +206,7 @@ def event_time(choices: Choices, frame: Frame) -> Scenario:
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 9)))
     windowed = windowed and bool(stage.workload.times())
     if windowed and frame.workload is None and choices.percent(50):
-        workload = loosened(choices, stage.workload, stage.engine.read_interval_us)
+        workload = loosened(choices, stage.workload, stage.engine.read_interval_us, may_idle=frame.knows_idle_splits)
         stage = msgspec.structs.replace(stage, workload=workload)
     target = stage.target
     blow = extras.kill(choices, target) if choices.percent(50) else extras.restart(choices, target)

@@ -19,7 +19,7 @@ from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras
 from .choices import Choices
-from .engines import Tuning, spilled
+from .engines import Tuning, promise, spilled
 from .faults import at_some_step, at_some_time, draw_fault, during_recovery, early, some_task
 from .rescaling import laid_out_anew
 from .stage import Frame, Stage, stage_of
@@ -167,8 +167,7 @@ def crowded_stage(
         workload = draw_workload(choices, recipe)
         topology = laid_out(draw_topology(choices, workload, recipe))
         frame = msgspec.structs.replace(frame, workload=workload, topology=topology)
-    guarantee = "exactly-once" if "exactly-once" in frame.guarantees else min(frame.guarantees)
-    sink = "transactional" if "transactional" in frame.sinks else min(frame.sinks)
+    guarantee, sink = promise("exactly-once", "transactional", frame.guarantees, frame.sinks)
     tuning = msgspec.structs.replace(tuning, guarantees=(guarantee,), sinks=(sink,))
     stage = stage_of(choices, frame, recipe, tuning)
     return stage if guarantee != "exactly-once" else crowded(choices, stage, crowd)

@@ -40,10 +40,11 @@ from ...properties.workload import (
     is_ordered,
     window_of,
 )
+from ..abilities import EDGES, names_of
 from .choices import Choices
 from .event_times import BURST, closing, draw_burst, draw_times, draw_window, known_windows
 from .records import Keys, draw_keys, draw_splits
-from .retractions import JOIN, draw_retractions, known_aggregates, knows
+from .retractions import AGGREGATES, JOIN, draw_retractions
 
 SHAPES = ("chain", "union", "join")
 
@@ -76,8 +77,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     splits: tuple[int, ...] = (1, 2, 2, 3)
     """how many splits an input has"""
     idempotent: bool = False
-    operators: frozenset[str] = frozenset()
-    """the kinds that the subject knows; empty: all"""
+    operators: frozenset[str] | None = None
+    """those that the subject knows, by the names that it declares; None: all"""
+    edges: frozenset[str] = frozenset(EDGES)
+    """those that it knows"""
     windows_percent: int = 25
     """how often a window stands among the operators, of those workloads that can have one"""
     clocked_percent: int = 4
@@ -130,7 +133,7 @@ class Chain:
         self.recipe = recipe
         self.ordered = ordered
         self.nodes: list[Node] = []
-        self.tallies = not recipe.operators or "tally" in recipe.operators
+        self.tallies = knows(recipe.operators, Tally())
         self.alike = False
         """all values are the same, so that a filter may leave nothing"""
 
@@ -142,8 +145,7 @@ class Chain:
             full |= {Filter, FlatMap}
         if kinds.count(Sum) + any(issubclass(kind, Window) for kind in kinds) >= _SUMS_AT_MOST:
             full.add(Sum)
-        wanted = self.recipe.operators
-        return [op for op in menu if type(op) not in full and (not wanted or _kind(op) in wanted)]
+        return [op for op in menu if type(op) not in full and knows(self.recipe.operators, op)]
 
     def append(self, operator: AnyOperator, inputs: tuple[str, ...]) -> str:
         if operator == Count() and self.tallies and self.choices.percent(self.recipe.tallies_percent):
@@ -168,7 +170,7 @@ class Chain:
 
 
 def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
-    shape = choices.pick([shape for shape in recipe.shapes if _possible(shape, recipe)] or ["chain"])
+    shape = choices.pick([shape for shape in recipe.shapes if is_possible(shape, recipe)] or ["chain"])
     ordered = shape != "join" and not recipe.idempotent and choices.percent(70)
     if _may_have_rules(recipe, shape) and choices.percent(recipe.rules_percent):
         return draw_ruled(choices, recipe)
@@ -178,7 +180,9 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
         return draw_windowed(choices, recipe, shape)
     if _may_retract(recipe, shape) and choices.percent(recipe.retractions_percent):
         return draw_retracting(choices, recipe, shape)
-    keys = draw_keys(choices, separate=ordered, least_keys=5 if shape == "join" else 1)
+    # a table without a count or the like shows each key's last row, so that each has to come along one way
+    in_lanes = recipe.idempotent and not any(knows(recipe.operators, operator) for operator in FINAL)
+    keys = draw_keys(choices, separate=ordered or in_lanes, least_keys=5 if shape == "join" else 1)
     inputs = draw_inputs(choices, recipe, shape, keys)
     chain = Chain(choices, recipe, ordered=ordered)
     ends = tuple(source.name for source in inputs)
@@ -197,8 +201,8 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
         end = chain.append(Join(), (left, ends[1]))
         operators = operators - operators // 2 - 1
     end = chain.extend(end, operators, stateful=not recipe.idempotent)
-    if recipe.idempotent:
-        chain.append(choices.pick(chain.known(FINAL) or FINAL), (end,))
+    if recipe.idempotent and not in_lanes:
+        chain.append(choices.pick(chain.known(FINAL)), (end,))
     if waits:
         end = chain.append(Batch(size=choices.pick((3, 2, 5, 8))), (end,))
         chain.extend(end, choices.between(0, int(operators < recipe.most_operators - 1)), stateful=False)
@@ -206,7 +210,7 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
 
 
 def _may_wait(recipe: Recipe) -> bool:
-    return not recipe.idempotent and recipe.most_operators > 0 and (not recipe.operators or "batch" in recipe.operators)
+    return not recipe.idempotent and recipe.most_operators > 0 and knows(recipe.operators, Batch())
 
 
 def _may_have_window(recipe: Recipe, shape: str) -> bool:
@@ -217,7 +221,7 @@ def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[
     """Stateless operators, a window in event time, and now and then an operator behind it."""
     keys = draw_keys(choices, separate=False)
     inputs = draw_times(choices, draw_inputs(choices, recipe, shape, keys))
-    window = draw_window(choices, sorts or known_windows(recipe.operators))
+    window = draw_window(choices, sorts or known_windows(recipe.operators), recipe.operators)
     inputs = closing(inputs, window)
     return Workload(name=f"windowed {shape}", inputs=inputs, nodes=_around(choices, recipe, shape, inputs, window))
 
@@ -242,12 +246,11 @@ def _around(
 
 
 def _may_be_clocked(recipe: Recipe, shape: str) -> bool:
-    return shape != "join" and not recipe.idempotent and (not recipe.operators or BURST in recipe.operators)
+    return shape != "join" and not recipe.idempotent and knows(recipe.operators, BURST)
 
 
 def _may_have_rules(recipe: Recipe, shape: str) -> bool:
-    known = not recipe.operators or "rules" in recipe.operators
-    return shape == "join" and recipe.most_operators > 0 and known
+    return shape == "join" and recipe.most_operators > 0 and knows(recipe.operators, Rules())
 
 
 def draw_ruled(choices: Choices, recipe: Recipe) -> Workload:
@@ -270,7 +273,7 @@ def draw_ruled(choices: Choices, recipe: Recipe) -> Workload:
 def _may_retract(recipe: Recipe, shape: str) -> bool:
     if recipe.idempotent or recipe.most_operators < 1:
         return False
-    return knows(recipe.operators, "join") if shape == "join" else bool(known_aggregates(recipe.operators))
+    return knows(recipe.operators, JOIN) if shape == "join" else bool(_aggregates(recipe))
 
 
 def draw_retracting(choices: Choices, recipe: Recipe, shape: str) -> Workload:
@@ -287,9 +290,13 @@ def draw_retracting(choices: Choices, recipe: Recipe, shape: str) -> Workload:
         end = chain.append(JOIN, (end, *others))
     else:
         for _ in range(choices.between(1, max(1, around))):
-            end = chain.append(choices.pick(known_aggregates(recipe.operators)), (end,))
+            end = chain.append(choices.pick(_aggregates(recipe)), (end,))
     chain.extend(end, choices.between(0, around), stateful=False)
     return Workload(name=f"retracting {shape}", inputs=inputs, nodes=tuple(chain.nodes))
+
+
+def _aggregates(recipe: Recipe) -> list[AnyOperator]:
+    return [operator for operator in AGGREGATES if knows(recipe.operators, operator)]
 
 
 def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topology:
@@ -298,6 +305,10 @@ def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topol
     for name in (*(source.name for source in workload.inputs), *(node.name for node in workload.nodes), SINK):
         varied = choices.percent(recipe.varied_percent)
         parallelism[name] = choices.pick(recipe.parallelism) if varied else common
+    if "hash" not in recipe.edges and "forward" in recipe.edges:  # nothing else keeps the rows of a key together
+        parallelism = dict.fromkeys(parallelism, common)
+    elif "hash" not in recipe.edges and recipe.idempotent:
+        parallelism = dict.fromkeys(parallelism, 1)
     readers = {name: node for node in workload.nodes for name in node.inputs}
     fixed_after = _order_matters_after(workload, recipe)
     edges: list[Edge] = []
@@ -311,7 +322,8 @@ def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topol
         else:
             options = ["forward", "forward"] if parallelism[sender] == parallelism[receiver] else []
             options += ["hash"] if fixed_after[sender] else ["hash", "rebalance"]
-            how = choices.pick(options)
+            known = [how for how in options if how in recipe.edges] or sorted(recipe.edges - {"broadcast"})
+            how = choices.pick(known)
         edges.append(Edge(sender=sender, receiver=receiver, partitioning=how))
     return Topology(parallelism=parallelism, edges=tuple(edges), key_groups=choices.pick((16, 4, 128)))
 
@@ -369,11 +381,16 @@ def _cut_short(
     ]
 
 
-def _possible(shape: str, recipe: Recipe) -> bool:
-    needed = {"chain": "", "union": "union", "join": "join"}[shape]
-    if shape == "join" and recipe.idempotent:
-        return False
-    return not needed or not recipe.operators or needed in recipe.operators
+def is_possible(shape: str, recipe: Recipe) -> bool:
+    """Whether a subject has what two inputs meet in."""
+    if shape == "join":
+        return not recipe.idempotent and knows(recipe.operators, Join())
+    return shape == "chain" or knows(recipe.operators, Union())
+
+
+def knows(operators: frozenset[str] | None, operator: AnyOperator) -> bool:
+    """Whether an operator is one of those that a subject knows (None: all)."""
+    return operators is None or names_of(operator) <= operators
 
 
 def _kind(operator: AnyOperator) -> str:

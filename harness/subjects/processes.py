@@ -10,7 +10,8 @@ from ...faults.plan import KINDS
 from ...properties.history import History
 from ...reference_impl.defects import parts_for
 from ...reference_impl.processes.cluster import LauncherFailed
-from ..checks import ALIGNMENTS, SPILLING
+from ..abilities import OPERATORS, SOURCES
+from ..checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
 from ..conducting.conductor import Conductor
 from ..conducting.evidence import SUBJECT, history_of, keep
 from ..conducting.opening import opened
@@ -20,7 +21,6 @@ from ..exit_codes import HarnessFailed, UsageError
 from ..scenario import Scenario
 from ..services import postgres, toxiproxy
 from ..subject import Capabilities, SubjectFailed
-from .simulated import OPERATORS
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
 SCALE = 20
@@ -55,15 +55,24 @@ class ProcessesSubject:
             faults=frozenset(KINDS) - not_ours,
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
+            sources=frozenset(SOURCES),
             rescales=True,
             refuses_unfit=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
             spilling=frozenset(SPILLING),
+            spill_stores=frozenset(SPILL_STORES),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
+            pooled_ids=True,
             two_phase=True,
+            snapshot_modes=frozenset(SNAPSHOT_MODES),
+            snapshot_stores=frozenset(SNAPSHOT_STORES),
+            concurrent_checkpoints=True,
+            final_checkpoint_alone=True,
+            trims_logs=True,
             deviations=False,
+            regional_recovery=True,
             local_recovery=True,
             local_spilling=frozenset({"continuous"}),
             enumerators=True,

@@ -16,35 +16,12 @@ from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.decisions import Decisions
 from ...reference_impl.simulated.disturbances import Disturbances
 from ...reference_impl.simulated.world import World
-from ..checks import ALIGNMENTS, SPILLING
-from ..functions import FUNCTIONS
+from ..abilities import OPERATORS, SOURCES
+from ..checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
 from ..subject import Capabilities, SubjectFailed
 from .recorder import Recorder
 from .translation import config, identity, job_graphs, lateness_us, logs, settings
-
-OPERATORS = (
-    "map",
-    "filter",
-    "flat-map",
-    "count",
-    "sum",
-    "greater",
-    "dedup",
-    "union",
-    "join",
-    "rules",
-    "model",
-    "batch",
-    "tally",
-    "tumbling",
-    "sliding",
-    "session",
-    "burst",
-    "retractions",
-    "user",
-    FUNCTIONS,
-)
 
 
 class SimulatedSubject:
@@ -63,15 +40,25 @@ class SimulatedSubject:
             faults=frozenset(COMMON_KINDS),
             commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
             operators=frozenset(OPERATORS),
+            sources=frozenset(SOURCES),
             rescales=True,
             refuses_unfit=True,
+            regional_recovery=True,
             local_recovery=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
             spilling=frozenset(SPILLING),
+            spill_stores=frozenset(SPILL_STORES),
             sinks=frozenset({"transactional", "idempotent", "plain"}),
             committing=frozenset({"writer", "committer", "global"}),
+            pooled_ids=True,
             two_phase=True,
+            snapshot_modes=frozenset(SNAPSHOT_MODES),
+            snapshot_stores=frozenset(SNAPSHOT_STORES),
+            concurrent_checkpoints=True,
+            final_checkpoint_alone=True,
+            trims_logs=True,
+            local_channels=True,
             deviations=True,
             enumerators=True,
         )
