@@ -1,8 +1,8 @@
 """The names by which an engine says what it can do, and what is wrong with a declaration.
 
-An operator is named by its kind.  A flag makes it another operator: `count` is a
-count without flags, `count:signed` one that knows retractions.  Each name stands on
-its own, so that an engine which declares `count` alone is given no retraction.
+An operator is named by its kind, and each flag that it can have beside it: `count` is a
+count without flags, and whoever has `count:signed` too knows retractions there.  So an
+engine that declares `count` alone is never given one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .scenario import COMMANDS
 from .subject import Capabilities
 
 EDGES = ("forward", "hash", "rebalance", "broadcast")
-SOURCES = ("bounded", "unbounded", "idle", "forgetful")
+SOURCES = ("bounded", "unbounded", "idle", "not-rewindable")
 """inputs that end, that do not, whose splits are not waited for when nothing comes of them, that cannot rewind"""
 
 RETRACTIONS = "retractions"
@@ -68,13 +68,13 @@ VOCABULARIES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def names_of(operator: Operator) -> frozenset[str]:
-    """What an engine has to declare to be given the operator: a name for each flag that it has, else its kind."""
+    """What an engine has to declare to be given the operator: its kind, and each flag that it has."""
     return _names(_kind_of(operator), _flags_of(operator))
 
 
 @lru_cache(maxsize=256)
 def _names(kind: str, flags: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(f"{kind}:{flag}" for flag in flags) or frozenset({kind})
+    return frozenset({kind, *(f"{kind}:{flag}" for flag in flags)})
 
 
 def _kind_of(operator: Operator) -> str:
@@ -100,11 +100,11 @@ def _flags_of(operator: Operator) -> tuple[str, ...]:
     return tuple(flag for flag, has in told.items() if has)
 
 
-def edge_of(operator: Operator) -> str | None:
-    """The edge without which there can be no such operator."""
-    if isinstance(operator, KEYED):
+def edge_of(kind: type[Operator]) -> str | None:
+    """The edge without which there can be no operator of a kind."""
+    if issubclass(kind, KEYED):
         return "hash"
-    return "broadcast" if isinstance(operator, Rules) else None
+    return "broadcast" if kind is Rules else None
 
 
 def operators_of(capabilities: Capabilities) -> frozenset[str]:
@@ -120,15 +120,17 @@ def operators_of(capabilities: Capabilities) -> frozenset[str]:
 def drawable(capabilities: Capabilities) -> frozenset[str]:
     """Those of its operators that the subject has the edges for."""
     missing = {"hash", "broadcast"} - capabilities.edges
-    return frozenset(name for name in operators_of(capabilities) if not _reached_by(name) & missing)
+    return frozenset(name for name in operators_of(capabilities) if edge_of(_kind_called(name)) not in missing)
 
 
-def _reached_by(name: str) -> set[str]:
+def knows(operators: frozenset[str] | None, operator: AnyOperator) -> bool:
+    """Whether an operator is one of those that a subject knows (None: all)."""
+    return operators is None or names_of(operator) <= operators
+
+
+def _kind_called(name: str) -> type[Operator]:
     kind = name.partition(":")[0]
-    operator = User if kind == FUNCTIONS else _KINDS[kind]
-    if issubclass(operator, KEYED):
-        return {"hash"}
-    return {"broadcast"} if operator is Rules else set()
+    return User if kind == FUNCTIONS else _KINDS[kind]
 
 
 def is_promised(guarantee: str, sink: str) -> bool:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from ..faults.plan import KINDS
 from ..reports.model import ReportView, Seconds, Summary
 from . import known_failures
 from .batch_findings import smallest as smallest_batch
@@ -23,19 +22,20 @@ from .graphs.findings import INVARIANT as GENERAL
 from .graphs.findings import smallest as smallest_system
 from .interruption import Interruption
 from .known_failures import KnownFailures
+from .not_run import in_sentences, with_commands
+from .not_tried import not_tried
 from .oracle import Oracle, PySpark
 from .outcome import Outcome
 from .pool import Here, Pool, Processes
 from .profiles import Profile, falls_short, shortfalls
 from .progress import Progress, Silent
-from .scenario import COMMANDS
 from .search import CHUNK, Budget, Found, Search
 from .stops import never_hit
 from .store import RunFolder
 from .subject import Capabilities, Subject, close
-from .subject_names import subject_called
+from .subject_names import check_capabilities, subject_called
 from .summary import Tally
-from .worker import Plan
+from .worker import Plan, check_given
 
 CORES = os.cpu_count() or 1
 WORKERS = max(1, min(8, CORES))
@@ -106,6 +106,8 @@ class _Work:
         self._oracle = oracle
         self._own = subject is None
         self._subject = subject or subject_called(plan.subject, plan.defect)
+        check_capabilities(self._subject, plan.subject)
+        check_given(plan, self._subject.capabilities)
         self._real_time = self._subject.capabilities.real_time
         workers = campaign.workers or (REAL_TIME_WORKERS if self._real_time else WORKERS)
         self._pool: Pool = Processes(plan, workers) if subject is None else Here(plan, subject)
@@ -182,6 +184,8 @@ class _Work:
         self._progress.step("writing the report")
         total_s = time.perf_counter() - self._began
         found.interrupted = found.interrupted or interruption.came
+        plan = self._campaign.plan
+        found.not_run = with_commands(found.not_run, lambda path: replay_command(plan, self._where, path))
         summary = _summary(self._campaign, self._subject, found, findings, self._pool.workers, total_s)
         view = ReportView(
             summary=summary, counterexamples=tuple(finding.view for finding in findings), samples=found.tally.samples()
@@ -268,7 +272,8 @@ def _summary(
         ],
         interrupted=found.interrupted,
         not_tried=not_tried(subject),
-        failures=[*found.failures, *contradictions],
+        not_run=found.not_run,
+        failures=[*in_sentences(found.not_run), *found.failures, *contradictions],
     )
 
 
@@ -289,27 +294,6 @@ def _empty_cells(tally: Tally, capabilities: Capabilities) -> list[str]:
         return []
     some = "; ".join(in_words(cell) for cell in empty[:CELLS_TOLD])
     return [f"{len(empty):,} of {len(possible_cells(capabilities)):,} possible cells never fired, such as {some}"]
-
-
-ABILITIES = {
-    "rescales": "a resume at another parallelism",
-    "refuses_unfit": "a resume of a job that does not fit",
-    "local_recovery": "the recovery of a task alone",
-    "two_phase": "commits amid a job",
-    "enumerators": "splits that are asked for",
-    "deviations": "deviations of the schedule",
-}
-"""What is more than a fault or a command, by the capability that it takes."""
-
-
-def not_tried(subject: Subject) -> list[str]:
-    """What the subject cannot do, so that it was not asked of it."""
-    capabilities = subject.capabilities
-    return [
-        *(f"fault {kind}" for kind in KINDS if kind not in capabilities.faults),
-        *(f"command {kind}" for kind in COMMANDS if kind not in capabilities.commands),
-        *(told for name, told in ABILITIES.items() if not getattr(capabilities, name)),
-    ]
 
 
 def _written(folder: RunFolder, view: ReportView) -> ReportView:

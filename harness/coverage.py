@@ -21,6 +21,7 @@ from ..faults.plan import KINDS, AtPoint, kind_of
 from ..faults.points import POINTS
 from ..properties.history import FaultFired, History, JobEnded
 from ..reports.model import Coverage, CoverageRow, Impossible
+from .abilities import is_promised, usable
 from .scenario import Scenario
 from .subject import Capabilities
 
@@ -139,6 +140,7 @@ def all_cells(faults: Iterable[str] = tuple(KINDS)) -> Iterator[Cell]:
 @cache
 def possible_cells(capabilities: Capabilities) -> tuple[Cell, ...]:
     """The cells that no rule forbids, of what a subject can do."""
+    capabilities = usable(capabilities)
     return tuple(
         cell for cell in all_cells(capabilities.faults) if _is_asked(cell, capabilities) and rule_against(cell) is None
     )
@@ -147,7 +149,9 @@ def possible_cells(capabilities: Capabilities) -> tuple[Cell, ...]:
 def _is_asked(cell: Cell, capabilities: Capabilities) -> bool:
     """Whether the subject has what the cell needs: what it cannot is not asked of it."""
     guarantee, alignment = MODES[cell.alignment]
-    if guarantee not in capabilities.guarantees or alignment not in capabilities.alignments | {"aligned"}:
+    if guarantee not in capabilities.guarantees or not any(is_promised(guarantee, sink) for sink in capabilities.sinks):
+        return False
+    if guarantee == "exactly-once" and alignment not in capabilities.alignments:
         return False
     if _COMMANDS.get(cell.ending, "") not in {"", *capabilities.commands}:
         return False

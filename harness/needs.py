@@ -65,7 +65,7 @@ def demand_given(workload: Workload, topology: Topology | None, capabilities: Ca
     """Raise UsageError, in one line, for a workload of the user's that needs what the subject has not declared."""
     needed = Capabilities(
         operators=_operators(workload.nodes),
-        edges=frozenset(filter(None, (edge_of(node.operator) for node in workload.nodes))) | _edges(topology),
+        edges=frozenset(filter(None, (edge_of(type(node.operator)) for node in workload.nodes))) | _edges(topology),
         sources=_sources(workload.inputs),
         enumerators=any(source.is_enumerated for source in workload.inputs),
         guarantees=_NONE,
@@ -111,5 +111,5 @@ def _sources(inputs: Iterable[Input]) -> frozenset[str]:
         if source.idle_after_us:
             found.add("idle")
         if not source.rewindable:
-            found.add("forgetful")
+            found.add("not-rewindable")
     return frozenset(found)

@@ -12,9 +12,12 @@ import msgspec
 import pytest
 
 from ..reports.model import Summary
+from ..reports.overview import by_reason
 from .campaign import Verified
+from .exit_codes import CutproofError, one_line
 from .findings import Finding
 from .known_failures import Cause
+from .not_run import REASONS, in_sentences
 from .oracle import Oracle, PySpark
 from .plugin import VERIFIER
 from .story_text import story_text
@@ -41,12 +44,14 @@ class TestResult(msgspec.Struct, kw_only=True):
     held: int = 0
     violated: int = 0
     unknown: int = 0
+    not_run: int = 0
     failures: list[Failure] = []
     report: str = ""
 
     def in_words(self) -> str:
         seed = f", seed {self.seed}" if self.seed is not None else ""
         counts = f"{self.held} held, {self.violated} violated, {self.unknown} unknown"
+        counts += f"; {self.not_run} could not be run" if self.not_run else ""
         return f"{self.test}: {self.run} scenarios on {self.subject}{seed}: {counts}"
 
 
@@ -80,7 +85,10 @@ class Verifier:
                 wishes[option] = given
         wishes.setdefault("known", self._config.getoption("--cutproof-known-failures"))
         wishes.setdefault("out", self._folder())
-        verified = verify(subject, workload, oracle=self._oracle, **wishes)
+        try:
+            verified = verify(subject, workload, oracle=self._oracle, **wishes)
+        except CutproofError as error:
+            raise pytest.fail.Exception(one_line(error), pytrace=False) from None
         self.add(_result(_current_test(), verified, wishes["out"]))
         _demand(verified)
         return verified.summary
@@ -121,6 +129,7 @@ def _result(test: str, verified: Verified, folder: Path) -> TestResult:
         held=summary.scenarios.held,
         violated=summary.scenarios.violated,
         unknown=summary.scenarios.unknown,
+        not_run=len(summary.not_run),
         failures=[_failure(finding, summary.subject) for finding in verified.findings],
         report=str(folder / "report.html"),
     )
@@ -137,8 +146,17 @@ def _demand(verified: Verified) -> None:
     __tracebackhide__ = True
     red = [finding for finding in verified.findings if not finding.counterexample.known]
     if red:
-        raise ScenarioViolated("\n\n".join(story_text(finding.view) for finding in red))
+        stories = [story_text(finding.view) for finding in red]
+        not_run = [*in_sentences(verified.summary.not_run), *_commands(verified.summary)]
+        raise ScenarioViolated("\n\n".join((*stories, "\n".join(not_run))).rstrip())
     if verified.summary.interrupted:
         raise KeyboardInterrupt
     if verified.summary.failures:
-        raise pytest.fail.Exception("the harness failed: " + "; ".join(verified.summary.failures), pytrace=False)
+        told = "the harness failed: " + "; ".join(verified.summary.failures)
+        raise pytest.fail.Exception("\n".join((told, *_commands(verified.summary))), pytrace=False)
+
+
+def _commands(summary: Summary) -> list[str]:
+    """The way back to scenarios that could not be run: to the first of each reason that is told."""
+    firsts = [alike[0] for alike in by_reason(summary.not_run).values()]
+    return [f"  {one.replay}" for one in firsts[:REASONS] if one.replay]

@@ -14,7 +14,7 @@ from ..properties.case import Case
 from ..properties.history import History
 from ..properties.judge import Judgement, judge_case
 from .scenario import Scenario
-from .subject import Subject, forget
+from .subject import Subject, SubjectFailed, forget
 
 Keep = Literal["nothing", "violated", "everything"]
 """Of what a subject has saved of its runs, what stays when they have been judged."""
@@ -47,10 +47,18 @@ def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: K
     If the judge crashes, what the subject has saved stays.
     """
     began = time.perf_counter()
-    history = subject.run(scenario, timeline=timeline)
+    history = history_of(subject, scenario, timeline=timeline)
     ran = time.perf_counter()
     case = Case(scenario.workload, scenario.topology, history)
     judgement = judge_case(case)
     if keep == "nothing" or (keep == "violated" and not judgement.violated):
         forget(subject)
     return Result(scenario, case, judgement, ran - began, time.perf_counter() - ran)
+
+
+def history_of(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> History:
+    """What a subject gives back of a scenario; `SubjectFailed` where that is no history."""
+    history: object = subject.run(scenario, timeline=timeline)
+    if not isinstance(history, History):
+        raise SubjectFailed(f"run gave back a {type(history).__name__}; it has to give back a cutproof.History")
+    return history

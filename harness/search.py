@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import msgspec
 
-from ..reports.model import OracleCounts
+from ..reports.model import NotRun, OracleCounts
 from .background import in_background
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, UsageError, one_line
@@ -61,6 +61,8 @@ class Found(msgspec.Struct, kw_only=True):
     """which left something else than streaming, by index"""
     unconfirmed: set[int] = set()
     """indexes of those that PySpark did not judge, or judged otherwise"""
+    not_run: list[NotRun] = []
+    """what the subject could not be driven through, by number"""
     failures: list[str] = []
     """of the harness or its environment, each in one sentence"""
     interrupted: bool = False
@@ -101,7 +103,7 @@ class Search:
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
         self._found = Found(
-            tally=Tally(), failing=[], wrong_systems=[], wrong_batches=[], unconfirmed=set(), failures=[]
+            tally=Tally(), failing=[], wrong_systems=[], wrong_batches=[], unconfirmed=set(), not_run=[], failures=[]
         )
         self._next = 0
         self._running: dict[Future[Encoded], int] = {}
@@ -113,7 +115,7 @@ class Search:
         """done once the oracle is up, or has failed to come up"""
         self._began = 0.0
         self._ended = False
-        """no more can be run: the environment failed, or the subject"""
+        """no more can be run: the environment failed"""
 
     def run(self) -> Found:
         """Search until the budget is spent; whatever ends it sooner, what was done so far is found.
@@ -141,6 +143,7 @@ class Search:
             self._found.failures.append(f"the search failed: {one_line(error)}")
             self._abandon()
         self._found.failing.sort(key=lambda outcome: outcome.index)
+        self._found.not_run.sort(key=lambda one: one.number)
         self._found.wrong_systems.sort(key=lambda outcome: outcome.number)
         self._found.wrong_batches.sort(key=lambda outcome: outcome.number)
         self._found.search_s = time.perf_counter() - self._began
@@ -183,9 +186,7 @@ class Search:
             raise UsageError(chunk.wrong)
         if not found.tally.run and not found.tally.undriven:
             found.start_s += time.perf_counter() - self._began
-        for undriven in chunk.undriven:
-            found.tally.undriven += 1
-            found.failures.append(f"scenario {undriven.index} could not be run: {undriven.reason}")
+        found.tally.undriven += len(chunk.undriven)
         if chunk.ended:
             self._end(chunk)
         self._store(chunk)
@@ -222,22 +223,27 @@ class Search:
         """Told once, however many workers say so; what has not begun does not begin."""
         self._ended = True
         failures = self._found.failures
-        if not chunk.undriven and not any(told.endswith(chunk.ended) for told in failures):
+        if not any(told.endswith(chunk.ended) for told in failures):
             failures.append(chunk.ended)
         for future in [future for future in self._running if future.cancel()]:
             del self._running[future]
 
     def _store(self, chunk: Chunk) -> None:
         """Into the run folder, as long as it can be written to."""
-        if self._folder is None:
-            return
+        kept = dict.fromkeys((undriven.index for undriven in chunk.undriven), "")
         try:
-            self._folder.add(chunk.outcomes)
-            for undriven in chunk.undriven:
-                self._folder.add_counterexample(f"undriven-{undriven.index}", text_of(undriven.scenario))
+            if self._folder is not None:
+                self._folder.add(chunk.outcomes)
+                for undriven in chunk.undriven:
+                    name = f"undriven-{undriven.index}"
+                    kept[undriven.index] = self._folder.add_counterexample(name, text_of(undriven.scenario))
         except CutproofError as error:
             self._found.failures.append(one_line(error))
             self._folder = None
+        self._found.not_run.extend(
+            NotRun(number=undriven.index, reason=undriven.reason, scenario=kept[undriven.index])
+            for undriven in chunk.undriven
+        )
 
     def _examine(self, *, least: int) -> None:
         """Hand PySpark the next batch, when it is up and has none, and enough have gathered."""
@@ -294,5 +300,9 @@ class Search:
 def _note(tally: Tally) -> str:
     """Beside the bar: what the bar does not count."""
     violated = tally.violated + tally.systems["violated"] + tally.batches["violated"]
-    said = (f"{tally.systems.total():,} systems" if tally.systems else "", f"{violated} violated" if violated else "")
+    said = (
+        f"{tally.systems.total():,} systems" if tally.systems else "",
+        f"{violated} violated" if violated else "",
+        f"{tally.undriven:,} could not be run" if tally.undriven else "",
+    )
     return ", ".join(filter(None, said))

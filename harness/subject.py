@@ -24,11 +24,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     faults: frozenset[str] = frozenset()
     commands: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
-    """their kinds; with a flag (`count:signed`) an operator is another, which has a name of its own"""
+    """their kinds, and beside them the flags that they can have: `count` and `count:signed`"""
     edges: frozenset[str] = frozenset({"forward", "hash", "rebalance", "broadcast"})
     """how rows go from one operator to the next; those with state by key take hash, rules take broadcast"""
     sources: frozenset[str] = frozenset({"bounded", "unbounded"})
-    """idle: a split of which nothing is read for a while is not waited for; forgetful: it cannot be read again"""
+    """idle: a split of which nothing is read for a while is not waited for; not-rewindable: what was read is gone"""
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     alignments: frozenset[str] = frozenset({"aligned"})
     """what barriers can do in an exactly-once job, as in `scenario.Engine`"""

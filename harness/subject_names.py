@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
+from difflib import get_close_matches
 
+from .abilities import demand
 from .config import nearest
-from .exit_codes import UsageError
-from .subject import Subject
+from .exit_codes import CutproofError, UsageError, one_line
+from .subject import Capabilities, Subject
 
 BUILT = ("simulated", "processes")
 _METHODS = ("name", "capabilities", "run")
@@ -66,8 +69,10 @@ def _loaded(name: str) -> Subject:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise UsageError(f"the subject {name} cannot be imported: {error}") from error
+    except CutproofError:
+        raise
+    except Exception as error:
+        raise UsageError(f"the subject {name} cannot be imported: {_why(error)}") from error
     try:
         found = getattr(module, attribute)
     except AttributeError:
@@ -75,9 +80,21 @@ def _loaded(name: str) -> Subject:
         raise UsageError(f"{module_name} has no {attribute!r}{nearest(attribute, public)}") from None
     subject = found if _is_subject(found) and not isinstance(found, type) else _made(name, found)
     if not _is_subject(subject):
-        missing = [method for method in _METHODS if not hasattr(subject, method)]
+        missing = [method for method in _METHODS if not _has(subject, method)]
         raise UsageError(f"{name} is no Subject: it lacks {', '.join(missing)} (see cutproof.Subject)")
+    check_capabilities(subject, name)
     return subject
+
+
+def check_capabilities(subject: Subject, who: str) -> None:
+    """Raise UsageError, in one line, for a declaration with a wrong name, or by which nothing can be drawn."""
+    try:
+        capabilities = subject.capabilities
+    except CutproofError:
+        raise
+    except Exception as error:
+        raise UsageError(f"the capabilities of {who} cannot be had: {_why(error)}") from error
+    demand(capabilities, who)
 
 
 def _made(name: str, maker: object) -> Subject:
@@ -86,9 +103,30 @@ def _made(name: str, maker: object) -> Subject:
     try:
         made: Subject = maker()
     except TypeError as error:
-        raise UsageError(f"{name} cannot be called without arguments: {error}") from error
+        raise UsageError(f"{name} cannot be called without arguments: {_why(error)}") from error
     return made
 
 
+def _why(error: Exception) -> str:
+    """An exception in one line; with the nearest name, where `Capabilities` was given one that it does not have."""
+    told = str(error) if isinstance(error, (ImportError, TypeError)) else one_line(error)
+    word = _UNEXPECTED.fullmatch(told)
+    fields = Capabilities.__struct_fields__
+    close = word and get_close_matches(word[1], fields, n=1, cutoff=0.5)
+    return f"{' '.join(told.split())}{nearest(word[1], fields)}" if word and close else " ".join(told.split())
+
+
+_UNEXPECTED = re.compile(r"Unexpected keyword argument '(\w+)'")
+"""what msgspec says of it"""
+
+
 def _is_subject(value: object) -> bool:
-    return all(hasattr(value, method) for method in _METHODS)
+    return all(_has(value, method) for method in _METHODS)
+
+
+def _has(value: object, method: str) -> bool:
+    """Whether it is there; what it raises is told when it is asked for."""
+    try:
+        return hasattr(value, method)
+    except Exception:
+        return True

@@ -8,18 +8,24 @@ history had a place was not reached; that too is a shortfall.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from ..properties.case import Case
 from ..properties.history import History
 from ..properties.judge import judge
 from ..properties.tampering import LIES, Tampering, tamperings
 from ..properties.verdict import Holds, Verdict, Violated
+from ..reports.model import NotRun
+from .exit_codes import CutproofError
 from .progress import Progress, Silent
+from .run import history_of
 from .scenario import Scenario
 from .slices import Draw
-from .subject import Subject, forget
+from .subject import Subject, SubjectFailed, forget
+from .worker import where
 
 FORMAT = "cutproof-tamper/1"
 SCENARIOS = 200
@@ -50,6 +56,8 @@ class TamperReport(msgspec.Struct, kw_only=True):
     scenarios: int = 0
     searched: int = 0
     """scenarios drawn beyond them, for the lies that none of them had a place for"""
+    not_run: list[NotRun] = []
+    """scenarios that the subject could not be driven through"""
     accused: list[str] = []
     """seeds of scenarios in which an invariant was violated before any lie was told"""
     held: dict[str, int] = {}
@@ -75,27 +83,29 @@ def tamper(
     scenarios: int,
     time_s: float | None = None,
     progress: Progress | None = None,
+    keep: Callable[[int, Scenario], NotRun] | None = None,
 ) -> TamperReport:
     """Tell every lie about every drawn scenario's history; an interruption keeps what was done.
 
     Lies for which none of them had a place are told about the first that has one, of some times as many more.
+    `keep` is given each scenario that could not be run; raises CutproofError when the environment failed.
     """
     progress = progress or Silent()
+    keep = keep or (lambda number, scenario: NotRun(number=number, reason=""))
     counts = {name: LieCount(name=name) for name in LIES}
     report = TamperReport(subject=subject.name, seed=seed, tamperings=list(counts.values()))
     began = time.monotonic()
     progress.step("tampering with histories", scenarios)
     try:
         while report.scenarios < scenarios and not _is_over(began, time_s):
-            scenario = draw(seed, report.scenarios)
-            _tell_all(scenario, subject.run(scenario), counts, report)
-            forget(subject)
+            _tell_of(subject, draw(seed, report.scenarios), report.scenarios, counts, report, keep)
             report.scenarios += 1
             progress.advance(report.scenarios)
-        while _untold(counts) and report.searched < FURTHER * scenarios and not _is_over(began, time_s):
-            scenario = draw(seed, report.scenarios + report.searched)
-            _tell_all(scenario, subject.run(scenario), {name: counts[name] for name in _untold(counts)}, report)
-            forget(subject)
+        further = FURTHER * scenarios if len(report.not_run) < report.scenarios else 0
+        while _untold(counts) and report.searched < further and not _is_over(began, time_s):
+            number = report.scenarios + report.searched
+            untold = {name: counts[name] for name in _untold(counts)}
+            _tell_of(subject, draw(seed, number), number, untold, report, keep)
             report.searched += 1
     except KeyboardInterrupt:
         report.interrupted = True
@@ -112,6 +122,25 @@ def _is_over(began: float, time_s: float | None) -> bool:
 
 def _untold(counts: dict[str, LieCount]) -> list[str]:
     return [name for name, count in counts.items() if not count.tried]
+
+
+def _tell_of(
+    subject: Subject,
+    scenario: Scenario,
+    number: int,
+    counts: dict[str, LieCount],
+    report: TamperReport,
+    keep: Callable[[int, Scenario], NotRun],
+) -> None:
+    """Run a scenario and lie about it; one that cannot be run is told, and the next has its turn."""
+    try:
+        _tell_all(scenario, history_of(subject, scenario), counts, report)
+        forget(subject)
+    except CutproofError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = " ".join(str(error).split()) if isinstance(error, SubjectFailed) else where(error)
+        report.not_run.append(replace(keep(number, scenario), reason=reason))
 
 
 def _tell_all(scenario: Scenario, history: History, counts: dict[str, LieCount], report: TamperReport) -> None:

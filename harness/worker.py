@@ -25,6 +25,7 @@ from .batches import BatchOutcome
 from .exit_codes import CutproofError, HarnessFailed, one_line
 from .graphs.beside import EVERY, Beside, SystemOutcome
 from .inputs import LoadedWorkload
+from .needs import demand_given
 from .oracle import question_of
 from .outcome import Outcome, outcome_of
 from .run import run
@@ -76,7 +77,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     wrong: str = ""
     """what is wrong with the user's own code, in one line: nothing can be judged by it"""
     ended: str = ""
-    """why no more can be run, in one line: the environment failed, or the subject cannot be driven at all"""
+    """why no more can be run, in one line: the environment failed"""
 
 
 class Stopped(Exception):
@@ -135,11 +136,10 @@ class Worker:
             self._wrong = " ".join(str(error).split())
             return
         except SubjectFailed as error:
-            self._ended = " ".join(str(error).split())
-            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=self._ended))
+            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=" ".join(str(error).split())))
             return
-        except Exception as error:  # the subject or a checker broke: reported as the harness's failure
-            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=_where(error) + self._saved()))
+        except (Exception, SystemExit) as error:  # the subject or a checker broke: reported as the harness's failure
+            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=where(error) + self._saved()))
             return
         chunk.outcomes.append(outcome)
         chunk.questions.append(question)
@@ -148,13 +148,13 @@ class Worker:
         try:
             chunk.systems.append(beside.run(number))
         except Exception as error:  # of the machine or its judge: reported as the harness's failure
-            chunk.failures.append(f"system {number} could not be run: {_where(error)}")
+            chunk.failures.append(f"system {number} could not be run: {where(error)}")
 
     def _batch(self, chunk: Chunk, index: int, scenario: Scenario) -> None:
         try:
             chunk.batches.append(batches.beside(index, scenario))
         except Exception as error:  # of the engine: reported as the harness's failure
-            chunk.failures.append(f"the batch of scenario {index} could not be run: {_where(error)}")
+            chunk.failures.append(f"the batch of scenario {index} could not be run: {where(error)}")
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
         """The scenario made smaller, for as long as it fails in the same way."""
@@ -173,6 +173,15 @@ class Worker:
             raise Stopped
 
 
+def check_given(plan: Plan, capabilities: Capabilities) -> None:
+    """Raise UsageError, in one line, where the plan's workload takes what the subject has not declared."""
+    drawing = plan.drawing
+    if plan.loaded is not None:
+        demand_given(plan.loaded.workload, plan.loaded.topology, capabilities, plan.subject)
+    elif drawing.workload is not None:
+        demand_given(drawing.workload, drawing.topology, capabilities, plan.subject)
+
+
 def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scenario]:
     """The function from seed and index to the plan's scenario."""
     drawing = msgspec.structs.replace(plan.drawing, capabilities=plan.drawing.capabilities or capabilities)
@@ -183,7 +192,7 @@ def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scena
     return sliced(scenario_of(drawing), plan.loaded)
 
 
-def _where(error: Exception) -> str:
+def where(error: BaseException) -> str:
     """The exception in one line, with the place that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     text = " ".join(str(error).split())

@@ -25,7 +25,9 @@ def render_junit(summary: Summary) -> str:
         problems.append(f"the two judges disagree on {summary.oracle.disagreements} rows")
     if problems:
         case = Xml.SubElement(suite, "testcase", classname="cutproof", name="harness")
-        Xml.SubElement(case, "error", message=_clean(problems[0])).text = _clean("\n".join(problems))
+        Xml.SubElement(case, "error", message=_clean(problems[0])).text = _clean(
+            "\n".join((*problems, *(one.replay for one in summary.not_run if one.replay)))
+        )
     for outcome, total in (("", "tests"), ("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(total, str(len(suite.findall(f"testcase/{outcome}" if outcome else "testcase"))))
     suites = Xml.Element("testsuites")

@@ -209,6 +209,18 @@ class Counterexample(Value, kw_only=True):
     """why it is expected, when it is a known failure that has not expired"""
 
 
+class NotRun(Value, kw_only=True):
+    """A scenario that the subject could not be driven through, and the way back to it."""
+
+    number: int
+    """which of the run's scenarios it is"""
+    reason: str
+    scenario: str = ""
+    """its scenario file, relative to the run folder; empty where nothing is kept"""
+    replay: str = ""
+    """the command that runs it again; empty where nothing is kept"""
+
+
 class Summary(Value, kw_only=True):
     """A run in numbers."""
 
@@ -218,6 +230,8 @@ class Summary(Value, kw_only=True):
     profile: str = ""
     seed: int | None = None
     scenarios: ScenarioCounts = ScenarioCounts()
+    not_run: list[NotRun] = []
+    """scenarios that could not be run, which count in none of the others"""
     invariants: dict[str, InvariantCounts] = {}
     faults: dict[str, FaultCounts] = {}
     commands: dict[str, CommandCounts] = {}

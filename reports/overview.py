@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..faults.plan import KINDS
 from ..properties.verdict import INVARIANTS
-from .model import FaultCounts, InvariantCounts, Summary, Value
+from .model import FaultCounts, InvariantCounts, NotRun, Summary, Value
 from .words import PROMISES, plural
 
 PHASES = ("deploying", "running", "aligning", "checkpointing", "committing", "recovering", "finishing")
@@ -80,8 +80,17 @@ def lead(summary: Summary) -> str:
     subject = f" on the subject {summary.subject}" if summary.subject else ""
     return (
         f"{plural(counts.run, 'scenario')}{subject}{seed}: {counts.held:,} held, "
-        f"{counts.violated:,} violated, {counts.unknown:,} unknown."
+        f"{counts.violated:,} violated, {counts.unknown:,} unknown"
+        f"{f'; {len(summary.not_run):,} could not be run' if summary.not_run else ''}."
     )
+
+
+def by_reason(not_run: list[NotRun]) -> dict[str, list[NotRun]]:
+    """Scenarios that could not be run, those alike together, in the order of their first."""
+    groups: dict[str, list[NotRun]] = {}
+    for one in not_run:
+        groups.setdefault(one.reason, []).append(one)
+    return groups
 
 
 def restarts_lead(summary: Summary) -> str:
@@ -181,10 +190,18 @@ def never(summary: Summary) -> tuple[str, ...]:
         ("Planned, but never fired", unfired),
         ("Never planned", unplanned),
         ("No fault fired while the job was", untouched),
-        ("The subject cannot do", summary.not_tried),
+        ("The subject cannot do", _at_most(summary.not_tried)),
         ("Planned, but never applied", unapplied),
     ]
     return tuple(f"{what}: {', '.join(names)}." for what, names in found if names)
+
+
+TOLD = 16
+"""of what a subject cannot do: a page is no place for fifty names, of which summary.json has all"""
+
+
+def _at_most(names: list[str]) -> list[str]:
+    return names if len(names) <= TOLD else [*names[: TOLD - 1], f"and {len(names) - TOLD + 1:,} more"]
 
 
 def _listed(names: list[str]) -> str:

@@ -39,6 +39,7 @@ def render_html(view: ReportView) -> str:
         lead=overview.lead(summary),
         beside_lead=overview.beside_lead(summary),
         restarts=overview.restarts_lead(summary),
+        not_run=overview.by_reason(summary.not_run),
         invariants=overview.invariant_lines(summary),
         heat=overview.heat_map(summary),
         never=overview.never(summary),

@@ -7,11 +7,13 @@ from textwrap import wrap
 
 from .coverage import WAYS, coverage_lead
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
-from .overview import beside_lead, headline, invariant_lines, lead, never, restarts_lead
+from .overview import beside_lead, by_reason, headline, invariant_lines, lead, never, restarts_lead
 from .words import STATUS_WORDS, plural, row_cells
 
 WIDTH = 80
 MOST_ROWS = 20
+COMMANDS = 5
+"""of scenarios that could not be run, one for each reason"""
 
 
 def render_text(summary: Summary, *, report: str = "") -> str:
@@ -96,6 +98,8 @@ def _counterexample(one: Counterexample) -> Iterator[str]:
 def _outcome(summary: Summary, report: str) -> Iterator[str]:
     for failure in summary.failures:
         yield from _wrapped(f"failure: {failure}")
+    firsts = [alike[0] for alike in by_reason(summary.not_run).values()]
+    yield from (f"  {one.replay}" for one in firsts[:COMMANDS] if one.replay)
     for shortfall in summary.shortfalls if not summary.failures else ():  # then that is why
         yield from _wrapped(f"shortfall: {shortfall}")
     yield from _wrapped(f"{lead(summary)} {beside_lead(summary)}".rstrip())

@@ -10,7 +10,9 @@ from ...properties.history import History
 from ...properties.verdict import Verdict, Violated
 from ...properties.workload import Row
 from ...reports.model import Summary
+from ...reports.overview import by_reason
 from ...reports.rows import side_by_side
+from ..not_run import REASONS, in_sentences
 from ..story_text import rows_text
 from ..words import verdict_in_words
 from .output import Output
@@ -74,7 +76,12 @@ def tell_tampering(report: TamperReport, output: Output) -> None:
         output.say(f"not told: {name}; no history had a place for it")
     for drawn_from in report.accused:
         output.say(f"violated without a lie, in the scenario {drawn_from}")
+    for sentence in in_sentences(report.not_run):
+        output.say(sentence)
+    for alike in list(by_reason(report.not_run).values())[:REASONS]:
+        output.say(f"  {alike[0].replay}")
     told = ", ".join(f"{name} {count:,}" for name, count in report.held.items())
     output.say(f"as they were, {len(report.accused)} histories were accused; held: {told}")
     if report.has_teeth:
-        output.say(f"all {report.caught:,} lies were seen, in {report.scenarios:,} histories")
+        histories = report.scenarios - sum(one.number < report.scenarios for one in report.not_run)
+        output.say(f"all {report.caught:,} lies were seen, in {histories:,} histories")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..graphs.claims import SystemExample
     from ..inputs import LoadedWorkload
     from ..pipelines.claims import PipelineExample
+    from ..scenario import Scenario
     from ..subject import Subject
     from ..verification import Request
 
@@ -271,12 +272,27 @@ def _why(one: Beside) -> str:
 
 
 def _tamper(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+    from ...reports.model import NotRun
+    from ..campaign import replay_command
+    from ..files import text_of, write_whole
+    from ..store import COUNTEREXAMPLES
     from ..tamper import SCENARIOS, tamper
-    from ..verification import plan_of
-    from ..worker import drawer
+    from ..verification import new_folder, plan_of
+    from ..worker import check_given, drawer
 
-    draw = drawer(plan_of(request), subject.capabilities)
+    plan = plan_of(request)
+    check_given(plan, subject.capabilities)
+    draw = drawer(plan, subject.capabilities)
+    out = options.out or new_folder(request.seed)
     output.say(f"seed {request.seed}, {subject.name}")
+
+    def keep(number: int, scenario: Scenario) -> NotRun:
+        path = out / COUNTEREXAMPLES / f"undriven-{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text_of(scenario).encode())
+        relative = str(path.relative_to(out))
+        return NotRun(number=number, reason="", scenario=relative, replay=replay_command(plan, out, relative))
+
     with progress_of(options) as progress:
         report = tamper(
             subject,
@@ -285,9 +301,12 @@ def _tamper(request: Request, subject: Subject, options: argparse.Namespace, out
             scenarios=request.scenarios or (TAMPERED_IN_REAL_TIME if request.real_time else SCENARIOS),
             time_s=request.seconds,
             progress=progress,
+            keep=keep,
         )
     tell_tampering(report, output)
     output.result(report)
     if report.interrupted:
         return ExitCode.INTERRUPTED
+    if report.not_run:
+        return ExitCode.HARNESS_FAILED
     return ExitCode.HELD if report.has_teeth else ExitCode.FELL_SHORT

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from ...properties.workload import Join, Union
-from ..abilities import drawable
+from ..abilities import drawable, knows
 from ..subject import Capabilities
 from .event_times import BURST, known_windows
 from .functional import known_functions
-from .workloads import knows
 
 Can = Callable[[Capabilities], bool]
 

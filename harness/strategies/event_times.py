@@ -34,8 +34,8 @@ def draw_burst(choices: Choices) -> Burst:
 
 
 def known_windows(operators: frozenset[str] | None) -> tuple[str, ...]:
-    """The kinds of window that a subject knows, with lateness or without, told by its operators (None: all)."""
-    return tuple(sort for sort in SORTS if operators is None or {sort, f"{sort}:late"} & operators)
+    """The kinds of window that a subject knows, told by its operators (None: all)."""
+    return tuple(sort for sort in SORTS if operators is None or sort in operators)
 
 
 def draw_window(
@@ -45,9 +45,8 @@ def draw_window(
     sort = choices.pick(sorts)
     of = choices.pick(("count", "sum"))
     lateness = choices.pick((0, 0, 0, 5 * PACE))
-    if operators is not None:
-        lateness = lateness if f"{sort}:late" in operators else 0
-        lateness = lateness if sort in operators else 5 * PACE
+    if operators is not None and f"{sort}:late" not in operators:
+        lateness = 0
     if sort == "session":
         return Session(gap=choices.pick((PACE, 3 * PACE, 6 * PACE)), of=of, lateness=lateness)
     size = PACE * choices.pick((5, 2, 10, 40))

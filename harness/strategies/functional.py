@@ -13,6 +13,7 @@ import msgspec
 
 from ...faults.plan import AtTime
 from ...properties.workload import Union, Workload
+from ..abilities import knows
 from ..functions import SHIPPED
 from ..functions.base import UserFunction
 from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
@@ -25,7 +26,7 @@ from .records import draw_keys
 from .rescaling import laid_out_anew
 from .stage import Frame, Stage, Template, stage_of
 from .unaligned import crowded_stage, without_forward
-from .workloads import Chain, Recipe, draw_inputs, draw_topology, is_possible, knows
+from .workloads import Chain, Recipe, draw_inputs, draw_topology, is_possible
 
 
 def user_function(choices: Choices, frame: Frame) -> Scenario:

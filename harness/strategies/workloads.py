@@ -40,7 +40,7 @@ from ...properties.workload import (
     is_ordered,
     window_of,
 )
-from ..abilities import EDGES, names_of
+from ..abilities import EDGES, knows
 from .choices import Choices
 from .event_times import BURST, closing, draw_burst, draw_times, draw_window, known_windows
 from .records import Keys, draw_keys, draw_splits
@@ -386,11 +386,6 @@ def is_possible(shape: str, recipe: Recipe) -> bool:
     if shape == "join":
         return not recipe.idempotent and knows(recipe.operators, Join())
     return shape == "chain" or knows(recipe.operators, Union())
-
-
-def knows(operators: frozenset[str] | None, operator: AnyOperator) -> bool:
-    """Whether an operator is one of those that a subject knows (None: all)."""
-    return operators is None or names_of(operator) <= operators
 
 
 def _kind(operator: AnyOperator) -> str:

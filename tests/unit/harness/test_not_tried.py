@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.harness.campaign import ABILITIES, not_tried
+from cutproof.harness.not_tried import ABILITIES, not_tried
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
