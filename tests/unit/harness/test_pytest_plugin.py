@@ -167,3 +167,47 @@ def test_a_failing_harness_is_not_a_violation(pytester: pytest.Pytester) -> None
     result = _run(pytester)
     result.assert_outcomes(failed=1)
     assert "the harness failed: the two judges disagree" in result.stdout.str()
+
+
+def test_scenarios_that_could_not_be_run_come_with_their_commands(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(STUB)
+    pytester.makepyfile(
+        halting="""
+            from cutproof.harness.subjects.simulated import SimulatedSubject
+
+            class Halting(SimulatedSubject):
+                def run(self, scenario, *, timeline=False):
+                    if scenario.workload.records() % 2:
+                        raise LookupError("no such table")
+                    return super().run(scenario, timeline=timeline)
+        """,
+        test_it="""
+            from halting import Halting
+
+            def test_it(cutproof):
+                cutproof.verify(subject=Halting(), scenarios=12, seed=3)
+        """,
+    )
+    told = _run(pytester).stdout.str()
+    assert "the harness failed: " in told
+    assert "could not be run, the first of them scenario" in told
+    assert re.search(r"\n\s+cutproof replay \S*counterexamples/undriven-\d+\.json --subject halting:Halting", told)
+    assert re.search(r"scenarios on simulated, seed 3: .* unknown; \d+ could not be run", told)
+
+
+def test_a_misspelt_capability_is_one_line(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(STUB)
+    pytester.makepyfile("""
+        from cutproof import Capabilities
+
+        class Mine:
+            name = "mine"
+            capabilities = Capabilities(faults={"kill-tsk"})
+            def run(self, scenario, *, timeline=False): ...
+
+        def test_it(cutproof):
+            cutproof.verify(subject=Mine(), scenarios=2)
+    """)
+    told = _run(pytester).stdout.str()
+    assert "Mine declares the fault 'kill-tsk', which there is not; did you mean 'kill-task'?" in told
+    assert "Traceback" not in told

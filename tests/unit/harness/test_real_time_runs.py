@@ -62,13 +62,15 @@ def test_a_failed_environment_ends_the_campaign_with_its_one_line() -> None:
     assert (told.summary.scenarios.run, told.summary.scenarios.violated, subject.refused) == (5, 0, 1)
 
 
-def test_so_does_a_subject_that_cannot_be_driven_whose_scenario_is_kept(tmp_path: Path) -> None:
+def test_a_subject_that_cannot_be_driven_is_told_and_does_not_end_it(tmp_path: Path) -> None:
     subject = Failing(2, SubjectFailed("the engine\ndoes not start"))
     with RunFolder(tmp_path / "run") as folder:
         told = verified(subject, folder)
     assert told.exit_code is ExitCode.HARNESS_FAILED
-    assert told.summary.failures == ["scenario 2 could not be run: the engine does not start"]
-    assert subject.refused == 1
+    assert told.summary.failures == [
+        "14 scenarios could not be run, the first of them scenario 2: the engine does not start"
+    ]
+    assert subject.refused == 14
     assert read_scenario(tmp_path / "run" / "counterexamples" / "undriven-2.json").workload.records() > 0
 
 

@@ -19,14 +19,17 @@ from cutproof.harness.profiles import PROFILES, Profile
 from cutproof.harness.progress import Silent
 from cutproof.harness.replay import replay
 from cutproof.harness.run import run
+from cutproof.harness.scenario import Scenario
 from cutproof.harness.search import Budget, Found, Search
 from cutproof.harness.store import RunFolder, read_outcomes, read_view
 from cutproof.harness.strategies import Drawing
-from cutproof.harness.subject import Subject
+from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Plan
+from cutproof.properties.history import History
 from cutproof.properties.verdict import Violated
 from cutproof.reports.model import Summary
+from cutproof.reports.text import render_text
 
 PLAN = Plan(seed=3, drawing=Drawing(max_records=30))
 
@@ -103,10 +106,59 @@ def test_a_subject_that_cannot_be_driven_is_told_and_the_rest_goes_on(tmp_path: 
     assert found.tally.undriven + found.tally.run == 20
     assert found.tally.undriven > 0
     assert len(outcomes) == found.tally.run > 0
-    assert "could not be run: RuntimeError: no connection at all (run, line" in found.failures[0]
+    assert not found.failures
+    assert found.not_run[0].reason.startswith("RuntimeError: no connection at all (run, line")
+    assert [one.number for one in found.not_run] == sorted(one.number for one in found.not_run)
     kept = sorted((tmp_path / "run" / "counterexamples").iterdir())
     assert len(kept) == found.tally.undriven
     assert read_scenario(kept[0]).workload.records() % 2 == 1
+
+
+def test_scenarios_that_could_not_be_run_are_told_with_their_replay_commands_wherever_a_run_is_told(
+    tmp_path: Path,
+) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        verified = verify_campaign(campaign(20), subject=Broken(), oracle=Agreeing(), folder=folder)
+    summary, first = verified.summary, verified.summary.not_run[0]
+    assert verified.exit_code is ExitCode.HARNESS_FAILED
+    assert summary.scenarios.run + len(summary.not_run) == 20
+    (failure,) = summary.failures
+    many = f"{len(summary.not_run)} scenarios could not be run, the first of them scenario {first.number}: "
+    assert failure.startswith(f"{many}RuntimeError: no connection at all (run, line")
+    assert first.replay.startswith(f"cutproof replay {tmp_path / 'run' / first.scenario}")
+    assert read_scenario(tmp_path / "run" / first.scenario).workload.records() % 2 == 1
+    assert f"\n  {first.replay}\n" in render_text(summary)
+    assert f"unknown; {len(summary.not_run)} could not be run." in " ".join(render_text(summary).split())
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert all(f"{one.replay}</code>" in page for one in summary.not_run)
+    assert first.replay in (tmp_path / "run" / "junit.xml").read_text()
+
+
+def test_what_could_not_be_run_does_not_hide_a_violation() -> None:
+    class Both(Lossy):
+        def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+            if scenario.workload.records() % 7 == 0:
+                raise SubjectFailed("no place left")
+            return super().run(scenario, timeline=timeline)
+
+    verified = verify_campaign(campaign(40), subject=Both(), oracle=Agreeing())
+    assert verified.summary.not_run
+    assert verified.exit_code is ExitCode.VIOLATED
+
+
+@pytest.mark.parametrize("answer", [None, {"journal": []}, SystemExit(3)])
+def test_what_is_no_history_is_told_as_such(answer: object) -> None:
+    class Careless(SimulatedSubject):
+        def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+            if isinstance(answer, SystemExit):
+                raise answer
+            return answer  # type: ignore[return-value]
+
+    found, _ = search(Budget(scenarios=3), subject=Careless())
+    assert found.tally.undriven == 3
+    assert {"it has to give back a cutproof.History", "SystemExit: 3"} & {
+        part for one in found.not_run for part in (one.reason.rpartition("; ")[2], one.reason.partition(" (")[0])
+    }
 
 
 def test_it_stops_at_the_first_violation() -> None:

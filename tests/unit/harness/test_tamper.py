@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from subjects import Broken, Failing
 
 from cutproof.harness import tamper as module
 from cutproof.harness.slices import Draw
+from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.tamper import TamperReport, tamper
 from cutproof.harness.worker import Plan, drawer
@@ -59,6 +61,21 @@ def test_a_lie_that_no_history_has_a_place_for_is_not_reached(draw: Draw, monkey
     report = _tamper(draw, 2)
     assert report.not_reached == list(LIES)
     assert not report.has_teeth
+
+
+def test_a_scenario_that_cannot_be_run_is_told_and_ends_nothing(draw: Draw) -> None:
+    report = tamper(Broken(), draw, seed=5, scenarios=12)
+    assert report.scenarios == 12
+    odd = [number for number in range(12) if draw(5, number).workload.records() % 2]
+    assert [one.number for one in report.not_run if one.number < 12] == odd
+    assert report.not_run[0].reason.startswith("RuntimeError: no connection at all (run, line")
+    assert report.caught > 50
+
+
+def test_nothing_more_is_searched_where_nothing_could_be_run(draw: Draw) -> None:
+    report = tamper(Failing(0, SubjectFailed("no port")), draw, seed=5, scenarios=3)
+    assert [one.reason for one in report.not_run] == ["no port"] * 3
+    assert report.searched == 0
 
 
 def test_an_interruption_keeps_what_was_done(draw: Draw) -> None:
