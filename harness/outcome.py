@@ -13,6 +13,7 @@ from ..properties.history import (
     FaultFired,
     History,
 )
+from ..properties.spark.unasked import ASKED, Unasked
 from ..properties.verdict import Holds, Verdict, Violated
 from .coverage import Cell, cells_hit
 from .promises import can_show
@@ -68,6 +69,8 @@ class Outcome(Value, frozen=True, kw_only=True):
     verdicts: dict[str, Verdict]
     can_show: frozenset[str] = frozenset()
     measured: Measured = Measured()
+    not_asked: Unasked = ASKED
+    """why PySpark is not asked about it; empty where it is"""
     defect_reached: bool = False
     history: History | None = None
     """kept for failures, and for all on request"""
@@ -91,6 +94,7 @@ def outcome_of(
     history: History,
     verdicts: dict[str, Verdict],
     *,
+    not_asked: Unasked = ASKED,
     keep_history: bool = False,
     seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> Outcome:
@@ -103,6 +107,7 @@ def outcome_of(
         verdicts=verdicts,
         can_show=can_show(scenario),
         measured=measure(scenario, history),
+        not_asked=not_asked,
         defect_reached=history.defect_reached,
         history=history if keep_history or failed else None,
         draw_s=draw_s,

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from ..reports.model import Summary
+from ..reports.overview import oracle_lead
 from .campaign import Verified
 from .findings import Finding
 from .known_failures import Cause
@@ -42,6 +43,8 @@ class TestResult(msgspec.Struct, kw_only=True):
     violated: int = 0
     unknown: int = 0
     failures: list[Failure] = []
+    notes: list[str] = []
+    """on how many scenarios PySpark has spoken, and what the run had to show: each in one sentence"""
     report: str = ""
 
     def in_words(self) -> str:
@@ -122,6 +125,7 @@ def _result(test: str, verified: Verified, folder: Path) -> TestResult:
         violated=summary.scenarios.violated,
         unknown=summary.scenarios.unknown,
         failures=[_failure(finding, summary.subject) for finding in verified.findings],
+        notes=[*filter(None, (oracle_lead(summary), summary.not_judged_by_shares)), *summary.shortfalls],
         report=str(folder / "report.html"),
     )
 

@@ -20,12 +20,13 @@ from pathlib import Path
 import msgspec
 
 from ..properties.user_functions import CounterpartFailed
+from ..properties.verdict import Violated
 from . import batches
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, HarnessFailed, one_line
 from .graphs.beside import EVERY, Beside, SystemOutcome
 from .inputs import LoadedWorkload
-from .oracle import question_of
+from .oracle import put
 from .outcome import Outcome, outcome_of
 from .run import run
 from .scenario import Scenario
@@ -62,6 +63,13 @@ class Undriven(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Unrun(msgspec.Struct, frozen=True, kw_only=True):
+    """A system or a batch that could not be run beside scenario `index`, and why, in one sentence."""
+
+    index: int
+    reason: str
+
+
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """Some scenarios, judged by the quick checker, and what PySpark is asked about them."""
 
@@ -70,13 +78,30 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """one for each outcome"""
     systems: list[SystemOutcome] = []
     batches: list[BatchOutcome] = []
-    failures: list[str] = []
-    """systems and batches that could not be run, and why, each in one sentence"""
+    failures: list[Unrun] = []
     undriven: list[Undriven] = []
     wrong: str = ""
     """what is wrong with the user's own code, in one line: nothing can be judged by it"""
     ended: str = ""
     """why no more can be run, in one line: the environment failed, or the subject cannot be driven at all"""
+
+    def up_to_first_violation(self) -> Chunk:
+        """The chunk without what was drawn behind the first scenario that is violated, or beside which something is."""
+        wrong = [one.index for one in self.outcomes if one.violations]
+        wrong += [one.number * EVERY for one in self.systems if isinstance(one.verdict, Violated)]
+        wrong += [one.number for one in self.batches if isinstance(one.verdict, Violated)]
+        if not wrong:
+            return self
+        last = min(wrong)
+        outcomes = [one for one in self.outcomes if one.index <= last]
+        return Chunk(
+            outcomes=outcomes,
+            questions=self.questions[: len(outcomes)],
+            systems=[one for one in self.systems if one.number * EVERY <= last],
+            batches=[one for one in self.batches if one.number <= last],
+            failures=[one for one in self.failures if one.index <= last],
+            undriven=[one for one in self.undriven if one.index <= last],
+        )
 
 
 class Stopped(Exception):
@@ -111,7 +136,7 @@ class Worker:
                 scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
             self._one(chunk, index, scenario, time.perf_counter() - began)
             if self._beside is not None and index % EVERY == 0:
-                self._system(chunk, self._beside, index // EVERY)
+                self._system(chunk, self._beside, index)
             if self._beside is not None and index % batches.EVERY == batches.MEETS:
                 self._batch(chunk, index, scenario)
         return msgspec.structs.replace(chunk, wrong=self._wrong, ended=self._ended)
@@ -119,15 +144,16 @@ class Worker:
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
         try:
             result = run(self.subject, scenario, keep="everything" if self._plan.keep_histories else "violated")
+            asked = put(result)
             outcome = outcome_of(
                 index,
                 scenario,
                 result.history,
                 result.judgement.verdicts,
+                not_asked=asked.unasked,
                 keep_history=self._plan.keep_histories,
                 seconds=(draw_s, result.run_s, result.judge_s),
             )
-            question = question_of(result)
         except CutproofError as error:  # of the environment: the next scenario would fare no better
             self._ended = one_line(error)
             return
@@ -142,19 +168,21 @@ class Worker:
             chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=_where(error) + self._saved()))
             return
         chunk.outcomes.append(outcome)
-        chunk.questions.append(question)
+        chunk.questions.append(asked.question)
 
-    def _system(self, chunk: Chunk, beside: Beside, number: int) -> None:
+    def _system(self, chunk: Chunk, beside: Beside, index: int) -> None:
+        number = index // EVERY
         try:
             chunk.systems.append(beside.run(number))
         except Exception as error:  # of the machine or its judge: reported as the harness's failure
-            chunk.failures.append(f"system {number} could not be run: {_where(error)}")
+            chunk.failures.append(Unrun(index=index, reason=f"system {number} could not be run: {_where(error)}"))
 
     def _batch(self, chunk: Chunk, index: int, scenario: Scenario) -> None:
         try:
             chunk.batches.append(batches.beside(index, scenario))
         except Exception as error:  # of the engine: reported as the harness's failure
-            chunk.failures.append(f"the batch of scenario {index} could not be run: {_where(error)}")
+            reason = f"the batch of scenario {index} could not be run: {_where(error)}"
+            chunk.failures.append(Unrun(index=index, reason=reason))
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
         """The scenario made smaller, for as long as it fails in the same way."""

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 
 from .model import Counterexample, Summary
 from .overview import InvariantLine, invariant_lines
+from .words import judges_in_words
 
 
 def render_junit(summary: Summary) -> str:
@@ -59,7 +60,7 @@ def _counterexample(suite: Xml.Element, one: Counterexample) -> None:
 
 
 def _story(one: Counterexample) -> str:
-    return f"{one.story}\n{one.replay}"
+    return f"{one.story}\n{judges_in_words(one.judges, one.not_asked)}\n{one.replay}"
 
 
 def _clean(text: str) -> str:

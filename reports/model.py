@@ -46,6 +46,8 @@ class InvariantCounts(Value, kw_only=True):
     holds: int = 0
     violated: int = 0
     unknown: int = 0
+    by_both: int = 0
+    """of those that it holds or is violated in, where PySpark computed what it compares with"""
     reasons: dict[str, int] = {}
     """why it was unknown: reason and number of scenarios"""
 
@@ -153,9 +155,19 @@ class RecordCounts(Value, kw_only=True):
     committed: int = 0
 
 
-class OracleCounts(Value, kw_only=True):
-    """The expected results: who computed them, and how often the quick checker said otherwise."""
+class Asked(Value, kw_only=True):
+    """On how many scenarios PySpark has spoken, and why not on the others: reason and number of scenarios."""
 
+    asked: int = 0
+    not_asked: dict[str, int] = {}
+
+
+class OracleCounts(Asked, kw_only=True):
+    """The expected results: who computed them, in how many scenarios the rows owed, and how often the quick checker
+    said otherwise."""
+
+    state: Asked = Asked()
+    """the same of the keyed state that completed checkpoints owe"""
     engine: str = ""
     workloads: int = 0
     expected_rows: int = 0
@@ -207,6 +219,10 @@ class Counterexample(Value, kw_only=True):
     """how many scenarios of the run failed for the same cause"""
     known: str = ""
     """why it is expected, when it is a known failure that has not expired"""
+    judges: int = 1
+    """2 where PySpark, too, computed the rows or state that it differs from"""
+    not_asked: str = ""
+    """why PySpark was not asked, where one judge saw it; empty also where PySpark says otherwise"""
 
 
 class Summary(Value, kw_only=True):
@@ -233,6 +249,8 @@ class Summary(Value, kw_only=True):
     counterexamples: list[Counterexample] = []
     shortfalls: list[str] = []
     """what the run had to show and did not, each in one sentence"""
+    not_judged_by_shares: str = ""
+    """why nothing is said of what the run had to show, in one sentence; empty where it was judged by that"""
     interrupted: bool = False
     not_tried: list[str] = []
     """what the subject cannot do, so that it was not asked of it"""
@@ -283,6 +301,9 @@ class CounterexampleView(Value, kw_only=True):
     size: Size = Size()
     scenarios: int = 1
     known: str = ""
+    judges: int = 1
+    not_asked: str = ""
+    """as in `Counterexample`"""
 
 
 class Samples(Value, kw_only=True):

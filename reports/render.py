@@ -38,6 +38,7 @@ def render_html(view: ReportView) -> str:
         outcome=overview.outcome(summary),
         lead=overview.lead(summary),
         beside_lead=overview.beside_lead(summary),
+        oracle_lead=overview.oracle_lead(summary),
         restarts=overview.restarts_lead(summary),
         invariants=overview.invariant_lines(summary),
         heat=overview.heat_map(summary),
@@ -111,6 +112,8 @@ def environment() -> Environment:
     found.filters.update(
         markup=Markup,
         plural=words.plural,
+        judges=lambda view: words.judges_in_words(view.judges, view.not_asked),
+        reasons=overview.reasons,
         cells=words.row_cells,
         status=lambda status: words.STATUS_WORDS[status],
         scenario=scenario_text,

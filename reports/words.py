@@ -29,6 +29,15 @@ STATUS_WORDS = {
 """By status of a row: a sign and a word, so that colour need say nothing."""
 
 
+def judges_in_words(judges: int, not_asked: str) -> str:
+    """Who saw a violation, in one sentence."""
+    if judges > 1:
+        return "Both judges saw it."
+    if not not_asked:
+        return "One judge saw it: PySpark says otherwise."
+    return f"One judge saw it: PySpark was not asked, because {not_asked}."
+
+
 def plural(number: int, noun: str) -> str:
     """ "1 record", "2 records", "1,000 recoveries"."""
     if number == 1:

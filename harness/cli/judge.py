@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode, UsageError
-from .confirm import add_quick, ask, begin, exit_code
+from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .options import progress_of
 from .output import Output
 from .tell import tell_verdicts
@@ -52,9 +52,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     with progress_of(options) as progress:
         progress.step(f"judging {options.history.name}")
         judgement = judge(scenario.workload, scenario.topology, history)
-        disagreements = ask(oracle, scenario, history, judgement, progress)
+        word = ask(oracle, scenario, history, judgement, progress)
     tell_verdicts(judgement.verdicts, output)
-    code = exit_code(judgement, disagreements, output)
+    code = exit_code(judgement, word, output)
     output.result(
         {
             "format": FORMAT,
@@ -63,7 +63,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
             "subject": history.subject,
             "outcome": judgement.outcome,
             "verdicts": judgement.verdicts,
-            "disagreements": disagreements,
+            "seen_by": seen_by(judgement, word),
+            "not_asked": word.unasked,
+            "disagreements": word.disagreements,
         }
     )
     return code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..exit_codes import ExitCode
 from ..subject import closing
 from ..subject_names import BUILT, subject_called
-from .confirm import add_quick, ask, begin, exit_code
+from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .keep import keep_run
 from .options import add_subject, count, progress_of, refuse_for_system
 from .output import Output
@@ -82,13 +82,15 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
             replayed = replay(subject, scenario, runs=options.runs, on_run=progress.advance)
     _tell(replayed, output, every_event=options.story)
     with progress_of(options) as progress:
-        disagreements = ask(oracle, scenario, replayed.history, replayed.judgement, progress)
-    code = exit_code(replayed.judgement, disagreements, output)
+        word = ask(oracle, scenario, replayed.history, replayed.judgement, progress)
+    code = exit_code(replayed.judgement, word, output)
     if options.out is not None:
         keep_run(options.out, replayed.scenario, replayed.history)
-        write_report(options.out, report_of(replayed, subject.name, _command(options)))
+        write_report(options.out, report_of(replayed, subject.name, _command(options), word))
         output.say(f"kept in {options.out}, with its report.html")
-    output.result({**_result(replayed, subject.name, options.scenario), "disagreements": disagreements})
+    heard = {"seen_by": seen_by(replayed.judgement, word), "not_asked": word.unasked}
+    told = _result(replayed, subject.name, options.scenario)
+    output.result({**told, **heard, "disagreements": word.disagreements})
     return code
 
 
