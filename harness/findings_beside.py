@@ -76,6 +76,7 @@ def _told(smallest: Smallest, invariant: str, keeping: Keeping, *, shrink_s: flo
         seconds_to_shrink=round(shrink_s, 3),
         difference=smallest.verdict.difference,
         scenarios=alike,
+        judges=1,
         not_asked=NEITHER,
     )
     return Finding(

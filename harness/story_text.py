@@ -19,8 +19,7 @@ def story_text(view: CounterexampleView) -> str:
         lines += [*rows_text(view.rows), ""]
     if view.neighbour:
         lines.append(view.neighbour)
-    lines.append(judges_in_words(view.judges, view.not_asked))
-    lines.append(f"replay: {view.replay}")
+    lines += [*filter(None, (judges_in_words(view.judges, view.not_asked),)), f"replay: {view.replay}"]
     return "\n".join(lines)
 
 

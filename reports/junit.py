@@ -60,7 +60,7 @@ def _counterexample(suite: Xml.Element, one: Counterexample) -> None:
 
 
 def _story(one: Counterexample) -> str:
-    return f"{one.story}\n{judges_in_words(one.judges, one.not_asked)}\n{one.replay}"
+    return "\n".join(filter(None, (one.story, judges_in_words(one.judges, one.not_asked), one.replay)))
 
 
 def _clean(text: str) -> str:

@@ -219,8 +219,8 @@ class Counterexample(Value, kw_only=True):
     """how many scenarios of the run failed for the same cause"""
     known: str = ""
     """why it is expected, when it is a known failure that has not expired"""
-    judges: int = 1
-    """2 where PySpark, too, computed the rows or state that it differs from"""
+    judges: int = 0
+    """2 where PySpark, too, computed the rows or state that it differs from, else 1; 0 in what older versions wrote"""
     not_asked: str = ""
     """why PySpark was not asked, where one judge saw it; empty also where PySpark says otherwise"""
 
@@ -301,7 +301,7 @@ class CounterexampleView(Value, kw_only=True):
     size: Size = Size()
     scenarios: int = 1
     known: str = ""
-    judges: int = 1
+    judges: int = 0
     not_asked: str = ""
     """as in `Counterexample`"""
 

@@ -30,9 +30,9 @@ STATUS_WORDS = {
 
 
 def judges_in_words(judges: int, not_asked: str) -> str:
-    """Who saw a violation, in one sentence."""
-    if judges > 1:
-        return "Both judges saw it."
+    """Who saw a violation, in one sentence; empty where that is not known."""
+    if judges != 1:
+        return "Both judges saw it." if judges else ""
     if not not_asked:
         return "One judge saw it: PySpark says otherwise."
     return f"One judge saw it: PySpark was not asked, because {not_asked}."

@@ -44,7 +44,7 @@ from cutproof.properties.history import (
     JournalEntry,
 )
 from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
-from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts, Summary
+from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts
 from cutproof.reports.overview import restarts_lead
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
