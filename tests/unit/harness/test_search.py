@@ -22,12 +22,14 @@ from cutproof.harness.profiles import PROFILES, Profile
 from cutproof.harness.progress import Silent
 from cutproof.harness.replay import replay
 from cutproof.harness.run import run
+from cutproof.harness.scenario import Scenario
 from cutproof.harness.search import Budget, Found, Search
 from cutproof.harness.store import RunFolder, read_outcomes, read_view
 from cutproof.harness.strategies import Drawing
 from cutproof.harness.subject import Subject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Plan
+from cutproof.properties.history import History
 from cutproof.properties.spark.unasked import ENDED, SPARK_FAILED
 from cutproof.properties.verdict import Violated
 from cutproof.reports.model import Summary
@@ -140,37 +142,56 @@ def test_it_stops_at_the_first_violation() -> None:
     assert found.first_failure_s > 0
 
 
-class LateFirst(Here):
-    """Chunks are done in another order than they were asked for: each waits for the one behind it."""
+class Later(Lossy):
+    """Loses nothing in the first nine scenarios."""
 
-    workers = 3
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        early = int(scenario.seed.split()[1]) < 9
+        return (
+            SimulatedSubject().run(scenario, timeline=timeline) if early else super().run(scenario, timeline=timeline)
+        )
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(PLAN, subject)
-        self._held: list[tuple[Future[Encoded], Encoded]] = []
+
+class OutOfTurn(Here):
+    """Of six chunks the first is done last: not before the search has seen the others, and asked for more."""
+
+    def __init__(self, plan: Plan, subject: Subject, scenarios: int) -> None:
+        super().__init__(plan, subject)
+        self._scenarios = scenarios
+        self._number = 0
+        self._late: list[tuple[Future[Encoded], Encoded]] = []
+        self._asked = False
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        if not self._asked:
+            for late, chunk in self._late:
+                late.set_result(chunk)
+            self._late.clear()
+        self._asked = False
+        return 3
 
     def chunk(self, first: int, end: int) -> Future[Encoded]:
-        done: Future[Encoded] = Future()
-        self._held.append((done, super().chunk(first, end).result()))
-        if len(self._held) == 6:
-            for one, result in reversed(self._held):
-                one.set_result(result)
-            self._held.clear()
+        self._asked = True
+        done = super().chunk(first, end)
+        if self._number % 6 == 0 and end < self._scenarios:
+            late: Future[Encoded] = Future()
+            self._late.append((late, done.result()))
+            done = late
+        self._number += 1
         return done
-
-
-def first_violated(size: int) -> int:
-    _, outcomes = search(Budget(scenarios=size), subject=Lossy())
-    return next(one.index for one in outcomes if one.violations)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 20])
 def test_what_counts_of_a_search_that_stops_is_what_was_drawn_up_to_the_first_violated(chunk: int) -> None:
-    last = first_violated(120)
-    assert last % chunk != chunk - 1 or chunk == 1, "amid a chunk"
-    for pool in (Here(PLAN, Lossy()), LateFirst(Lossy())):
+    outcomes: list[Outcome] = []
+    Search(Here(PLAN, Later()), Agreeing(), Budget(scenarios=60), on_outcome=outcomes.append).run()
+    violated = [one.index for one in outcomes if one.violations]
+    last = violated[0]
+    assert 9 <= last < violated[-1] < 60
+    for pool in (Here(PLAN, Later()), OutOfTurn(PLAN, Later(), 60)):
         told: list[int] = []
-        budget = Budget(scenarios=120, stop_at_first=True)
+        budget = Budget(scenarios=60, stop_at_first=True)
         found = Search(pool, Agreeing(), budget, on_outcome=lambda one: told.append(one.index), chunk=chunk).run()  # noqa: B023
         assert told == list(range(last + 1))
         assert found.tally.run == last + 1
@@ -182,7 +203,8 @@ def test_a_run_that_stops_at_the_first_says_so_and_falls_short_of_nothing(tmp_pa
     stopping = msgspec.structs.replace(campaign(120), budget=Budget(scenarios=120, stop_at_first=True))
     with RunFolder(tmp_path / "run") as folder:
         done = verify_campaign(stopping, subject=Lossy(), oracle=Agreeing(), folder=folder)
-    last = first_violated(120)
+    _, outcomes = search(Budget(scenarios=20), subject=Lossy())
+    last = next(one.index for one in outcomes if one.violations)
     assert done.exit_code is ExitCode.VIOLATED
     assert (done.summary.scenarios.run, done.summary.scenarios.violated) == (last + 1, 1)
     assert [one.index for one in read_outcomes(tmp_path / "run")] == list(range(last + 1))
