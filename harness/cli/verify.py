@@ -98,7 +98,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", metavar="DIR", type=Path, help="the run folder (a new one under out/)")
     kept.add_argument("--keep-histories", action="store_true", help="keep every history, not only those of failures")
-    kept.add_argument("--stop-at-first", action="store_true", help="stop at the first violated scenario")
+    kept.add_argument(
+        "--stop-at-first", action="store_true", help="stop at the first violated scenario, in the order of drawing"
+    )
     kept.add_argument(
         "--known-failures",
         metavar="FILE",
