@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ..faults.plan import KINDS
-from ..reports.model import ReportView, Seconds, Summary
+from ..reports.model import ReportView, Seconds, Summary, ViolatedScenario
 from . import known_failures
 from .batch_findings import smallest as smallest_batch
 from .batches import INVARIANT as STREAMED
@@ -29,6 +29,7 @@ from .pool import Here, Pool, Processes
 from .profiles import Profile, shortfalls, unjudged
 from .progress import Progress, Silent
 from .scenario import COMMANDS
+from .scenario_lines import place_of
 from .search import CHUNK, Budget, Found, Search
 from .stops import never_hit
 from .store import RunFolder
@@ -169,6 +170,14 @@ class _Work:
         )
         return teller.findings()
 
+    def _violated(self, outcome: Outcome) -> ViolatedScenario:
+        return ViolatedScenario(
+            index=outcome.index,
+            name=outcome.scenario.name,
+            violated={name: verdict.difference for name, verdict in outcome.violations},
+            replay=replay_command(self._campaign.plan, self._where, place_of(outcome.index)),
+        )
+
     @property
     def _where(self) -> Path:
         return self._folder.path if self._folder else Path()
@@ -184,7 +193,10 @@ class _Work:
         found.interrupted = found.interrupted or interruption.came
         summary = _summary(self._campaign, self._subject, found, findings, self._pool.workers, total_s)
         view = ReportView(
-            summary=summary, counterexamples=tuple(finding.view for finding in findings), samples=found.tally.samples()
+            summary=summary,
+            counterexamples=tuple(finding.view for finding in findings),
+            violated=tuple(self._violated(outcome) for outcome in sorted(found.failing, key=lambda one: one.index)),
+            samples=found.tally.samples(),
         )
         if self._folder is not None:
             view = _written(self._folder, view)

@@ -18,11 +18,11 @@ from ..reports.model import ReportView, Summary
 from .exit_codes import HarnessFailed, UsageError
 from .files import encoded, write_history, write_whole
 from .outcome import Outcome
+from .scenario_lines import SCENARIOS
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
 JUNIT = "junit.xml"
-SCENARIOS = "scenarios.jsonl"
 VIEW = "view.json"
 """what the report was made of, so that it can be written again"""
 COUNTEREXAMPLES = "counterexamples"

@@ -45,7 +45,7 @@ from .in_flight_cut import wrongly_in_flight
 from .line import INFINITE, Line
 from .persistent_logs import not_durable
 from .verdict import Holds, Unknown, Verdict, Violated
-from .words import LIMIT, record_in_words
+from .words import LIMIT, plural, record_in_words
 from .workload import COPY_BITS, SINK, is_pane, origin_of
 
 
@@ -130,7 +130,8 @@ def _wrong_position(
     wrong += [offset for offset, count in Counter(below).items() if count > 1]
     return Violated(
         difference="position differs from reads",
-        message=f"{task or 'no source'} read {len(below)} records of split {split} before the barrier of checkpoint"
+        message=f"{task or 'no source'} read {plural(len(below), 'record')} of split {split} before the barrier of"
+        " checkpoint"
         f" {checkpoint} but recorded position {position}",
         records=tuple(record_in_words(case.workload, origin_of(split, offset)) for offset in wrong[:LIMIT]),
         checkpoint=checkpoint,
@@ -199,14 +200,15 @@ def _uneven(
     early = received > counted
     return Violated(
         difference="sent after, applied before" if early else "sent before, applied after",
-        message=f"{run.task} had taken {received} records of {channel} at its snapshot of checkpoint {checkpoint},"
+        message=f"{run.task} had taken {plural(received, 'record')} of {channel} at its snapshot of"
+        f" checkpoint {checkpoint},"
         f" {sender} had sent {counted}",
         records=tuple(record_in_words(case.workload, origin) for origin in between[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(sender, run.task),
         events=(
-            f"{sender} had sent {sent} records into {channel} at its snapshot of checkpoint {checkpoint}",
-            f"the network saw the barrier after {passed} records",
+            f"{sender} had sent {plural(sent, 'record')} into {channel} at its snapshot of checkpoint {checkpoint}",
+            f"the network saw the barrier after {plural(passed, 'record')}",
             f"{run.task} had taken {received} of them at its own snapshot",
         ),
     )

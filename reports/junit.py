@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 
 from .model import Counterexample, Summary
 from .overview import InvariantLine, invariant_lines
-from .words import judges_in_words
+from .words import judges_in_words, plural
 
 
 def render_junit(summary: Summary) -> str:
@@ -23,7 +23,7 @@ def render_junit(summary: Summary) -> str:
         _counterexample(suite, one)
     problems = list(summary.failures)
     if summary.oracle.disagreements:
-        problems.append(f"the two judges disagree on {summary.oracle.disagreements} rows")
+        problems.append(f"the two judges disagree on {plural(summary.oracle.disagreements, 'row')}")
     if problems:
         case = Xml.SubElement(suite, "testcase", classname="cutproof", name="harness")
         Xml.SubElement(case, "error", message=_clean(problems[0])).text = _clean("\n".join(problems))

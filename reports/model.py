@@ -306,6 +306,18 @@ class CounterexampleView(Value, kw_only=True):
     """as in `Counterexample`"""
 
 
+class ViolatedScenario(Value, kw_only=True):
+    """One scenario of the run in which something is violated, as it was drawn."""
+
+    index: int
+    name: str
+    """of the template, or of the workload"""
+    violated: dict[str, str]
+    """invariant: the kind of difference"""
+    replay: str
+    """the command that runs it again"""
+
+
 class Samples(Value, kw_only=True):
     """What was measured once a scenario or more often, for the plots; µs of the run's clock."""
 
@@ -318,4 +330,6 @@ class ReportView(Value, kw_only=True):
 
     summary: Summary
     counterexamples: tuple[CounterexampleView, ...] = ()
+    violated: tuple[ViolatedScenario, ...] = ()
+    """every violated scenario, in the order in which they were drawn"""
     samples: Samples = Samples()

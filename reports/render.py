@@ -20,6 +20,8 @@ from .model import CounterexampleView, ReportView, RowPair, Seconds, Value
 from .plots import histogram
 
 MOST_ROWS = 60
+FEW_VIOLATED = 20
+"""so many violated scenarios stand open on the page; more are folded"""
 MOST_SCENARIO_CHARACTERS = 40_000
 
 
@@ -52,6 +54,8 @@ def render_html(view: ReportView) -> str:
             for number, one in enumerate(view.counterexamples, 1)
         ],
         found={one.id: one for one in summary.counterexamples},
+        violated=view.violated,
+        few_violated=FEW_VIOLATED,
         seconds=_time_spent(summary.seconds),
         plots=[
             ("Checkpoints", histogram(view.samples.checkpoint_durations_us, "checkpoint")),

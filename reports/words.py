@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..properties.history import Timed
+from ..properties.words import plural as plural
 from ..properties.workload import Row, copy_of, offset_of, split_of
 
 PROMISES: dict[str, str] = {
@@ -36,13 +37,6 @@ def judges_in_words(judges: int, not_asked: str) -> str:
     if not not_asked:
         return "One judge saw it: PySpark says otherwise."
     return f"One judge saw it: PySpark was not asked, because {not_asked}."
-
-
-def plural(number: int, noun: str) -> str:
-    """ "1 record", "2 records", "1,000 recoveries"."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
 
 
 def duration(us: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...properties.words import plural
 from ..exit_codes import CutproofError, ExitCode, UsageError, one_line
 from ..subject_names import BUILT, check_defect
 from .options import count, progress_of, seed
@@ -161,7 +162,7 @@ def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
 
 
 def _size(run: DefectRun) -> str:
-    return f"{run.size.tasks} tasks, {run.size.records} records, {run.size.faults} faults"
+    return f"{plural(run.size.tasks, 'task')}, {plural(run.size.records, 'record')}, {plural(run.size.faults, 'fault')}"
 
 
 def _keep(found: list[DefectRun], folder: Path) -> None:

@@ -36,6 +36,7 @@ judged by causality."""
 EXAMPLES = """\
 examples:
   cutproof replay out/latest/counterexamples/ID.json
+  cutproof replay out/latest/scenarios.jsonl:20     scenario 20 of a run, as it was drawn
   cutproof replay tests/kept.cutproof.json --subject my.engine:Engine
   cutproof replay ID.json --defect none     the same scenario on the unmodified engine
   cutproof replay ID.json --subject processes --runs 10
@@ -45,7 +46,12 @@ exit codes: 0 held, 1 violated, 2 no such file or none that can be read, 4 the h
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scenario", metavar="SCENARIO.json", type=Path, help="a scenario file, one's own or a run's")
+    parser.add_argument(
+        "scenario",
+        metavar="SCENARIO.json",
+        type=Path,
+        help="a scenario file, one's own or a run's; or a scenario of a run by its number, as in scenarios.jsonl:20",
+    )
     add_subject(parser)
     parser.add_argument(
         "--runs", metavar="N", type=count, default=1, help="run it so many times, and say how many were violated (1)"
@@ -61,9 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..files import read_scenario
     from ..graphs.files import is_system
     from ..replay import replay, report_of
+    from ..scenario_lines import scenario_at
     from ..store import write_report
     from ..user_functions import demand
 
@@ -71,7 +77,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
         refuse_for_system(str(options.scenario), {**elsewhere, "--runs": options.runs > 1, "--out": options.out})
         return _replay_system(options.scenario, output)
-    scenario = read_scenario(options.scenario)
+    scenario = scenario_at(options.scenario)
     demand(scenario.workload)
     if options.batch:
         return _both_ways(scenario, options, output)

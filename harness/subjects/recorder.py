@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...faults.plan import KINDS
 from ...properties import history as h
+from ...properties.words import plural
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.events import CompletedSnapshot
@@ -294,7 +295,7 @@ class Recorder:
                 request.writer,
                 request.attempt,
                 checkpoint=transaction.checkpoint,
-                detail=f"{len(transaction.rows)} rows",
+                detail=f"{plural(len(transaction.rows), 'row')}",
             )
 
     def looked(self, began: int, rows: int) -> None:

@@ -15,6 +15,7 @@ from cutproof.harness.scenario import COMMANDS, Deviation, Resume, Scenario, Sto
 from cutproof.harness.shrinking import fails_like
 from cutproof.harness.story import nearest_passing
 from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.words import (
     command_in_words,
@@ -134,3 +135,11 @@ def test_the_resumed_job_is_told() -> None:
     story = replay(SimulatedSubject(), stopped).story
     assert "the job is stopped with a savepoint" in story.paragraphs[1]
     assert "the job is started again" in story.paragraphs[1]
+
+
+def test_a_violation_without_a_fault_is_not_told_as_if_nothing_were_wrong() -> None:
+    quiet = msgspec.structs.replace(chain(), faults=(), deviations=(), commands=())
+    held = replay(SimulatedSubject(), quiet).story.sentence
+    assert held == "Without any fault, everything that could be judged holds."
+    sentence = replay(subject_called("simulated", "A01"), quiet).story.sentence
+    assert sentence.startswith("Without any fault, consistent-cut is violated: sent after, applied before (")

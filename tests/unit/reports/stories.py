@@ -34,6 +34,7 @@ from cutproof.reports.model import (
     Seconds,
     Size,
     Summary,
+    ViolatedScenario,
 )
 from cutproof.reports.rows import side_by_side
 
@@ -362,6 +363,15 @@ def report(violated: int = 1) -> ReportView:
     return ReportView(
         summary=summary(violated),
         counterexamples=(counterexample(),) * violated,
+        violated=tuple(
+            ViolatedScenario(
+                index=index,
+                name="S2",
+                violated={"consistent-cut": "sent after, applied before", "exactly-once": "repeated row"},
+                replay=f"cutproof replay out/7/scenarios.jsonl:{index} --defect A01",
+            )
+            for index in range(3, 3 + 12 * violated)
+        ),
         samples=Samples(
             checkpoint_durations_us=[2_000 + number * number % 4_801 for number in range(400)],
             recovery_times_us=[3_500 + number * 37 % 2_900 for number in range(120)],

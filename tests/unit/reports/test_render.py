@@ -55,9 +55,9 @@ def test_it_is_one_well_formed_page_in_the_readers_order() -> None:
     assert page.open == []
     assert page.headings == [
         "✗ consistent-cut was violated.",
+        "What failed",
         "Did it hold?",
         "What was really tried",
-        "Counterexamples",
         "How the run went",
     ]
     assert len(page.ids) == len(set(page.ids))
