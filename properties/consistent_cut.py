@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
@@ -201,17 +202,24 @@ def _uneven(
     return Violated(
         difference="sent after, applied before" if early else "sent before, applied after",
         message=f"{run.task} had taken {plural(received, 'record')} of {channel} at its snapshot of"
-        f" checkpoint {checkpoint},"
-        f" {sender} had sent {counted}",
+        f" checkpoint {checkpoint}, {sender} had sent {counted}",
         records=tuple(record_in_words(case.workload, origin) for origin in between[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(sender, run.task),
         events=(
-            f"{sender} had sent {plural(sent, 'record')} into {channel} at its snapshot of checkpoint {checkpoint}",
-            f"the network saw the barrier after {plural(passed, 'record')}",
+            *_counts(channel, checkpoint, sent, passed),
             f"{run.task} had taken {received} of them at its own snapshot",
         ),
     )
+
+
+def _counts(channel: str, checkpoint: int, sent: int | None, passed: int | None) -> Iterator[str]:
+    """What the sender and the network counted, where they did."""
+    if sent is not None:
+        sender = channel.partition(">")[0]
+        yield f"{sender} had sent {plural(sent, 'record')} into {channel} at its snapshot of checkpoint {checkpoint}"
+    if passed is not None:
+        yield f"the network saw the barrier after {plural(passed, 'record')}"
 
 
 def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from scenarios import chain
@@ -10,6 +12,7 @@ from subjects import Lossy
 from cutproof.faults import plan
 from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
 from cutproof.faults.points import PHASES, POINTS
+from cutproof.harness.files import read_scenario
 from cutproof.harness.replay import replay
 from cutproof.harness.scenario import COMMANDS, Deviation, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.shrinking import fails_like
@@ -141,5 +144,7 @@ def test_a_violation_without_a_fault_is_not_told_as_if_nothing_were_wrong() -> N
     quiet = msgspec.structs.replace(chain(), faults=(), deviations=(), commands=())
     held = replay(SimulatedSubject(), quiet).story.sentence
     assert held == "Without any fault, everything that could be judged holds."
-    sentence = replay(subject_called("simulated", "A01"), quiet).story.sentence
+    wrong = read_scenario(Path(__file__).parents[2] / "corpus" / "A01.json")
+    assert not wrong.faults
+    sentence = replay(subject_called("simulated", "A01"), wrong).story.sentence
     assert sentence.startswith("Without any fault, consistent-cut is violated: sent after, applied before (")
