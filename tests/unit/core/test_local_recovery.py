@@ -12,7 +12,7 @@ from machines import ATTEMPT, operator, sent, source, take, told, trigger
 from cutproof.reference_impl.core.bursts import Burst
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Append, Block, Note
-from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.errors import PlaceUnknown, Refused
 from cutproof.reference_impl.core.events import Came, LogsFound
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.input_task import OperatorTask
@@ -38,6 +38,7 @@ from cutproof.reference_impl.core.messages import (
 )
 from cutproof.reference_impl.core.operators import Map
 from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.task import NO_CHECKPOINT
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
 
 LOCAL = Config(failover="local")
@@ -71,19 +72,22 @@ def test_so_does_a_snapshots_place_behind_it() -> None:
     order.mark(CheckpointId(2), place(2))
     order.lose()
     assert order.place(CheckpointId(1)) == place(1)
-    with pytest.raises(KeyError):
+    with pytest.raises(PlaceUnknown, match="at which its snapshot of checkpoint 2 was taken is not known"):
         order.place(CheckpointId(2))
 
 
 def test_what_lies_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_its_place() -> None:
     order = taken_down((0, 0), (1, 0), (0, 1), (1, 1), durable=4)
+    order.mark(NO_CHECKPOINT, place(0))
     order.mark(CheckpointId(1), place(1))
     order.mark(CheckpointId(2), place(3))
     assert order.trim(CheckpointId(2)) == place(3)
     assert order.since(place(3)) == ((1, 1),)
     assert order.end == 4
-    with pytest.raises(KeyError):
+    with pytest.raises(PlaceUnknown, match="at which its snapshot of checkpoint 1 was taken is not known"):
         order.place(CheckpointId(1))
+    with pytest.raises(PlaceUnknown, match="at which it began is not known"):
+        order.place(NO_CHECKPOINT)
 
 
 def test_a_checkpoint_that_is_not_known_trims_nothing() -> None:

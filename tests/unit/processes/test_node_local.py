@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes import receipts
 from cutproof.reference_impl.processes.receipts import DiskReceipts
 from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 
@@ -132,6 +133,22 @@ def test_a_log_that_cannot_be_taken_over_is_a_failure_of_its_task(node: Node, mo
     monkeypatch.setattr(node.world.logs, "take_over", unreadable)
     send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
     assert "Input/output error" in failure(node, 2)
+
+
+def test_a_place_that_is_not_known_any_more_is_a_failure_of_its_task(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipts, "REWRITTEN_BEHIND", 0)
+    comes_up(node)
+    node.coordinator.expect(f.FromTask)  # it runs
+    sender = node.connect(DATA)
+    sender.send(f.Open(now(), CHANNELS[0], FIRST, FIRST))
+    sender.expect(f.Welcome)
+    sender.send(f.Numbered(now(), 0, -1, Barrier(CheckpointId(1))))
+    node.coordinator.expect(f.FromTask)  # its snapshot is durable
+    send(node, Complete(attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
+    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    assert failure(node, 2) == "the place in its order of receipt at which it began is not known"
 
 
 def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
