@@ -18,7 +18,7 @@ from typing import NoReturn
 from ..config import load, nearest
 from ..exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
 from .options import Parser, add_common, apply_settings
-from .output import Output
+from .output import Output, debugging
 
 VERBS: dict[str, str] = {
     "verify": "draw scenarios, run them, judge them against PySpark, write the report",
@@ -154,7 +154,7 @@ def explain(error: Exception) -> CutproofError:
 
 
 def _debug() -> None:
-    if os.environ.get("CUTPROOF_DEBUG", "") not in ("", "0"):
+    if debugging():
         import traceback
 
         traceback.print_exc()

@@ -6,6 +6,7 @@ JSON object, and people's text goes to standard error.  Errors always go there.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -15,6 +16,11 @@ import msgspec
 from ..exit_codes import CutproofError, ExitCode, one_line
 
 ERROR_FORMAT = "cutproof-error/1"
+
+
+def debugging() -> bool:
+    """Whether tracebacks are wanted: CUTPROOF_DEBUG is set, and not 0."""
+    return os.environ.get("CUTPROOF_DEBUG", "") not in ("", "0")
 
 
 class Output:
@@ -49,6 +55,10 @@ class Output:
     def complain(self, text: str) -> None:
         """A line of what went wrong in the harness, though the run went on; said to the quiet too."""
         print(f"cutproof: {' '.join(text.split())}", file=self._stderr)
+
+    def trace(self, text: str) -> None:
+        """A traceback, for whoever looks for a bug in the harness (`debugging`)."""
+        print(text.rstrip(), file=self._stderr)
 
     def error(self, error: CutproofError) -> ExitCode:
         """One line of what is wrong; as the JSON object too, where that was asked for."""

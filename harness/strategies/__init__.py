@@ -24,6 +24,7 @@ from .choices import Choices, built
 from .dealing import told_apart
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .fitting import fit
+from .hunted import HUNTED
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
 from .stage import Frame, Template
@@ -152,10 +153,11 @@ _BYTES = 4096
 def _table(templates: Iterable[str]) -> list[Template]:
     """The templates, each as often as it is drawn; ValueError for a name that there is not, or for none."""
     names = tuple(templates)
-    unknown = sorted(set(names) - set(TEMPLATES))
+    known = TEMPLATES | HUNTED
+    unknown = sorted(set(names) - set(known))
     if unknown or not names:
         raise ValueError(f"no such template: {', '.join(unknown) or '(none given)'}")
-    return [TEMPLATES[name] for name in names for _ in range(SHARES[name])]
+    return [known[name] for name in names for _ in range(SHARES.get(name, 1))]
 
 
 def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bool) -> SearchStrategy[Scenario]:

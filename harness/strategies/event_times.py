@@ -85,9 +85,9 @@ def _in_turn(times: list[int]) -> Iterator[tuple[int, int]]:
     yield from zip(ordered, (*ordered[1:], END_OF_TIME), strict=True)
 
 
-def loosened(choices: Choices, workload: Workload, read_us: int) -> Workload:
-    """The same with records that are behind the watermark, or with splits that are idle at times."""
-    late, idle = choices.pick(((True, False), (False, True), (True, True)))
+def loosened(choices: Choices, workload: Workload, read_us: int, *, idle: bool = False) -> Workload:
+    """The same with records that are behind the watermark, or with splits that are idle at times; `idle`: they are."""
+    late, idle = choices.pick(((True, False), (False, True), (True, True))[idle:])
     draw = Random(choices.between(0, (1 << 16) - 1)) if late else None
     inputs = tuple(
         msgspec.structs.replace(

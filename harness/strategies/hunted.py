@@ -1,0 +1,142 @@
+"""Situations that hunts for defects alone draw: each puts together what one kind of bug needs.
+
+The general draw has all of them too, but seldom, or in jobs so large that a run which
+the bug keeps from its rest takes seconds.  These jobs are small, and give up soon.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...faults import plan
+from ...faults.plan import AnyFault, AtTime
+from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from .choices import Choices
+from .engines import Tuning
+from .event_times import loosened
+from .faults import at_some_time, some_task
+from .local import with_engine
+from .part_finished import with_first_short
+from .stage import Frame, Stage, Template, stage_of
+from .stop_races import as_another
+from .unaligned import Crowd, crowded_stage, seasoned
+from .workloads import draw_workload
+
+
+def begun_as_another(choices: Choices, frame: Frame) -> Scenario:
+    """A job of which one branch has finished is stopped, and resumed with an operator that it had not; it is refused
+    mostly, and resumed as it was."""
+    recipe = frame.recipe(
+        least_records=40,
+        most_records=60,
+        shapes=("union",),
+        splits=(1,),
+        unbounded_percent=0,
+        branch_percent=100,
+        least_operators=1,
+        most_operators=2,
+        windows_percent=0,
+        rules_percent=0,
+        retractions_percent=0,
+        enumerated_percent=0,
+        parallelism=(1, 1, 2),
+        varied_percent=0,
+    )
+    given = None if frame.workload is not None else (with_first_short(choices, draw_workload(choices, recipe)), None)
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(4, 8), concurrent=(1,)), given)
+    target = stage.target
+    asked = at_some_time(choices, target, share=(50, 95))
+    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(40) else StopWithSavepoint(trigger=asked)
+    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
+    return stage.scenario("begun-as-another", commands=(stop, *as_another(choices, target), again))
+
+
+def ended_in_flight(choices: Choices, frame: Frame) -> Scenario:
+    """What an operator has kept until its input ended waits for room in full channels while barriers overtake it."""
+    recipe = frame.recipe(
+        most_records=40,
+        shapes=("chain", "chain", "union"),
+        splits=(1, 2),
+        least_operators=0,
+        most_operators=1,
+        batches_percent=100,
+        windows_percent=0,
+        unbounded_percent=0,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(1, 1, 2),
+    )
+    crowd = Crowd(capacities=(2, 2, 3), paces=(4, 6, 8), alignments=("unaligned", "unaligned", "timeout"), hasty=True)
+    stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(8, 24), concurrent=(2, 3)), crowd=crowd)
+    faults: tuple[AnyFault, ...] = ()
+    if choices.percent(30):
+        faults = (plan.KillTask(trigger=seasoned(choices, stage.target), task=some_task(choices, stage.target)),)
+    return stage.scenario("ended-in-flight", faults=faults[: frame.max_faults])
+
+
+def handed_over(choices: Choices, frame: Frame) -> Scenario:
+    """A job with data in flight goes back to a checkpoint, and records arrive while what was in flight is put back."""
+    recipe = frame.recipe(
+        most_records=30,
+        shapes=("chain", "union"),
+        splits=(1, 2),
+        least_operators=1,
+        most_operators=2,
+        windows_percent=0,
+        unbounded_percent=0,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(1, 2, 2),
+    )
+    crowd = Crowd(capacities=(4, 3, 8), alignments=("unaligned", "timeout"))
+    stage = hasty(crowded_stage(choices, frame, recipe, Tuning(checkpoints=(2, 5), concurrent=(1,)), crowd=crowd))
+    blow = plan.KillTask(trigger=seasoned(choices, stage.target), task=some_task(choices, stage.target))
+    return stage.scenario("handed-over", faults=(blow,))
+
+
+def idle_and_back(choices: Choices, frame: Frame) -> Scenario:
+    """A source cannot send, and so reads nothing, until it counts as idle; then it reads on, of windows that others
+    have fed meanwhile, and something dies."""
+    recipe = frame.recipe(
+        least_records=60,
+        most_records=90,
+        shapes=("chain",),
+        splits=(2,),
+        windows_percent=100,
+        windows_in_order=True,
+        most_operators=1,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(2,),
+        varied_percent=0,
+    )
+    stage = hasty(stage_of(choices, frame, recipe, Tuning(checkpoints=(2, 4), concurrent=(1,)), channel_capacity=2))
+    read_us = stage.engine.read_interval_us
+    if frame.workload is None and stage.workload.times():
+        workload = loosened(choices, stage.workload, read_us, idle=True)
+        stage = msgspec.structs.replace(stage, workload=workload)
+    target = stage.target
+    idle_us = max(source.idle_after_us for source in stage.workload.inputs)
+    sender, receiver = choices.pick([one for one in target.layout.channels if one[0] in target.layout.sources])
+    stall = plan.StallChannel(
+        trigger=at_some_time(choices, target, share=(5, 50)),
+        sender=sender,
+        receiver=receiver,
+        for_us=2 * idle_us + read_us * choices.between(2, 12),
+    )
+    blow = plan.KillTask(trigger=at_some_time(choices, target, share=(50, 95)), task=some_task(choices, target))
+    return stage.scenario("idle-and-back", faults=(blow, stall)[: max(1, frame.max_faults)])
+
+
+def hasty(stage: Stage) -> Stage:
+    """The stage with an engine that gives up after few failures: one that a bug keeps from its rest tries for long."""
+    return with_engine(stage, msgspec.structs.replace(stage.engine, tolerated_failures=2, restart_attempts=4))
+
+
+HUNTED: dict[str, Template] = {
+    "begun-as-another": begun_as_another,
+    "ended-in-flight": ended_in_flight,
+    "handed-over": handed_over,
+    "idle-and-back": idle_and_back,
+}
+"""By name; a drawing that asks for one by name has it, `verify` draws none."""
