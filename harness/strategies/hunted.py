@@ -9,14 +9,16 @@ from __future__ import annotations
 import msgspec
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AtTime
+from ...faults.plan import AnyFault, AtPoint, AtTime
 from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
 from .choices import Choices
+from .endings import amid_the_end
 from .engines import Tuning
 from .event_times import loosened
-from .faults import at_some_time, some_task
+from .faults import at_some_time, draw_fault, some_task
 from .local import with_engine
 from .part_finished import with_first_short
+from .rescaling import laid_out_anew
 from .stage import Frame, Stage, Template, stage_of
 from .stop_races import as_another
 from .unaligned import Crowd, crowded_stage, seasoned
@@ -128,6 +130,53 @@ def idle_and_back(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("idle-and-back", faults=(blow, stall)[: max(1, frame.max_faults)])
 
 
+def kept_to_the_end(choices: Choices, frame: Frame) -> Scenario:
+    """Rows wait for company that does not come any more, and something dies when all is read, or nearly so."""
+    recipe = frame.recipe(
+        least_records=4,
+        most_records=16,
+        shapes=("chain", "union"),
+        splits=(1, 2),
+        most_operators=1,
+        batches_percent=100,
+        windows_percent=0,
+        unbounded_percent=0,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(1, 2, 3),
+    )
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(4, 8), concurrent=(1, 2)))
+    target = stage.target
+    last = AtPoint(point="checkpoint-completed", occurrence=choices.between(1, target.checkpoints + 1))
+    trigger = last if choices.percent(60) else amid_the_end(choices, target)
+    kind = choices.pick(("kill-task", "kill-node"))
+    return stage.scenario("kept-to-the-end", faults=(draw_fault(choices, target, kind, trigger),))
+
+
+def laid_out_sparsely(choices: Choices, frame: Frame) -> Scenario:
+    """A job with few records, of which some subtasks have none, or with rules for all, goes on at another width."""
+    recipe = frame.recipe(
+        least_records=4,
+        most_records=16,
+        shapes=("chain", "join"),
+        splits=(1, 2),
+        most_operators=2,
+        windows_percent=0,
+        rules_percent=100,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(2, 3, 1),
+        varied_percent=50,
+    )
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(2, 6), concurrent=(1,)))
+    target = stage.target
+    asked = at_some_time(choices, target, share=(20, 99))
+    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(33) else StopWithSavepoint(trigger=asked)
+    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
+    scenario = stage.scenario("laid-out-sparsely", commands=(stop, again))
+    return laid_out_anew(choices, scenario, percent=100)
+
+
 def hasty(stage: Stage) -> Stage:
     """The stage with an engine that gives up after few failures: one that a bug keeps from its rest tries for long."""
     return with_engine(stage, msgspec.structs.replace(stage.engine, tolerated_failures=2, restart_attempts=4))
@@ -138,5 +187,7 @@ HUNTED: dict[str, Template] = {
     "ended-in-flight": ended_in_flight,
     "handed-over": handed_over,
     "idle-and-back": idle_and_back,
+    "kept-to-the-end": kept_to_the_end,
+    "laid-out-sparsely": laid_out_sparsely,
 }
 """By name; a drawing that asks for one by name has it, `verify` draws none."""

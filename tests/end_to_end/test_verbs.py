@@ -159,13 +159,15 @@ def test_tampering_shows_that_the_judge_has_teeth(tmp_path: Path) -> None:
     assert (report["missed"], report["not_reached"]) == (0, [])
 
 
-def test_defects_are_listed_and_run(tmp_path: Path) -> None:
+def test_defects_are_listed_and_run(tmp_path: Path, command_here: Command) -> None:
     listed = result(cutproof_command(tmp_path, "defects", "list", "--json"))["defects"]
     assert {"id", "upstream", "invariant", "title"} == set(listed[0])
-    done = cutproof_command(tmp_path, "defects", "run", "I06", "E03", "--json", "--out", "kept")
+    done = command_here("defects", "run", "I06", "E03", "--json", "--out", "kept")
     assert done.returncode == 0, done.stderr
     report = result(done)
     assert (report["format"], report["caught"], report["missed"]) == ("cutproof-defects/1", 2, 0)
+    assert (report["oracle"]["asked"], report["oracle"]["disagreements"]) == (4, 0)
+    assert report["oracle"]["expected_rows"] > 0
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["E03.json", "I06.json"]
-    missed = cutproof_command(tmp_path, "defects", "run", "F08", "--scenarios", "1")
+    missed = cutproof_command(tmp_path, "defects", "run", "F08", "--scenarios", "1", "--quick")
     assert missed.returncode == 3
