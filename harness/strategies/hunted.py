@@ -15,7 +15,7 @@ from .choices import Choices
 from .endings import amid_the_end
 from .engines import Tuning
 from .event_times import loosened
-from .faults import at_some_time, draw_fault, some_task
+from .faults import at_some_step, at_some_time, draw_fault, early, some_task
 from .local import with_engine
 from .part_finished import with_first_short
 from .rescaling import laid_out_anew
@@ -74,6 +74,40 @@ def ended_in_flight(choices: Choices, frame: Frame) -> Scenario:
     if choices.percent(30):
         faults = (plan.KillTask(trigger=seasoned(choices, stage.target), task=some_task(choices, stage.target)),)
     return stage.scenario("ended-in-flight", faults=faults[: frame.max_faults])
+
+
+def overlapping(choices: Choices, frame: Frame) -> Scenario:
+    """Several checkpoints are under way where a channel makes data wait: newer barriers come before older ones, some
+    of which are given up."""
+    recipe = frame.recipe(
+        most_records=50,
+        shapes=("chain", "union"),
+        splits=(1, 2),
+        least_operators=1,
+        most_operators=2,
+        unbounded_percent=0,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(1, 2, 2),
+    )
+    crowd = Crowd(capacities=(3, 4, 8), alignments=("timeout", "in-turn", "unaligned"))
+    stage = hasty(crowded_stage(choices, frame, recipe, Tuning(checkpoints=(6, 14), concurrent=(2, 3, 3)), crowd=crowd))
+    target = stage.target
+    faults: list[AnyFault] = []
+    if choices.percent(75):
+        sender, receiver = choices.pick(target.layout.channels)
+        by_us = stage.engine.checkpoint_interval_us * choices.between(2, 10) // 2
+        when = early(choices, target)
+        faults.append(plan.DelayChannel(trigger=when, sender=sender, receiver=receiver, by_us=by_us, for_us=2 * by_us))
+    if choices.percent(50):
+        when = at_some_step(choices, target, steps=("checkpoint-triggered", "barrier-received", "snapshot-taken"))
+        task = choices.pick((None, some_task(choices, target)))
+        by_us = stage.engine.checkpoint_interval_us * choices.between(1, 8) // 2
+        late = plan.LateMessage(trigger=early(choices, target), message="trigger", task=None, by_us=by_us)
+        faults.append(choices.pick((plan.FailWrite(trigger=when, task=task), late)))
+    if not faults or choices.percent(40):
+        faults.append(plan.KillTask(trigger=seasoned(choices, target), task=some_task(choices, target)))
+    return stage.scenario("overlapping", faults=tuple(faults[: max(1, frame.max_faults)]))
 
 
 def handed_over(choices: Choices, frame: Frame) -> Scenario:
@@ -185,6 +219,7 @@ def hasty(stage: Stage) -> Stage:
 HUNTED: dict[str, Template] = {
     "begun-as-another": begun_as_another,
     "ended-in-flight": ended_in_flight,
+    "overlapping": overlapping,
     "handed-over": handed_over,
     "idle-and-back": idle_and_back,
     "kept-to-the-end": kept_to_the_end,
