@@ -92,7 +92,8 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
     word: tuple[int, Examined] | None = None
     interrupted, failed = False, None
     with progress_of(options) as progress:
-        from ..defects_run import confirmed, report_of, run_defects
+        from ..defects_report import confirmed, report_of
+        from ..defects_run import run_defects
 
         try:
             for run in run_defects(wanted, field, workers=options.workers, progress=progress):

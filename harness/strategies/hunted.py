@@ -104,7 +104,8 @@ def overlapping(choices: Choices, frame: Frame) -> Scenario:
         task = choices.pick((None, some_task(choices, target)))
         by_us = stage.engine.checkpoint_interval_us * choices.between(1, 8) // 2
         late = plan.LateMessage(trigger=early(choices, target), message="trigger", task=None, by_us=by_us)
-        faults.append(choices.pick((plan.FailWrite(trigger=when, task=task), late)))
+        either: tuple[AnyFault, ...] = (plan.FailWrite(trigger=when, task=task), late)
+        faults.append(choices.pick(either))
     if not faults or choices.percent(40):
         faults.append(plan.KillTask(trigger=seasoned(choices, target), task=some_task(choices, target)))
     return stage.scenario("overlapping", faults=tuple(faults[: max(1, frame.max_faults)]))

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from cutproof.harness.cli import main
+from cutproof.harness.defects_report import confirmed, report_of
 from cutproof.harness.defects_run import (
     Catch,
     DefectRun,
@@ -16,10 +17,8 @@ from cutproof.harness.defects_run import (
     Hunter,
     Named,
     attempted,
-    confirmed,
     hunt,
     read,
-    report_of,
     reproduce,
     run_defects,
 )
@@ -196,9 +195,7 @@ def test_the_command_reports_the_others_and_calls_it_a_failure_of_the_harness(
     words = ["defects", "run", "E03", "I06", "--workers", "1", "--quick", "--no-shrink"]
     assert main(words) == ExitCode.HARNESS_FAILED
     told = capsys.readouterr()
-    assert (
-        told.err == "cutproof: the hunt for E03 broke: KeyError: 0 (CUTPROOF_DEBUG=1 shows where)\n"
-    )
+    assert told.err == "cutproof: the hunt for E03 broke: KeyError: 0 (CUTPROOF_DEBUG=1 shows where)\n"
     assert [line.split()[3] for line in told.out.splitlines() if line.startswith(("E03", "I06"))] == [
         "BROKEN",
         "caught",
