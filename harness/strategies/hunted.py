@@ -10,7 +10,7 @@ import msgspec
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime
-from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from ..scenario import AnyCommand, Cancel, Deviation, Resume, Scenario, StopWithSavepoint
 from .choices import Choices
 from .endings import amid_the_end
 from .engines import Tuning
@@ -212,6 +212,57 @@ def laid_out_sparsely(choices: Choices, frame: Frame) -> Scenario:
     return laid_out_anew(choices, scenario, percent=100)
 
 
+def ended_unheard(choices: Choices, frame: Frame) -> Scenario:
+    """Sources end apart, checkpoints overlap, and the trigger of one comes to a source so late that it has ended, or
+    gone, when it would have said the barrier."""
+    recipe = frame.recipe(
+        most_records=30,
+        shapes=("chain", "union"),
+        splits=(1, 2),
+        most_operators=1,
+        apart=True,
+        windows_percent=0,
+        unbounded_percent=0,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(1, 2, 2),
+    )
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 8), concurrent=(2, 3)))
+    target = stage.target
+    late = [
+        Deviation(
+            what=f"control trigger {choices.pick(target.layout.sources)}",
+            occurrence=choices.between(1, target.checkpoints + 2),
+            by_us=target.checkpoint_us * choices.between(1, 8) // 2,
+        )
+        for _ in range(choices.pick((1, 2)))
+    ]
+    return stage.scenario("ended-unheard", deviations=tuple({one.what: one for one in late}.values()))
+
+
+def given_meanwhile(choices: Choices, frame: Frame) -> Scenario:
+    """Readers ask for split after split, and the trigger of a checkpoint comes late to one of them."""
+    recipe = frame.recipe(
+        most_records=40,
+        shapes=("chain",),
+        splits=(6, 8, 5),
+        most_operators=1,
+        windows_percent=0,
+        unbounded_percent=0,
+        two_phase_percent=0,
+        enumerated_percent=100,
+        parallelism=(2, 2, 1, 3),
+    )
+    stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(2, 6), concurrent=(1,)))
+    target = stage.target
+    late = Deviation(
+        what=f"control trigger {choices.pick(target.layout.sources)}",
+        occurrence=choices.between(1, max(1, target.checkpoints - 1)),
+        by_us=stage.engine.read_interval_us * choices.between(1, 16),
+    )
+    return stage.scenario("given-meanwhile", deviations=(late,))
+
+
 def hasty(stage: Stage) -> Stage:
     """The stage with an engine that gives up after few failures: one that a bug keeps from its rest tries for long."""
     return with_engine(stage, msgspec.structs.replace(stage.engine, tolerated_failures=2, restart_attempts=4))
@@ -225,5 +276,7 @@ HUNTED: dict[str, Template] = {
     "idle-and-back": idle_and_back,
     "kept-to-the-end": kept_to_the_end,
     "laid-out-sparsely": laid_out_sparsely,
+    "ended-unheard": ended_unheard,
+    "given-meanwhile": given_meanwhile,
 }
 """By name; a drawing that asks for one by name has it, `verify` draws none."""
