@@ -181,9 +181,7 @@ def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
     output.table((*heads, "caught by, or violated instead"), rows)
     for run in found:
         if run.error:
-            output.complain(
-                f"the hunt for {run.id} broke: {run.error}; the others went on (CUTPROOF_DEBUG=1 shows where)"
-            )
+            output.complain(f"the hunt for {run.id} broke: {run.error} (CUTPROOF_DEBUG=1 shows where)")
             if debugging():
                 output.trace(run.trace)
     caught = sum(run.caught for run in found)
