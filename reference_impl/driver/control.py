@@ -40,11 +40,14 @@ class Meddlings:
 
 
 def reach_task(world: World, task: TaskId, message: ToTask) -> None:
-    """A control message arrives where a task lives."""
+    """A control message arrives where a task lives; one of a former job is nobody's."""
+    attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task))
+    if attempt is None:
+        return
     if isinstance(message, Deploy):
         world.point("task-deployed", task, "before", None)
-        world.come_up(task, message.attempt, message.channels_of)
-    runner = world.runner(task, message.attempt)
+        world.come_up(task, attempt, message.channels_of)
+    runner = world.runner(task, attempt)
     if runner is None or not runner.alive:
         return
     if isinstance(message, Cancel):

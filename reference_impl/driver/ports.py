@@ -228,6 +228,13 @@ class World(Protocol):
 
     # -- of tasks
 
+    @property
+    def job_number(self) -> int:
+        """Of the job that runs here, or ran last; jobs are counted from 1."""
+
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        """The newest attempt of a task that lives here; 0: none does."""
+
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:

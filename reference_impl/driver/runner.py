@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.effects import (
     Advanced,
@@ -48,6 +48,7 @@ from ..trace import TaskLog
 from .ahead import Ahead
 from .bell import Bell
 from .intake import Intake
+from .machines import raised
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
 from .timers import Timers
@@ -55,6 +56,9 @@ from .words import Words
 
 if TYPE_CHECKING:
     from .ports import Inbound, Outbound, World
+
+
+Answer = TypeVar("Answer")
 
 
 class TaskRunner:
@@ -116,7 +120,7 @@ class TaskRunner:
             Block: self._block,
             Unblock: self._unblock,
             Overtake: self._ahead.put,
-            Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.handed_over, effect.replays),
+            Refill: self._put_back,
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
@@ -213,8 +217,17 @@ class TaskRunner:
         try:
             return self.task.step(event)
         except Exception as error:
-            self.world.task_failed(self, f"the engine raised {type(error).__name__}: {error}", None)
+            self.world.task_failed(self, raised(error), None)
             return []
+
+    def ask(self, question: Callable[[], Answer]) -> Answer | None:
+        """What code of the engine answers that is not asked by an event: None where it raises, which is a failure of
+        the task as well."""
+        try:
+            return question()
+        except Exception as error:
+            self.world.task_failed(self, raised(error), None)
+            return None
 
     # -- input -----------------------------------------------------------------------
 
@@ -327,6 +340,10 @@ class TaskRunner:
     def _open(self, effect: Open) -> None:
         self.opened = True
         self.schedule(self.world.loop.now)
+
+    def _put_back(self, effect: Refill) -> None:
+        channel = self.inputs[effect.channel]
+        self.ask(lambda: channel.refill(effect.elements, effect.handed_over, effect.replays))
 
     def _rest(self, effect: Rest) -> None:
         self.polling = False

@@ -28,16 +28,16 @@ from .frame import Frame as Frame
 
 
 class Hello(Frame):
-    """A node is there; `attempts` are the live attempts of its tasks (0: none)."""
+    """A node is there; `attempts` are the live attempts of its tasks (0: none), of `job` (0: it knows of none)."""
 
     process: str
     incarnation: int
     attempts: dict[TaskId, AttemptId]
+    job: int
 
 
 class ForTask(Frame):
     task: TaskId
-    job: int
     message: ToTask
 
 
@@ -259,8 +259,9 @@ class Poisoned(Frame):
 
 
 class Issue(Frame):
-    """A user asks the coordinator for something."""
+    """A user asks the coordinator for something, of the job that he knows of."""
 
+    job: int
     command: int
     kind: str
     drain: bool
@@ -293,8 +294,9 @@ class Ask(Frame):
 
 
 class Freeze(Frame):
-    """The run is about to end: trigger no checkpoint any more (or, with `off`, do so again)."""
+    """The run is about to end: trigger no checkpoint of the job any more (or, with `off`, do so again)."""
 
+    job: int
     off: bool
 
 

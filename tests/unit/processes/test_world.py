@@ -41,7 +41,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def deploy(node: Node, task: TaskId = MAP) -> None:
-    node.coordinator.send(f.ForTask(now(), task, 1, Deploy(attempt=AttemptId(1))))
+    node.coordinator.send(f.ForTask(now(), task, Deploy(job=1, attempt=AttemptId(1))))
 
 
 # -- first written, then done ----------------------------------------------------------------------------------------
