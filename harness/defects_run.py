@@ -76,6 +76,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "K11": ("S10",),
     "L03": ("S11",),
     "L09": ("S11",),
+    "M02": ("late-cancel",),
     "X03": ("S8",),
 }
 """By defect: the templates that have what its bug needs, where the others seldom do."""
