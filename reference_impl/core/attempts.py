@@ -38,8 +38,8 @@ class Attempts(ABC):
         self.config = config
         self.parts = parts
         self.tasks = tuple(task for task, _, _ in graph.tasks())
-        self.writers = tuple(task for task, spec, _ in graph.tasks() if spec.seals(config.sink))
-        """whose transactions have to be settled when the job is closed"""
+        self.writers = tuple(task for task, spec, _ in graph.tasks() if spec.must_be_shut_out(config.sink))
+        """who is shut out of the external store, and whose transactions are settled, when the job is closed"""
         self.graph = graph
         self.checkpoints = Checkpoints(job, config, parts, graph)
         self.attempt = attempt
