@@ -370,9 +370,19 @@ def test_a_poison_waits_for_the_next_attempt_if_there_is_none(node: Node) -> Non
 def test_what_is_raised_outside_of_machines_ends_the_process(tmp_path: Path) -> None:
     """Its thread is its process here: what `live` makes of that, its own test says."""
     with Node(tmp_path, MAP) as node:
-        send(node, Deploy(job=1, attempt=AttemptId(1)), TaskId("nobody-0"))
+        node.harness.send(f.Submit(now(), 1, AttemptId(1), 1, (), False))
         assert node.has_ended()
-        assert isinstance(node.ended_with, KeyError)
+        assert isinstance(node.ended_with, KeyError), "that is the coordinator's to hear"
+
+
+def test_a_task_that_the_job_has_not_fails_and_the_node_goes_on(node: Node) -> None:
+    send(node, Deploy(job=1, attempt=AttemptId(1)), TaskId("nobody-0"))
+    failed = node.coordinator.expect(f.Failed)
+    assert (failed.task, failed.attempt, failed.reason) == ("nobody-0", 1, "the job has no task nobody-0")
+    node.answers()
+    (written,) = node.entries(e.TaskFailed)
+    assert (written.task, written.reason, written.fault) == ("nobody-0", "the job has no task nobody-0", None)
+    deploy(node)
 
 
 def test_a_barrier_is_a_mark_and_goes_on(node: Node) -> None:
