@@ -1,0 +1,108 @@
+"""Messages are drawn that outlive their job, and meet the one that followed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from cutproof.faults.plan import AnyFault, LateMessage, RepeatMessage
+from cutproof.faults.points import CONTROL_MESSAGES
+from cutproof.harness import strategies
+from cutproof.harness.layout import layout_of
+from cutproof.harness.run import run
+from cutproof.harness.scenario import Resume, Scenario
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.strategies.choices import Choices
+from cutproof.harness.strategies.stragglers import AGAIN_BEHIND_A_CANCEL, AGAIN_BEHIND_A_STOP
+from cutproof.harness.strategies.templates import FAULTLESS
+from cutproof.harness.subjects.processes import ProcessesSubject
+from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.reference_impl.core.coordinator import Coordinator
+from cutproof.reference_impl.core.effects import Effect
+from cutproof.reference_impl.core.events import Received
+from cutproof.reference_impl.core.fencing import Fencing
+from cutproof.reference_impl.core.ids import AttemptId
+from cutproof.reference_impl.core.messages import ToTask, kind_of
+
+SEED = 6
+TEMPLATES = ("laid-out-anew", "S9", FAULTLESS)
+MANY = 300
+
+
+def without(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
+    return scenario
+
+
+def pairs(drawing: Drawing, many: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Scenario, Scenario]]:
+    """Scenarios as they are drawn, and as they would be without stragglers."""
+    drawn = [scenario_of(drawing)(SEED, index) for index in range(many)]
+    with monkeypatch.context() as patched:
+        patched.setattr(strategies, "with_stragglers", without)
+        return list(zip(drawn, [scenario_of(drawing)(SEED, index) for index in range(many)], strict=True))
+
+
+def test_nothing_else_of_a_scenario_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One fault more, or one deviation more, behind those that there are; and only where a job follows another."""
+    found = pairs(Drawing(templates=TEMPLATES, max_records=40), MANY, monkeypatch)
+    more = [(one, other) for one, other in found if one != other]
+    assert 20 < len(more) < MANY / 2
+    for one, other in more:
+        assert any(isinstance(command, Resume) for command in one.commands)
+        faults, deviations = one.faults[: len(other.faults)], one.deviations[: len(other.deviations)]
+        assert msgspec.structs.replace(one, faults=faults, deviations=deviations) == other
+        assert len(one.faults) + len(one.deviations) == len(other.faults) + len(other.deviations) + 1
+        assert one.name != FAULTLESS or one.faults == ()
+
+
+def test_any_message_may_be_late_and_of_a_task_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds: Counter[str] = Counter()
+    for one, other in pairs(Drawing(templates=TEMPLATES, max_records=40), MANY, monkeypatch):
+        layouts = layout_of(one.workload, one.topology, one.engine.committing)
+        for fault in one.faults[len(other.faults) :]:
+            assert isinstance(fault, LateMessage | RepeatMessage)
+            kinds[fault.message] += 1
+        for late in one.deviations[len(other.deviations) :]:
+            _, message, task = late.what.split()
+            kinds[message] += 1
+            assert task in layouts.tasks or len([c for c in one.commands if isinstance(c, Resume)]) > 1
+    assert set(kinds) == {*AGAIN_BEHIND_A_CANCEL, *AGAIN_BEHIND_A_STOP}
+    assert set(kinds) <= set(CONTROL_MESSAGES)
+
+
+def test_what_is_late_meets_the_job_that_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is violated by it."""
+    met: Counter[str] = Counter()
+    addressed, heard = Fencing.addressed, Coordinator._on_received
+
+    def watched(self: Fencing, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
+        met[kind_of(message)] += message.job < job
+        return addressed(self, message, job, newest)
+
+    def hears(self: Coordinator, event: Received) -> list[Effect]:
+        met[kind_of(event.message)] += event.message.job < self.job
+        return heard(self, event)
+
+    late = [
+        one for one, other in pairs(Drawing(templates=TEMPLATES, max_records=40), MANY, monkeypatch) if one != other
+    ]
+    monkeypatch.setattr(Fencing, "addressed", watched)
+    monkeypatch.setattr(Coordinator, "_on_received", hears)
+    for scenario in late:
+        assert not run(SimulatedSubject(), scenario).judgement.violated
+    assert sum(met.values()) > len(late) / 4
+    assert len(+met) >= 5
+
+
+def test_in_real_time_they_are_faults_that_last_no_longer_than_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawing = Drawing(capabilities=ProcessesSubject().capabilities)
+    more = [one.faults[-1] for one, other in pairs(drawing, 300, monkeypatch) if one.faults != other.faults]
+    assert more
+    lates = [fault.by_us if isinstance(fault, LateMessage) else expect(fault).after_us for fault in more]
+    assert max(lates) <= 30_000
+
+
+def expect(fault: AnyFault) -> RepeatMessage:
+    assert isinstance(fault, RepeatMessage)
+    return fault
