@@ -15,7 +15,7 @@ from ..core.config import Config
 from ..core.effects import EndJob, Return
 from ..core.events import CompletedSnapshot, JobRecord
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
-from ..core.messages import AnyControl, Element, ToCoordinator, ToTask
+from ..core.messages import Element, ToCoordinator, ToTask
 from ..core.parts import Parts
 from ..core.state import Ref, TaskState
 from ..core.transactions import AnyRequest, Outcome
@@ -223,8 +223,6 @@ class World(Protocol):
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
         """A fault has the external store give a sealed transaction up; whether it was there to be given up."""
-
-    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None: ...
 
     # -- of tasks
 

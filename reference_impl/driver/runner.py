@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ..core.effects import (
     Advanced,
@@ -46,6 +47,7 @@ from ..core.task import NO_CHECKPOINT, Task
 from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
 from .ahead import Ahead
+from .asking import ask, put_back
 from .bell import Bell
 from .intake import Intake
 from .machines import raised
@@ -56,9 +58,6 @@ from .words import Words
 
 if TYPE_CHECKING:
     from .ports import Inbound, Outbound, World
-
-
-Answer = TypeVar("Answer")
 
 
 class TaskRunner:
@@ -120,7 +119,7 @@ class TaskRunner:
             Block: self._block,
             Unblock: self._unblock,
             Overtake: self._ahead.put,
-            Refill: self._put_back,
+            Refill: lambda effect: ask(self, partial(put_back, inputs[effect.channel], effect)),
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
@@ -220,15 +219,6 @@ class TaskRunner:
             self.world.task_failed(self, raised(error), None)
             return []
 
-    def ask(self, question: Callable[[], Answer]) -> Answer | None:
-        """What code of the engine answers that is not asked by an event: None where it raises, which is a failure of
-        the task as well."""
-        try:
-            return question()
-        except Exception as error:
-            self.world.task_failed(self, raised(error), None)
-            return None
-
     # -- input -----------------------------------------------------------------------
 
     def _poll(self, now: int) -> None:
@@ -265,10 +255,8 @@ class TaskRunner:
             self._take_record(chosen, channel, element)
         else:
             self._take_other(chosen, channel, element)
-        for other in self.inputs:
-            if other.queue:
-                self.schedule(self._busy_until)
-                return
+        if any(other.queue for other in self.inputs):
+            self.schedule(self._busy_until)
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
         if self.task.clocked and not self._bell.tell():
@@ -340,10 +328,6 @@ class TaskRunner:
     def _open(self, effect: Open) -> None:
         self.opened = True
         self.schedule(self.world.loop.now)
-
-    def _put_back(self, effect: Refill) -> None:
-        channel = self.inputs[effect.channel]
-        self.ask(lambda: channel.refill(effect.elements, effect.handed_over, effect.replays))
 
     def _rest(self, effect: Rest) -> None:
         self.polling = False

@@ -13,6 +13,7 @@ from ..core.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLo
 from ..core.ids import Handle
 from ..core.source import SourceTask
 from .arms import Arms
+from .asking import ask
 
 if TYPE_CHECKING:
     from .ports import Draft, Files, Jobs, World
@@ -62,7 +63,7 @@ class Stores:
         if runner.paused:  # a process that stands still does not go on writing either
             self.world.loop.after(duration, self._written, write)
             return
-        state = runner.ask(effect.snapshot.materialise)
+        state = ask(runner, effect.snapshot.materialise)
         if state is None:
             self.writing = [one for one in self.writing if one is not write]
             return
@@ -133,7 +134,7 @@ class Stores:
         if effect.synchronous:
             runner.thaw()
         if self.world.point("ack-sent", runner.name, "before", runner):
-            state = runner.ask(effect.snapshot.materialise)
+            state = ask(runner, effect.snapshot.materialise)
             if state is None:
                 return
             ack = msgspec.structs.replace(effect.ack, state=state)

@@ -12,12 +12,9 @@ from functools import partial
 
 import msgspec
 
-from ..core.committing import CommittingTask, GlobalCommitter
 from ..core.errors import require
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
-from ..core.sink import TransactionalSink
-from ..core.task import Task
 from ..driver.control import reach_task
 from ..driver.machines import Machines, Unmade
 from ..driver.poison import Poison
@@ -49,6 +46,7 @@ from .local_seats import UNUSABLE, take_seat, unusable
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
 from .receipts import DiskReceipts
+from .unsettled import is_handed, oldest_unsettled
 from .world import ProcessWorld, absent, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
@@ -385,18 +383,6 @@ class NodeWorld(ProcessWorld):
         if seat is not None:
             seat.runner.blame = fault
             self.fired(fault, f"the user function of {task} raises", seat.runner.attempt)
-
-
-def oldest_unsettled(machine: Task) -> CheckpointId | None:
-    """The oldest checkpoint with a sealed transaction that a task has not settled."""
-    sealed = machine.sealed if isinstance(machine, TransactionalSink | CommittingTask) else ()
-    return min((transaction.checkpoint for transaction in sealed), default=None)
-
-
-def is_handed(runner: TaskRunner) -> bool:
-    """Whether something of a complete checkpoint is on its way to a task that commits: to a global committer
-    nothing else comes."""
-    return isinstance(runner.task, GlobalCommitter) and any(channel.queue for channel in runner.inputs)
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

@@ -14,7 +14,6 @@ from ..core.effects import EndJob, Return
 from ..core.errors import ProtocolViolated
 from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, TaskId, Tasks
-from ..core.messages import AnyControl, kind_of
 from ..core.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
@@ -177,15 +176,6 @@ class ProcessWorld(ABC):
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
         """The store is not this process's to command: the harness does it, as who administers the store would."""
         return self.supervision.expire(fault, name, attempt)
-
-    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
-        self.observer.timed(
-            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
-            task if to_task else "coordinator",
-            message.attempt,
-            peer="coordinator" if to_task else task,
-            checkpoint=getattr(message, "checkpoint", None),
-        )
 
     @property
     @abstractmethod

@@ -14,7 +14,6 @@ from ..core.coordinator import Coordinator
 from ..core.effects import EndJob, Return
 from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
 from ..core.ids import AttemptId, CheckpointId, TaskId, Tasks
-from ..core.messages import AnyControl, kind_of
 from ..core.parts import Parts
 from ..core.source import SplitLog
 from ..core.task import Task
@@ -149,15 +148,8 @@ class World:
     def _coordinator(self) -> Coordinator:
         """A coordinator that knows how the job was submitted, and nothing more."""
         attempt, checkpoint, initial = self._submission
-        return Coordinator(
-            self.job_number,
-            self.graph,
-            self.config,
-            self.parts,
-            first_attempt=attempt,
-            first_checkpoint=checkpoint,
-            initial=initial,
-        )
+        told = self.job_number, self.graph, self.config, self.parts
+        return Coordinator(*told, first_attempt=attempt, first_checkpoint=checkpoint, initial=initial)
 
     def resumable(self) -> list[CompletedSnapshot]:
         """What a job that is resumed can begin with: every complete snapshot that there still is."""
@@ -367,15 +359,6 @@ class World:
     def look(self) -> None:
         """A read-committed reader looks at the sink."""
         self.observer.looked(self.observer.order(), len(self.external.visible))
-
-    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
-        self.observer.timed(
-            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
-            task if to_task else "coordinator",
-            message.attempt,
-            peer="coordinator" if to_task else task,
-            checkpoint=getattr(message, "checkpoint", None),
-        )
 
     # -- coming to rest ------------------------------------------------------------------
 

@@ -375,16 +375,6 @@ def test_what_is_raised_outside_of_machines_ends_the_process(tmp_path: Path) -> 
         assert isinstance(node.ended_with, KeyError), "that is the coordinator's to hear"
 
 
-def test_a_task_that_the_job_has_not_fails_and_the_node_goes_on(node: Node) -> None:
-    send(node, Deploy(job=1, attempt=AttemptId(1)), TaskId("nobody-0"))
-    failed = node.coordinator.expect(f.Failed)
-    assert (failed.task, failed.attempt, failed.reason) == ("nobody-0", 1, "the job has no task nobody-0")
-    node.answers()
-    (written,) = node.entries(e.TaskFailed)
-    assert (written.task, written.reason, written.fault) == ("nobody-0", "the job has no task nobody-0", None)
-    deploy(node)
-
-
 def test_a_barrier_is_a_mark_and_goes_on(node: Node) -> None:
     deploy(node)
     sender = upstream(node)
