@@ -82,8 +82,9 @@ def late_cancel(choices: Choices, frame: Frame) -> Scenario:
     stage = stage_of(choices, frame, frame.recipe(most_records=60, least_records=20, enumerated_percent=0), tuning)
     target = stage.target
     asked = at_some_time(choices, target, share=(10, 40))
-    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0))))
-    by_us = again.trigger.at_us + target.start_us + target.span_us * choices.between(1, 5) // 10
+    pause_us = choices.pick((1_000, 0))
+    again = Resume(trigger=AtTime(at_us=pause_us))
+    by_us = pause_us + target.start_us + target.span_us * choices.between(1, 5) // 10
     what = f"control cancel {choices.pick(target.layout.tasks)}"
     late = Deviation(what=what, occurrence=1, by_us=by_us)
     return stage.scenario("late-cancel", commands=(Cancel(trigger=asked), again), deviations=(late,))

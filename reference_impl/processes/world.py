@@ -190,6 +190,13 @@ class ProcessWorld(ABC):
     def freezing(self) -> bool:
         return False
 
+    job_number = 0
+    """of the newest job that this process knows of; 0: of none"""
+
+    @abstractmethod
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        """The newest attempt of a task, as this process knows it; 0: it knows of none."""
+
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
         absent("a task")
 
