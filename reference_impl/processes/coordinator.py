@@ -239,7 +239,7 @@ class CoordinatorWorld(ProcessWorld):
         self.coordination = configuration
         self.runner_now: CoordinatorRunner | None = None
         self.job_number = 0
-        self._freezing = False
+        self._frozen_job: int | None = None
         self._retained: tuple[CompletedSnapshot, ...] = ()
         self._facts: JobFacts | None = None
         self._nodes = Nodes(self, listener)
@@ -255,7 +255,7 @@ class CoordinatorWorld(ProcessWorld):
 
     @property
     def freezing(self) -> bool:
-        return self._freezing
+        return self._frozen_job == self.job_number
 
     def attempt_of(self, task: TaskId) -> AttemptId:
         """The number that the coordinator has for a task: those that restart alone have one of their own."""
@@ -282,7 +282,6 @@ class CoordinatorWorld(ProcessWorld):
         if self.runner_now is not None:
             self.runner_now.alive = False  # no timer and no answer of a former job's does anything in this one
         self.job_number = job
-        self._freezing = False
         machine = Coordinator(
             job,
             self.job.graph_of(job),
@@ -367,8 +366,8 @@ class CoordinatorWorld(ProcessWorld):
         self._nodes.meddlings.waiting.append(Meddling(order.how, order.message, task, order.fault, order.by_us))
 
     def _freeze(self, order: Freeze) -> None:
-        if order.job == self.job_number:
-            self._freezing = not order.off
+        if order.job >= self.job_number:  # who freezes a job may be heard before who submits it
+            self._frozen_job = None if order.off else order.job
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
