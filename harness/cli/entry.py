@@ -140,7 +140,8 @@ def explain(error: Exception) -> CutproofError:
     """Any exception as an error of one line with its exit code."""
     if isinstance(error, OSError):
         return _from_os(error)
-    from ...properties.spark.errors import CheckInputError, SparkUnavailable
+    from ...properties.checking.errors import CheckInputError
+    from ...properties.spark.errors import SparkUnavailable
     from ...properties.user_functions import CounterpartFailed
     from ..files import ScenarioFileError
     from ..subject import SubjectFailed

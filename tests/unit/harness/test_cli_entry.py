@@ -12,7 +12,8 @@ from cutproof.harness.cli import entry
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.files import ScenarioFileError
 from cutproof.harness.subject import SubjectFailed
-from cutproof.properties.spark.errors import CheckInputError, SparkUnavailable
+from cutproof.properties.checking.errors import CheckInputError
+from cutproof.properties.spark.errors import SparkUnavailable
 
 
 def test_every_verb_has_help_with_examples(capsys: pytest.CaptureFixture[str]) -> None:

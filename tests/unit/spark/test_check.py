@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cutproof.properties.checking.errors import CheckInputError
 from cutproof.properties.spark.check import CheckRequest, CheckResult, Sample, check
-from cutproof.properties.spark.errors import CheckInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from cutproof.properties.checking.errors import CheckInputError, TableUnreachable
 from cutproof.properties.spark import sources
 from cutproof.properties.spark.check import CheckRequest, check
-from cutproof.properties.spark.errors import CheckInputError, TableUnreachable
 from cutproof.properties.spark.sources import (
     CommittedFiles,
     PostgresTable,
