@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 FORMAT = "cutproof-check/1"
 KINDS = {
-    "lost": "rows that are expected are lost:",
-    "repeated": "rows are there more often than expected:",
-    "unexpected": "rows are there that nobody expected:",
-    "changed": "rows differ in value (expected -> committed):",
+    "lost": ("row that is expected is lost:", "rows that are expected are lost:"),
+    "repeated": ("row is there more often than expected:", "rows are there more often than expected:"),
+    "unexpected": ("row is there that nobody expected:", "rows are there that nobody expected:"),
+    "changed": ("row differs in value (expected -> committed):", "rows differ in value (expected -> committed):"),
 }
 
 DESCRIPTION = """\
@@ -76,6 +76,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tables.add_argument("--null", metavar="TEXT", action="append", default=[],
                         help="the unquoted text that is NULL in CSV, in place of the empty one; may be repeated, "
                         'as in --null "" --null NA')  # fmt: skip
+    tables.add_argument("--empty-is-null", action="store_true",
+                        help="take empty texts for NULL in both tables, as CSV of pandas and Excel does not tell them "
+                        "apart")  # fmt: skip
     judging = parser.add_argument_group("how they are judged")
     judging.add_argument("--key", metavar="COLS", action="append", default=[],
                          help="columns that name a row (a,b): rows of one key but other values are told apart "
@@ -115,6 +118,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         relative_tolerance=tolerances("--relative-tolerance", options.relative_tolerance),
         delimiters=delimiters(options.delimiter),
         nulls=tuple(options.null) or ("",),
+        empty_is_null=options.empty_is_null,
         limit=options.limit,
         exact=options.exact,
     )
@@ -144,12 +148,13 @@ def _tell(result: CheckResult, request: CheckRequest, output: Output) -> None:
         output.say(f"warning: {line}")
     if result.conversions or result.warnings:
         output.say()
-    output.say(f"{result.expected_rows:,} rows expected, {result.actual_rows:,} committed")
+    rows = f"row{'s' * (result.expected_rows != 1)}"
+    output.say(f"{result.expected_rows:,} {rows} expected, {result.actual_rows:,} committed")
     for kind in KINDS:
         number = getattr(result, kind)
         if number:
             output.say()
-            output.say(f"{number:,} {KINDS[kind]}")
+            output.say(f"{number:,} {KINDS[kind][number > 1]}")
             _tell_rows([sample for sample in result.samples if sample.kind == kind], output)
     _tell_columns(result, output)
     output.say()

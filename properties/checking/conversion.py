@@ -22,18 +22,20 @@ _FALSE = ("false", "f", "no", "n", "0")
 
 
 class Conversion:
-    """From one column's plain type to the type that it is compared in; `bare`: empty texts are NULL.
+    """From one column's plain type to the type that it is compared in; `bare`: empty texts are NULL unless
+    it stays text, `empty_is_null`: then too.
 
     `where` names the column and its side in errors.
     """
 
-    def __init__(self, kind: Any, where: str, name: str, *, bare: bool) -> None:
-        self._kind, self._where, self._name, self._bare = kind, where, name, bare
+    def __init__(self, kind: Any, where: str, name: str, *, bare: bool, empty_is_null: bool = False) -> None:
+        self._kind, self._where, self._name = kind, where, name
+        self._no_empty = empty_is_null or (bare and kind != TEXT)
 
     def __call__(self, column: Any) -> Any:
         """The converted chunked array; raises CheckInputError."""
         column = plainly(column)
-        if self._bare and column.type == TEXT and self._kind != TEXT:
+        if self._no_empty and column.type == TEXT:
             column = pc.if_else(pc.equal(column, pa.scalar("", TEXT)), pa.scalar(None, TEXT), column)
         try:
             return normal(cast(column, self._kind))
@@ -75,7 +77,7 @@ def cast(column: Any, kind: Any) -> Any:
     if column.type == TEXT:
         return _from_text(column, kind)
     if T.is_decimal(column.type) and T.is_floating(kind):
-        return pc.cast(column, kind, safe=False)
+        return pc.cast(pc.cast(column, TEXT), kind)  # by its digits: pyarrow's own cast is off by a bit for some
     if T.is_timestamp(column.type) and kind == TEXT:
         return pc.cast(pc.cast(column, pa.timestamp(column.type.unit)), TEXT)
     if T.is_date(column.type) and T.is_timestamp(kind):

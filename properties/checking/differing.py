@@ -70,8 +70,15 @@ def _sorted(table: Any, names: list[str]) -> Any:
     plain = [name for name in names if _has_order(table.schema.field(name).type)]
     if not plain or not len(table):
         return table
-    keys = [(name, "ascending") for name in plain]
-    return table.take(pc.sort_indices(table, sort_keys=keys, null_placement="at_start"))
+    columns, keys = {}, []
+    for number, name in enumerate(plain):
+        column = table.column(name)
+        if column.null_count:  # NULL first
+            columns[f"there{number}"] = pc.is_valid(column)
+            keys.append((f"there{number}", "ascending"))
+        columns[f"value{number}"] = column
+        keys.append((f"value{number}", "ascending"))
+    return table.take(pc.sort_indices(pa.table(columns), sort_keys=keys))
 
 
 def _has_order(kind: Any) -> bool:
@@ -129,8 +136,8 @@ def judged(
     changed = found.filter(pc.equal(kinds, "changed"))
     columns = column_differences(changed, request.key)
     hints = tuple(
-        f"column {one.column}: {one.empty:,} empty texts stand where the other table has NULL; --null says which"
-        " texts of CSV are NULL, and that a quoted empty field is an empty text"
+        f"column {one.column}: {one.empty:,} empty texts stand where the other table has NULL, which the CSV of pandas"
+        " and of Excel does not tell apart; --empty-is-null takes them for one"
         for one in columns
         if one.empty
     )

@@ -41,8 +41,9 @@ def _tables(chunk: bytes, path: Path, line: int, as_text: frozenset[str]) -> Ite
     if line == 1:
         chunk = chunk.removeprefix(b"\xef\xbb\xbf")
     try:
+        str(chunk, "utf-8")  # pyarrow takes other bytes for text
         table = _read(chunk)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         table = None
     if table is None or any(not _is_text(table.schema, name) for name in as_text) or _loses_digits(table, chunk):
         table = _slowly(chunk, path, line, as_text)

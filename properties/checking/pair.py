@@ -125,6 +125,8 @@ class Pair:
                 if found.problem:
                     raise CheckInputError(self._refusal(name, found.problem, columns))
                 kind, words, why = found.type, dict(found.said), ""
+                if kind == TEXT:
+                    said.update({line: [name] for line in self._stays_text(name, columns)})
             self.types[name] = kind
             for line in _sides(words, columns, kind, why):
                 said.setdefault(line, []).append(name)
@@ -133,6 +135,19 @@ class Pair:
             for (was, where, becomes, why), names in said.items()
         )
         self._demand_numbers()
+
+    def _stays_text(self, name: str, columns: Mapping[str, Column]) -> Iterator[tuple[str, str, str, str]]:
+        """Where texts of one side alone could be read as something: why they are not."""
+        read = {side: column.facts.type() if column.facts else TEXT for side, column in columns.items()}
+        for one, other in (self.sides, self.sides[::-1]):
+            if read[one.name] != TEXT and not T.is_null(read[one.name]) and read[other.name] == TEXT:
+                if (odd := self._first_odd(other, name, Column(type=read[one.name]))) is not None:
+                    yield (
+                        named(read[one.name]),
+                        one.name,
+                        "compared as text",
+                        f", for {shown(odd)} in {other.name} is none",
+                    )
 
     def _facts(self) -> dict[str, dict[str, Facts]]:
         """Of the columns of texts whose reading depends on what they are."""
@@ -208,6 +223,7 @@ class Pair:
                 f"the column {name} of the {side.name} table",
                 name,
                 bare=side.column(name).texts == "bare" or name in self._casts,
+                empty_is_null=self.request.empty_is_null,
             )
             for name, kind in types.items()
         }

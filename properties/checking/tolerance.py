@@ -27,9 +27,7 @@ def without_tolerated(differing: Any, request: CheckRequest) -> Any:
     rows = np.repeat(np.arange(len(differing)), np.abs(counts))
     signs = np.sign(counts)[rows]
     groups = row_ids([differing.column(name) for name in others])[0][rows]
-    order = pc.sort_indices(
-        differing, sort_keys=[(name, "ascending") for name in request.tolerated], null_placement="at_start"
-    ).to_numpy()
+    order = pc.sort_indices(differing, sort_keys=[(name, "ascending") for name in request.tolerated]).to_numpy()
     ranks = np.empty(len(differing), np.int64)
     ranks[order] = np.arange(len(differing))
     sorting = np.lexsort((ranks[rows], signs, groups))

@@ -177,7 +177,9 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
     single = differing.select(
         *_columns(names), OWED, F.signum(COUNT).cast("long").alias(COUNT), F.explode(F.sequence(F.lit(1), F.abs(COUNT)))
     ).drop("col")
-    place = F.row_number().over(Window.partitionBy(*_columns(others), COUNT).orderBy(*_columns(tolerated)))
+    place = F.row_number().over(
+        Window.partitionBy(*_columns(others), COUNT).orderBy(*(one.asc_nulls_last() for one in _columns(tolerated)))
+    )
     sides = Window.partitionBy(*_columns(others), "__place").orderBy(COUNT)
     whole = sides.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     near = F.lit(True)

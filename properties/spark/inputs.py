@@ -26,6 +26,7 @@ from ..checking.errors import CheckInputError
 from ..checking.pair import Pair, Side
 from ..checking.postgres_source import PostgresSource
 from ..checking.sources import ParquetSource
+from ..checking.texts import TEXT
 from ..checking.types import plain
 from .differences import quoted
 from .normal import common_type, is_comparable, normal
@@ -49,6 +50,8 @@ def _frame(spark: SparkSession, pair: Pair, side: Side, folder: Path) -> DataFra
     """The side by the pair's names; with a condition, all its columns."""
     types = {**(pair.other_types(side) if pair.request.where else {}), **pair.types}
     source = side.source
+    if pair.request.empty_is_null and TEXT in types.values():
+        return _written(spark, pair, side, types, folder / side.name)
     if isinstance(source, ParquetSource) and source.place.files and _is_native(source, side, types):
         frame = _parquet(spark, source)
     elif isinstance(source, PostgresSource) and all(_widens(source.types[side.own[n]], types[n]) for n in types):
