@@ -315,7 +315,7 @@ AnyJournalEntry = (
 )
 
 
-class Residue(Entry, kw_only=True):
+class Residue(Entry, kw_only=True, omit_defaults=False):
     """What is there at rest: listings of the stores after everything has settled."""
 
     open_transactions: list[str] = []

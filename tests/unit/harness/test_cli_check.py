@@ -23,10 +23,10 @@ def test_pairs_name_what_is_none() -> None:
 
 
 def test_tolerances_are_numbers_of_0_or_more() -> None:
-    assert tolerances(["price=1e-9", "size=0"]) == {"price": 1e-9, "size": 0.0}
+    assert tolerances("--tolerance", ["price=1e-9", "size=0"]) == {"price": 1e-9, "size": 0.0}
     for wrong, says in (("x", "is not a number"), ("-1", "has to be 0 or more"), ("nan", "has to be 0 or more")):
         with pytest.raises(UsageError, match=says):
-            tolerances([f"price={wrong}"])
+            tolerances("--tolerance", [f"price={wrong}"])
 
 
 def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from cutproof.properties.checking import postgres
+from cutproof.properties.checking.addresses import PostgresTable, table_of
 from cutproof.properties.checking.errors import CheckInputError, TableUnreachable
-from cutproof.properties.spark import sources
-from cutproof.properties.spark.check import CheckRequest, check
-from cutproof.properties.spark.sources import (
-    CommittedFiles,
-    PostgresTable,
-    committed_rows,
-    read_table,
-    table_bytes,
-    table_of,
-)
+from cutproof.properties.checking.postgres import table_bytes
+from cutproof.properties.checking.request import CheckRequest
+from cutproof.properties.spark.check import check
+from cutproof.properties.spark.sources import CommittedFiles, committed_rows, read_table
 from unit.processes.stores import RunningServer
 
 if TYPE_CHECKING:
@@ -130,7 +126,7 @@ def test_a_large_table_is_read_in_slices_each_row_once(
 ) -> None:
     run(server, "CREATE TABLE large AS SELECT id FROM generate_series(1, 20000) AS id",
         "DELETE FROM large WHERE id % 7 = 0")  # fmt: skip
-    monkeypatch.setattr(sources, "PAGES_A_SLICE", 20)
+    monkeypatch.setattr(postgres, "PAGES_A_SLICE", 20)
     table = at(server, "large")
     frame = read_table(spark, table)
     assert frame.rdd.getNumPartitions() == 4
@@ -140,7 +136,7 @@ def test_a_large_table_is_read_in_slices_each_row_once(
 
 def test_slices_are_bounded_in_number_and_leave_no_gap() -> None:
     for pages in (0, 1, 4_096, 4_096 * 3 + 5, 10**8):
-        slices = sources._slices(pages)
+        slices = postgres._slices(pages)
         assert len(slices) <= 64
         assert slices[0][0] == 0
         assert [first for first, _ in slices[1:]] == [behind for _, behind in slices[:-1]]
@@ -209,7 +205,7 @@ def test_a_server_that_is_away_or_silent_is_no_bad_input(
     spark: SparkSession, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(server, "CREATE TABLE here (a bigint)")
-    monkeypatch.setattr("cutproof.properties.spark.postgres.CONNECT_TIMEOUT_S", 2)
+    monkeypatch.setattr("cutproof.properties.checking.postgres_link.CONNECT_TIMEOUT_S", 2)
     table = at(server, "here")
     server.stop(signal.SIGKILL)
     with pytest.raises(TableUnreachable, match=r"does not answer: .*Connection refused") as raised:
@@ -242,7 +238,7 @@ def test_a_check_reads_tables_on_both_sides(spark: SparkSession, server: Running
 def test_a_damaged_parquet_file_is_bad_input(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "junk.parquet").write_bytes(b"junk" * 100)
     (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(CheckInputError, match=r"junk.parquet cannot be read as parquet: .*footer") as raised:
+    with pytest.raises(CheckInputError, match=r"junk.parquet cannot be read as Parquet: .*footer") as raised:
         check(spark, CheckRequest(expected=tmp_path / "a.csv", actual=tmp_path / "junk.parquet"))
     assert len(str(raised.value).splitlines()) == 1
 
