@@ -90,6 +90,9 @@ def cast(column: Any, kind: Any) -> Any:
 def _from_text(column: Any, kind: Any) -> Any:
     if T.is_timestamp(kind):
         return _times(column, kind)
+    if T.is_time(kind):
+        dated = pc.binary_join_element_wise(pa.scalar("1970-01-01", TEXT), column, pa.scalar(" ", TEXT))
+        return pc.cast(pc.cast(dated, pa.timestamp(kind.unit)), kind)
     if T.is_boolean(kind):
         return _truth(column)
     if T.is_integer(kind):

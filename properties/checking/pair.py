@@ -140,14 +140,11 @@ class Pair:
         """Where texts of one side alone could be read as something: why they are not."""
         read = {side: column.facts.type() if column.facts else TEXT for side, column in columns.items()}
         for one, other in (self.sides, self.sides[::-1]):
-            if read[one.name] != TEXT and not T.is_null(read[one.name]) and read[other.name] == TEXT:
-                if (odd := self._first_odd(other, name, Column(type=read[one.name]))) is not None:
-                    yield (
-                        named(read[one.name]),
-                        one.name,
-                        "compared as text",
-                        f", for {shown(odd)} in {other.name} is none",
-                    )
+            kind = read[one.name]
+            if kind == TEXT or T.is_null(kind) or read[other.name] != TEXT:
+                continue
+            if (odd := self._first_odd(other, name, Column(type=kind))) is not None:
+                yield named(kind), one.name, "compared as text", f", for {shown(odd)} in {other.name} is none"
 
     def _facts(self) -> dict[str, dict[str, Facts]]:
         """Of the columns of texts whose reading depends on what they are."""

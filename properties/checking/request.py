@@ -32,7 +32,8 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     `rename` tells of expected columns how the actual table calls them, `cast` as which type a column
     of both is compared; `tolerance` is absolute, `relative_tolerance` a share of the greater of two
     numbers.  `delimiters` are those of CSV by side; `nulls` are the unquoted texts of CSV that are
-    NULL, and with `empty_is_null` so is every empty text of either side.  `limit` is how many rows of each kind are shown.
+    NULL, and with `empty_is_null` so is every empty text of either side.  `limit` is how many rows
+    of each kind are shown.
     """
 
     expected: Path | PostgresTable

@@ -1,8 +1,8 @@
 """As what a column of texts can be read.
 
 A column is read as numbers, true or false, dates or times only if every text of
-it is one.  A leading zero (01234) is never part of a number: such a column
-stays text.  Empty quoted fields are passed over, and are NULL where the column
+it is one.  A leading zero (01234) or plus sign is never part of a number: such
+a column stays text.  Empty quoted fields are passed over, and are NULL where the column
 is read as anything but text.
 """
 
@@ -97,7 +97,7 @@ _NO_TIME = {"boolean": False, "date": False, "time": False, "zoned": False}
 
 
 def _number(values: Any, *, exact: bool) -> Facts:
-    if _has_leading_zero(values):
+    if _is_a_name(values):
         return Facts(filled=True, **_NO_NUMBER)
     if fits(values, pa.int64()):
         return Facts(filled=True, whole=19, **_NO_TIME)
@@ -123,7 +123,9 @@ def _has_many_digits(values: Any) -> bool:
     return bool(len(long)) and bool(pc.any(pc.match_substring_regex(long, _MANY)).as_py())
 
 
-def _has_leading_zero(values: Any) -> bool:
+def _is_a_name(values: Any) -> bool:
+    if pc.any(pc.starts_with(values, "+")).as_py():
+        return True  # as in numbers of telephones
     zero = values.filter(pc.or_(pc.starts_with(values, "0"), pc.starts_with(values, "-0")))
     return bool(len(zero)) and bool(pc.any(pc.match_substring_regex(zero, _ZERO)).as_py())
 
