@@ -29,22 +29,22 @@ def compare(pair: Pair, *, bounded: bool = True) -> Compared:
     for side in pair.sides:
         side.hold(pair.names, bounded=bounded)
     pair.bring()
-    tables = [_whole(pair, side) for side in pair.sides]
+    expected, actual = (_whole(pair, side) for side in pair.sides)
     request = pair.request
-    differing = differences(*tables, request.key)
+    differing = differences(expected, actual, request.key)
     if request.tolerated:
         differing = without_tolerated(differing, request)
     warnings = []
     if request.key:
-        for name, table in zip(SIDES, tables, strict=True) if len(differing) else [("both", tables[0])]:
+        for name, table in zip(SIDES, (expected, actual), strict=True) if len(differing) else [("both", expected)]:
             if line := repeated_keys(table.select(list(request.key)), name):
                 warnings.append(line)
     found = counted(differing, request)
     result = judged(
         found,
         request,
-        expected_rows=len(tables[0]),
-        actual_rows=len(tables[1]),
+        expected_rows=len(expected),
+        actual_rows=len(actual),
         exact=True,
         engine="arrow",
         conversions=pair.conversions,

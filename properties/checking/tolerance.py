@@ -62,7 +62,7 @@ def _near(one: Any, other: Any, most: float, share: float) -> npt.NDArray[np.boo
         return np.asarray(absent | same | near)
     pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
     close = (a == b or (a is not None and b is not None and _within(a, b, most, share)) for a, b in pairs)
-    return absent | np.fromiter(close, bool, len(one))
+    return np.asarray(absent | np.fromiter(close, bool, len(one)))
 
 
 def _lone_null(one: Any, other: Any) -> npt.NDArray[np.bool_]:
@@ -70,5 +70,6 @@ def _lone_null(one: Any, other: Any) -> npt.NDArray[np.bool_]:
 
 
 def _within(one: int | Decimal, other: int | Decimal, most: float, share: float) -> bool:
-    gap = abs(Decimal(one) - Decimal(other))
-    return float(gap) <= most or float(gap) <= share * float(max(abs(one), abs(other)))
+    left, right = Decimal(one), Decimal(other)
+    gap = float(abs(left - right))
+    return gap <= most or gap <= share * float(max(abs(left), abs(right)))

@@ -104,7 +104,7 @@ def _compare(spark: SparkSession, pair: Pair, folder: Path) -> Compared:
 def _many(differing: DataFrame, pair: Pair, known: dict[str, Any]) -> Compared:
     """The verdict on more rows than are brought here."""
     request = pair.request
-    counts = _counts(differing, request)
+    counts: dict[str, Any] = _counts(differing, request)
     result = CheckResult(
         held=not any(counts[kind] for kind in GUARANTEES[request.guarantee]),
         samples=tuple(_samples(differing, request, counts)),
