@@ -14,7 +14,9 @@ import pytest
 
 from cutproof.properties.checking import postgres
 from cutproof.properties.checking.addresses import PostgresTable, table_of
+from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.errors import CheckInputError, TableUnreachable
+from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.postgres import table_bytes
 from cutproof.properties.checking.request import CheckRequest
 from cutproof.properties.spark.check import check
@@ -233,6 +235,24 @@ def test_a_check_reads_tables_on_both_sides(spark: SparkSession, server: Running
     run(server, "UPDATE given SET half = 0 WHERE id = 500", "DELETE FROM given WHERE id = 7")
     result = check(spark, request)
     assert (result.lost, result.repeated, result.unexpected, result.changed) == (1, 0, 0, 1)
+
+
+def test_a_table_is_compared_without_spark_too(server: RunningServer, tmp_path: Path) -> None:
+    run(
+        server,
+        "CREATE TABLE small AS SELECT id, id / 2.0::float8 AS half, (id / 4.0)::numeric(10,2) AS price,"
+        " '2020-01-01'::timestamp + id * interval '1 second' AS ts FROM generate_series(1, 3) AS id",
+    )
+    (tmp_path / "a.csv").write_text(
+        "id,half,price,ts\n1,0.5,0.25,2020-01-01T00:00:01\n2,1,0.5,2020-01-01T00:00:02\n3,1.5,0.75,2020-01-01T00:00:03\n"
+    )
+    where = at(server, "small")
+    pair = Pair(CheckRequest(expected=tmp_path / "a.csv", actual=where, key=("id",)))
+    assert pair.small
+    assert compare(pair).result.equal
+    run(server, "UPDATE small SET half = 7 WHERE id = 2", "DELETE FROM small WHERE id = 3")
+    result = compare(Pair(CheckRequest(expected=tmp_path / "a.csv", actual=where, key=("id",)))).result
+    assert (result.lost, result.changed, result.actual_rows) == (1, 1, 2)
 
 
 def test_a_damaged_parquet_file_is_bad_input(spark: SparkSession, tmp_path: Path) -> None:
