@@ -54,7 +54,7 @@ def rows_up_to(where: PostgresTable, most: int) -> int:
         found = _found(link, where)
         name = sql.Identifier(found.schema, found.table)
         row = link.execute(
-            sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {}) AS some").format(name, sql.Literal(most + 1))
+            sql.SQL("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {}) AS counted").format(name, sql.Literal(most + 1))
         ).fetchone()
     return int(row[0]) if row else 0
 
