@@ -26,7 +26,7 @@ import msgspec
 from ..properties.verdict import Holds, Violated
 from ..reports.model import Size
 from .exit_codes import UsageError
-from .files import ScenarioFileError, read_scenario
+from .files import as_written, read_scenario
 from .progress import Progress, Silent
 from .repetition import Rate, repeat
 from .run import Result, run
@@ -201,13 +201,11 @@ def read(defect: Named, folder: Path) -> DefectRun:
     )
     if not path.is_file():
         return missed
-    try:
-        scenario = read_scenario(path)
-    except ScenarioFileError as error:
-        raise UsageError(str(error)) from error
+    scenario = read_scenario(path)
     if scenario.defect not in ("", defect.id):
         raise UsageError(f"{path} was found with the defect {scenario.defect}, not with {defect.id}")
-    result = run(SimulatedSubject(defect.id), scenario)
+    with as_written(path):
+        result = run(SimulatedSubject(defect.id), scenario)
     catch = Catch.of(result, defect.invariant)
     tasks, records, faults = size_of(scenario)
     return replace(

@@ -16,7 +16,7 @@ import pytest
 
 from .causes import cause_of
 from .exit_codes import CutproofError
-from .files import ScenarioFileError, read_scenario
+from .files import read_scenario
 from .pytest_verifier import Failure, ScenarioViolated, TestResult, verifier_of
 from .replay import Replayed, replay, view_of
 from .story_text import story_text
@@ -57,7 +57,7 @@ class ScenarioItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value
-        if isinstance(error, (ScenarioViolated, ScenarioFileError, SubjectFailed, CutproofError)):
+        if isinstance(error, (ScenarioViolated, SubjectFailed, CutproofError)):
             return str(error)
         return super().repr_failure(excinfo, style)
 

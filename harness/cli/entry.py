@@ -9,7 +9,6 @@ import importlib
 import os
 import signal
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -18,7 +17,7 @@ from typing import NoReturn
 from ..config import load, nearest
 from ..exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
 from .options import Parser, add_common, apply_settings
-from .output import Output
+from .output import Output, show_what_can_be_shown
 
 VERBS: dict[str, str] = {
     "verify": "draw scenarios, run them, judge them against PySpark, write the report",
@@ -31,9 +30,6 @@ VERBS: dict[str, str] = {
 }
 """Each is a module of this package, imported when it is used, with `configure(parser)`
 and `run(options, output)`."""
-
-LINE = 240
-"""characters that an unforeseen exception may fill; some print whole queries"""
 
 EPILOG = """\
 examples:
@@ -53,6 +49,7 @@ CUTPROOF_... environment variables, then from options. CUTPROOF_DEBUG=1 shows tr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; every error is one line on standard error."""
+    show_what_can_be_shown()
     words = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in words)
     try:
@@ -138,20 +135,20 @@ def _politely_killed() -> Iterator[None]:
 
 def explain(error: Exception) -> CutproofError:
     """Any exception as an error of one line with its exit code."""
+    if isinstance(error, CutproofError):
+        return error
     if isinstance(error, OSError):
         return _from_os(error)
     from ...properties.checking.errors import CheckInputError
     from ...properties.spark.errors import SparkUnavailable
     from ...properties.user_functions import CounterpartFailed
-    from ..files import ScenarioFileError
     from ..subject import SubjectFailed
 
-    if isinstance(error, (ScenarioFileError, CheckInputError, CounterpartFailed)):
-        return UsageError(" ".join(str(error).split()))
+    if isinstance(error, (CheckInputError, CounterpartFailed)):
+        return UsageError(str(error))
     if isinstance(error, (SparkUnavailable, SubjectFailed)):
         return HarnessFailed(str(error))
-    told = textwrap.shorten(one_line(error), LINE, placeholder=" ...")
-    return HarnessFailed(f"the harness failed: {told} (CUTPROOF_DEBUG=1 shows where)")
+    return HarnessFailed(f"the harness failed: {one_line(error)} (CUTPROOF_DEBUG=1 shows where)")
 
 
 def _debug() -> None:

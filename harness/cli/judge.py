@@ -49,7 +49,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.judge import judge
     from ..user_functions import demand
 
-    path, scenario, history = _read(options.history, options.scenario)
+    with progress_of(options) as progress:
+        progress.step(f"reading {options.history.name}")
+        path, scenario, history = _read(options.history, options.scenario)
     demand(scenario.workload)
     oracle = begin(options)
     with progress_of(options) as progress:

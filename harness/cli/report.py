@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..exit_codes import ExitCode, UsageError
+from .options import progress_of
 from .output import Output
 
 FORMAT = "cutproof-report/1"
@@ -33,9 +34,11 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     folder: Path = options.folder
     if not folder.is_dir():
         raise UsageError(f"there is no run folder {folder}")
-    view = read_view(folder)
-    write_report(folder, view)
-    write_whole(folder / JUNIT, render_junit(view.summary).encode())
+    with progress_of(options) as progress:
+        progress.step("writing the report")
+        view = read_view(folder)
+        write_report(folder, view)
+        write_whole(folder / JUNIT, render_junit(view.summary).encode())
     output.say(f"written: {folder / REPORT} and {folder / JUNIT}")
     output.result({"format": FORMAT, "report": str(folder / REPORT), "junit": str(folder / JUNIT)})
     return ExitCode.HELD

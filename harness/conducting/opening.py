@@ -16,7 +16,7 @@ from ...reference_impl.processes.loop import monotonic_us
 from ...reference_impl.processes.sinks import DATABASE, Place
 from ..exit_codes import HarnessFailed
 from ..scenario import Resume, Scenario
-from ..subject import SubjectFailed
+from ..subject import ScenarioRefused
 from ..subjects import process_job
 from .crew import full_name
 from .layout import COORDINATOR, Placement, Told, lives_together, proxied, store_of
@@ -53,7 +53,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
-    """Prepare a run.  Raises SubjectFailed for what the engine refuses, CutproofError for what is missing."""
+    """Prepare a run.  Raises ScenarioRefused for what the engine refuses, CutproofError for what is missing."""
     job = process_job.describe(scenario, defect, scale)
     try:
         made = process_job.make_job(job)
@@ -61,7 +61,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
         for graph in (made.graph, *made.later):
             local_recovery.check(graph, made.config)
     except EngineError as error:
-        raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
+        raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
     placement = Placement.of((made.graph, *made.later), scenario.engine.nodes, together=lives_together(scenario))
     run = services.next_run()
     folder = services.launcher.folder() / run

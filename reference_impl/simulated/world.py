@@ -117,10 +117,10 @@ class World:
         self._watched = director.points
 
     def run(self) -> None:
-        """Submit the job and run until everything is at rest, or the limit is reached."""
+        """Submit the job and run until everything is at rest, or a limit of time or steps is reached."""
         self.submit(())
         watch = self._watch_phase if self._director is not None and self._director.phases else None
-        self.quiet = self.loop.run(self.settings.limit_us, watch)
+        self.quiet = self.loop.run(self.settings.limit_us, watch, self.settings.limit_steps)
 
     def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
         """Start a job: from nothing, or from the snapshots of the one before."""
