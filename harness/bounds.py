@@ -125,8 +125,8 @@ def system_problems(system: System) -> Iterator[str]:
         BREACHES: len(system.breaches),
     })  # fmt: skip
     times = [system.patience_us, *system.skews_us.values()]
-    times += [one.at_us for one in (*system.acts, *system.beginnings)]
-    times += [one.takes_us or 0 for one in (*system.acts, *system.channels)]
+    times += [act.at_us for act in system.acts] + [act.takes_us or 0 for act in system.acts]
+    times += [one.at_us for one in system.beginnings] + [one.takes_us for one in system.channels]
     times += [us for one in system.breaches for us in (one.by_us, one.number)]
     yield from (f"a time of {time} µs; it can be {HOUR_US} at most" for time in times if abs(time) > HOUR_US)
 

@@ -18,13 +18,15 @@ import msgspec
 
 from ..properties.history import FORMAT as HISTORY_FORMAT
 from ..properties.history import History
+from .bounds import BOUNDS
+from .bounds_schema import with_bounds
 from .checks import problems_of
 from .reading import FileError, bytes_of, json_of
 from .scenario import FORMAT, Scenario
 from .subject import ScenarioRefused
 
 SCENARIO_LIMIT_BYTES = 16 * 1024 * 1024
-HISTORY_LIMIT_BYTES = 512 * 1024 * 1024
+HISTORY_LIMIT_BYTES = 128 * 1024 * 1024
 
 MIGRATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """From a format to the next newer one: how a file of it is rewritten.  Chains are
@@ -128,7 +130,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file."""
-    return schema_of(Scenario, FORMAT)
+    return with_bounds(schema_of(Scenario, FORMAT), BOUNDS)
 
 
 def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:

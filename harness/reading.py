@@ -21,6 +21,12 @@ TOML_LIMIT_BYTES = 1024 * 1024
 DEPTH_LIMIT = 32
 """brackets within brackets; a scenario needs 8"""
 
+KEY_LIMIT = 64
+"""dots of a key in TOML"""
+
+_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'""")
+_APART = re.compile(r"[^\w.\- \t]")
+_JOINTS = re.compile(r"[\w-][ \t]*\.")
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BOM = b"\xef\xbb\xbf"
@@ -78,12 +84,20 @@ def _depth(data: bytes) -> int:
 def toml_of(path: Path, what: str) -> dict[str, Any]:
     """The table of a TOML file; `what` it has to be, for errors.  Raises FileError."""
     text = checked_text(bytes_of(path, TOML_LIMIT_BYTES).removeprefix(_BOM), str(path))
+    if any(line.count(".") > KEY_LIMIT and _joints(line) > KEY_LIMIT for line in text.splitlines()):
+        raise FileError(f"{path} is not {what}: a key has more than {KEY_LIMIT} dots")
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise FileError(f"{path} is not {what}: nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError is one, and so is a number without end
         raise FileError(f"{path} is not {what}: {error}") from None
+
+
+def _joints(line: str) -> int:
+    """The most dots that join names to one key in a line of TOML: what they cost grows with their square."""
+    bare = _QUOTED.sub("x", line).partition("#")[0]
+    return max(len(_JOINTS.findall(piece)) for piece in _APART.split(bare))
 
 
 def checked_text(data: bytes, where: str) -> str:

@@ -96,9 +96,14 @@ class RunFolder:
 
 def write_report(folder: Path, view: ReportView) -> None:
     """The HTML report; rendered before the file is touched."""
+    write_whole(folder / REPORT, rendered(view))
+
+
+def rendered(view: ReportView) -> bytes:
+    """The HTML report; a file's name in it need not be text."""
     from ..reports.render import render_html  # Jinja2, which most commands do without
 
-    write_whole(folder / REPORT, render_html(view).encode())
+    return render_html(view).encode("utf-8", "backslashreplace")
 
 
 def read_view(folder: Path) -> ReportView:

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from ...reference_impl.simulated.graph_plan import System, faults_of
-from ..bounds import system_problems
+from ..bounds import SYSTEM_BOUNDS, system_problems
+from ..bounds_schema import with_bounds
 from ..files import SCENARIO_LIMIT_BYTES, read_as, schema_of, write_whole
 from ..reading import FileError, bytes_of, json_of
 
@@ -51,7 +52,7 @@ def read_system(path: Path) -> SystemFile:
 
 def system_schema() -> dict[str, Any]:
     """The JSON Schema of such a file."""
-    return schema_of(SystemFile, FORMAT)
+    return with_bounds(schema_of(SystemFile, FORMAT), SYSTEM_BOUNDS)
 
 
 def write_system(path: Path, told: SystemFile) -> None:
