@@ -153,7 +153,7 @@ def folder(tmp_path: Path, sound: dict[str, bytes], monkeypatch: pytest.MonkeyPa
 
 
 def _told_well(name: str, how: str, capsys: pytest.CaptureFixture[str]) -> None:
-    began = time.monotonic()
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     code = main(WORDS[name])
     seconds = time.monotonic() - began
     told = capsys.readouterr().err
@@ -162,7 +162,7 @@ def _told_well(name: str, how: str, capsys: pytest.CaptureFixture[str]) -> None:
         (line,) = told.splitlines()
         assert len(line) <= LINE, (how, len(line))
     assert seconds < SECONDS, (how, seconds)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < BYTES, how
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < BYTES, how
 
 
 @pytest.mark.parametrize("name", WORDS)

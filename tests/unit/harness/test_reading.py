@@ -23,7 +23,13 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zero").symlink_to("/dev/zero")
     (tmp_path / "loop").symlink_to("loop")
-    for name, says in {"pipe": "no file", "zero": "no file", ".": "a folder", "loop": "", "none": "No such"}.items():
+    for name, says in {
+        "pipe": "no file",
+        "zero": "no file",
+        ".": "a folder",
+        "loop": "symbolic links",
+        "none": "No such",
+    }.items():
         with pytest.raises(FileError, match=says):
             bytes_of(tmp_path / name, 10)
     with pytest.raises(FileError):
