@@ -9,7 +9,8 @@ import pytest
 
 from cutproof.harness.cli import main
 from cutproof.harness.exit_codes import ExitCode
-from cutproof.harness.files import FileError, encode_scenario, write_scenario
+from cutproof.harness.files import encode_scenario, write_scenario
+from cutproof.harness.reading import FileError
 from cutproof.harness.scenario_lines import place_of, scenario_at
 from cutproof.harness.strategies import Drawing, scenario_of
 
