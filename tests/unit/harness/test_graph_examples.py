@@ -69,7 +69,7 @@ def test_what_a_history_lacks_is_not_shown_and_breaks_nothing() -> None:
     without = msgspec.structs.replace(run(example.system), markers=())
     shown = show(example, without)
     assert [claim.shown for claim in shown] == [False, True, True, False]
-    assert shown[3].evidence == "the history has not what it is looked for in: tuple index out of range"
+    assert shown[3].evidence == "the history lacks what the claim is looked up in: tuple index out of range"
 
 
 def test_what_the_text_fixes_is_there_and_marked() -> None:
