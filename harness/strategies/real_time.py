@@ -29,6 +29,8 @@ LONGEST_US = 30_000
 """for how long anything is held up, late or gone"""
 SHORT_PAUSE_US = 6_000
 """clearly shorter than what it takes to be given up for dead, as LONGEST_US is clearly longer"""
+LEAST_RECORDS = 40
+"""some of which are being read, or queue, at each checkpoint; reading them takes as long as reading fewer"""
 FEW_RESTARTS = 4
 """of a job that is lost for good: it ends when they are used up, and each takes its time"""
 UNLED_EVERY = 8
@@ -111,7 +113,7 @@ def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
         guarantee, sink = max(frame.guarantees, key=("exactly-once",).count), "transactional"
     recipe = frame.recipe(
         idempotent=sink == "idempotent",
-        least_records=24,
+        least_records=LEAST_RECORDS,
         least_operators=int("raise-in-operator" in lead),
     )
     tuning = Tuning(
