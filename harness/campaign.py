@@ -125,7 +125,12 @@ class _Work:
         )
         try:
             found = search.run()
+            if interruption.came:
+                self._pool.stop()
             findings = self._findings(found, interruption)
+        except BaseException:
+            self._pool.stop()
+            raise
         finally:
             self._close(interruption)
         return self._reported(found, findings, interruption)

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import msgspec
 
 from ..properties.verdict import Holds, Violated
 from ..reports.model import Size
+from . import cancellation
 from .exit_codes import UsageError
 from .files import as_written, read_scenario
 from .progress import Progress, Silent
@@ -156,19 +154,17 @@ def run_defects(
             progress.advance(done, defect.id)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_obey_the_parent)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=cancellation.obey)
     try:
-        futures: list[Future[DefectRun]] = [pool.submit(run_defect, defect, field) for defect in wanted]
+        futures = [pool.submit(cancellation.work, run_defect, defect, field) for defect in wanted]
         for done, future in enumerate(as_completed(futures), start=1):
             result = future.result()
             progress.advance(done, result.id)
             yield result
-    except KeyboardInterrupt:  # what is under way would keep the user waiting
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    except cancellation.WorkCancelled:  # by a signal to the whole group
+        raise KeyboardInterrupt from None
+    finally:  # what is under way when it ends early would keep the user waiting
+        cancellation.shut_down(pool, cancellation.cancel(pool))
 
 
 def run_defect(defect: Named, field: Field) -> DefectRun:
@@ -347,13 +343,3 @@ def report_of(runs: Sequence[DefectRun], *, interrupted: bool = False) -> Defect
     ]
     count = sum(run.caught for run in runs)
     return DefectsReport(defects=rows, caught=count, missed=len(runs) - count, interrupted=interrupted)
-
-
-def _obey_the_parent() -> None:
-    """Ctrl-C is the parent's to handle; whom it terminates lets go of what it holds."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _leave)
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)

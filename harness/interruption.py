@@ -11,12 +11,34 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 3
 """signals after which one gets through wherever the work stands"""
+DEAF_S = 5.0
+"""for so long after one has got through, others do not: what is left of the run is being ended"""
+
+
+class Impatience:
+    """Counts signals, and says which of them ends what is being done."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._raised_at: float | None = None
+
+    def hears(self, *, anywhere: bool) -> bool:
+        """Whether this signal is to be raised; `anywhere`: where the work stands it may be."""
+        self._count += 1
+        now = time.monotonic()
+        if self._raised_at is not None and now - self._raised_at < DEAF_S:
+            return False
+        if not anywhere and self._count < PATIENCE:
+            return False
+        self._raised_at = now
+        return True
 
 
 class Interruption:
@@ -24,7 +46,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.came = False
-        self._count = 0
+        self._impatience = Impatience()
         self._open = False
         self._before: dict[signal.Signals, object] = {}
 
@@ -53,10 +75,26 @@ class Interruption:
             self._open = before
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self._count += 1
         self.came = True
-        if self._open or self._count >= PATIENCE:
+        if self._impatience.hears(anywhere=self._open):
             raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[None]:
+    """Ctrl-C and SIGTERM are both a KeyboardInterrupt, and a second one does not break off what the first one ends."""
+    impatience = Impatience()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if impatience.hears(anywhere=True):
+            raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, interrupt) for one in SIGNALS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from ..properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
 from ..reports.model import OracleCounts
 from .background import in_background
 from .batches import BatchOutcome
+from .cancellation import WorkCancelled
 from .exit_codes import CutproofError, UsageError, one_line
 from .files import text_of
 from .graphs.beside import SystemOutcome
@@ -143,7 +144,7 @@ class Search:
             self._up = in_background(self._oracle.wait)
             self._work()
             self._judge_the_rest()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, WorkCancelled):  # a signal to the whole group reaches the workers too
             self._found.interrupted = self._interruption.came = True
             self._take_out_of_turn()
             self._abandon()

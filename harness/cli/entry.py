@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import errno
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import NoReturn
 
+from .. import background
 from ..config import load, nearest
 from ..exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
+from ..interruption import SIGNALS, heard
 from .options import Parser, add_common, apply_settings
 from .output import Output, show_what_can_be_shown
 
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in words)
     try:
-        with _politely_killed():
+        with heard():
             return int(_dispatch(words))
     except CutproofError as error:
         _debug()
@@ -66,6 +69,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         _debug()
         return output.error(explain(error))
+
+
+def command() -> NoReturn:
+    """The program: `main`, and an exit code of it whatever comes in the middle."""
+    code: int = ExitCode.INTERRUPTED
+    with contextlib.suppress(KeyboardInterrupt):  # just before there was somebody to hear it, or just after
+        code = main()
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process, and not beneath a thread that is in a native call.
+
+    As a last resort, where one does not come back within a bound, the interpreter is
+    not ended: what is registered for its end is done, and the process exits.
+    """
+    for one in SIGNALS:
+        signal.signal(one, signal.SIG_IGN)
+    if background.end():
+        raise SystemExit(code)
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 class _Interrupted(CutproofError):
@@ -117,20 +145,6 @@ class _Version(argparse.Action):
 
         print(f"cutproof {__version__}")
         parser.exit()
-
-
-@contextlib.contextmanager
-def _politely_killed() -> Iterator[None]:
-    """SIGTERM is an interruption as Ctrl-C is: what was done so far is kept."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def explain(error: Exception) -> CutproofError:
