@@ -66,7 +66,7 @@ def work(task: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 
 def cancel(executor: ProcessPoolExecutor) -> list[BaseProcess]:
     """Cancel what a pool of workers that `obey` does; the workers, which end only when the pool is shut down."""
-    workers = list((executor._processes or {}).values())  # no public name before Python 3.14
+    workers: list[BaseProcess] = list((executor._processes or {}).values())  # no public name before Python 3.14
     for worker in workers:
         with contextlib.suppress(ProcessLookupError):
             if worker.is_alive():

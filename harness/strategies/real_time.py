@@ -146,7 +146,7 @@ def _aimed(choices: Choices, target: Forecast, kind: str) -> AnyFault:
     if kind in _IN_WAIT or kind in _LASTING:
         trigger: AnyTrigger = _reading(choices, target, 5, 45)
     elif choices.percent(50):
-        trigger = _reading(choices, target, 40, 90)
+        trigger = _reading(choices, target, 50, 95)
     else:
         trigger = _step(choices, target)
     maker = _MAKERS.get(kind)
@@ -176,7 +176,7 @@ def _power_loss(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def _blow(choices: Choices, target: Forecast) -> AnyFault:
-    return plan.KillTask(trigger=_reading(choices, target, 50, 90), task=choices.pick(target.layout.tasks))
+    return plan.KillTask(trigger=_reading(choices, target, 65, 95), task=choices.pick(target.layout.tasks))
 
 
 def _eased(choices: Choices, fault: AnyFault, target: Forecast) -> AnyFault:
