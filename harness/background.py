@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-END_S = 3.0
+END_S = 2.0
 """within which threads end that nobody waits for any more"""
 
 _threads: list[threading.Thread] = []

@@ -14,7 +14,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -24,9 +24,9 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-GRACE_S = 4.0
+GRACE_S = 3.0
 """within which a cancelled worker ends by itself"""
-LEFTOVERS_S = 3.0
+LEFTOVERS_S = 2.0
 """within which what a killed worker had started ends"""
 
 
@@ -39,9 +39,11 @@ _cancelled = False
 
 
 def obey() -> None:
-    """In a worker process: have SIGTERM cancel its work, and leave Ctrl-C to the parent."""
+    """In a worker process: have SIGTERM cancel its work, also one that came while this was started (`unheard`), and
+    leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _cancel)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _cancel(number: int, frame: FrameType | None) -> None:
@@ -52,7 +54,7 @@ def _cancel(number: int, frame: FrameType | None) -> None:
         raise WorkCancelled
 
 
-def work(task: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+def cancellable(task: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """In a worker process: do a task; raises WorkCancelled when it is cancelled, or was before."""
     global _at_work
     try:
@@ -64,43 +66,39 @@ def work(task: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         _at_work = False
 
 
-def cancel(executor: ProcessPoolExecutor) -> list[BaseProcess]:
-    """Cancel what a pool of workers that `obey` does; the workers, which end only when the pool is shut down."""
-    workers: list[BaseProcess] = list((executor._processes or {}).values())  # no public name before Python 3.14
-    for worker in workers:
-        with contextlib.suppress(ProcessLookupError):
-            if worker.is_alive():
-                worker.terminate()
-    return workers
+class Cancellation:
+    """The end of a pool whose workers `obey`: begun here, waited for by `wait`."""
 
-
-def shut_down(executor: ProcessPoolExecutor, workers: Sequence[BaseProcess], *, grace_s: float = GRACE_S) -> None:
-    """Shut down a pool that was cancelled: its workers have ended, and what those started too, or its time is over."""
-    with _watched(workers) as started:
+    def __init__(self, executor: ProcessPoolExecutor) -> None:
+        self._executor = executor
+        self._began = time.monotonic()
+        processes = executor._processes or {}  # no public name before Python 3.14
+        self._workers: list[BaseProcess] = [worker for worker in processes.values() if worker.is_alive()]
+        self._started = _handles_of([child for worker in self._workers for child in _children(worker.pid)])
+        for worker in self._workers:
+            worker.terminate()
         executor.shutdown(wait=False, cancel_futures=True)
-        deadline = time.monotonic() + grace_s
-        for worker in workers:
-            worker.join(max(0.0, deadline - time.monotonic()))
-        killed = [worker for worker in workers if worker.is_alive()]
+
+    def wait(self, grace_s: float = GRACE_S) -> None:
+        """Until no worker is left, nor anything that a worker had started which had to be killed, within bounds."""
+        for worker in self._workers:
+            worker.join(max(0.0, self._began + grace_s - time.monotonic()))
+        killed = [worker for worker in self._workers if worker.is_alive()]
         for worker in killed:
             worker.kill()
-        executor.shutdown(wait=True)
+        self._executor.shutdown(wait=True)
         if killed:
-            _wait_for(started, LEFTOVERS_S)
+            _wait_for(self._started, LEFTOVERS_S)
+        while self._started:
+            os.close(self._started.pop())
 
 
-@contextlib.contextmanager
-def _watched(workers: Sequence[BaseProcess]) -> Iterator[list[int]]:
-    """Handles of the processes that workers have started; none where the system has no such thing."""
+def _handles_of(pids: Sequence[int]) -> list[int]:
     handles: list[int] = []
-    for pid in [child for worker in workers for child in _children(worker.pid)]:
+    for pid in pids:
         with contextlib.suppress(OSError):  # it has ended
             handles.append(os.pidfd_open(pid))
-    try:
-        yield handles
-    finally:
-        for handle in handles:
-            os.close(handle)
+    return handles
 
 
 def _children(pid: int | None) -> list[int]:

@@ -25,6 +25,7 @@ from ..reports.model import Size
 from . import cancellation
 from .exit_codes import UsageError
 from .files import as_written, read_scenario
+from .interruption import unheard
 from .progress import Progress, Silent
 from .repetition import Rate, repeat
 from .run import Result, run
@@ -156,7 +157,8 @@ def run_defects(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=cancellation.obey)
     try:
-        futures = [pool.submit(cancellation.work, run_defect, defect, field) for defect in wanted]
+        with unheard():
+            futures = [pool.submit(cancellation.cancellable, run_defect, defect, field) for defect in wanted]
         for done, future in enumerate(as_completed(futures), start=1):
             result = future.result()
             progress.advance(done, result.id)
@@ -164,7 +166,7 @@ def run_defects(
     except cancellation.WorkCancelled:  # by a signal to the whole group
         raise KeyboardInterrupt from None
     finally:  # what is under way when it ends early would keep the user waiting
-        cancellation.shut_down(pool, cancellation.cancel(pool))
+        cancellation.Cancellation(pool).wait()
 
 
 def run_defect(defect: Named, field: Field) -> DefectRun:

@@ -99,8 +99,8 @@ def heard() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
-    """Ctrl-C waits: a process started meanwhile never hears it, this one does so afterwards."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Signals wait: a process started meanwhile does not hear them, this one does so afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing.process import BaseProcess
 from typing import Protocol, TypeVar
 
 import msgspec
 
-from . import cancellation, worker
+from . import worker
+from .cancellation import Cancellation, cancellable
 from .interruption import unheard
 from .scenario import Scenario
 from .shrink import Shrunk
@@ -50,7 +50,7 @@ class Processes:
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.workers = workers
-        self._cancelled: list[BaseProcess] | None = None
+        self._cancellation: Cancellation | None = None
         self._executor = ProcessPoolExecutor(
             workers, mp_context=multiprocessing.get_context("spawn"), initializer=worker.start, initargs=(plan,)
         )
@@ -62,18 +62,18 @@ class Processes:
         return self._submit(worker.shrunk, scenario, invariant, difference)
 
     def stop(self) -> None:
-        if self._cancelled is None:
-            self._cancelled = cancellation.cancel(self._executor)
+        if self._cancellation is None:
+            self._cancellation = Cancellation(self._executor)
 
     def close(self) -> None:
-        if self._cancelled is not None:
-            cancellation.shut_down(self._executor, self._cancelled)
+        if self._cancellation is not None:
+            self._cancellation.wait()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
-        """Submitting may start a process; Ctrl-C is none of its business."""
+        """Submitting may start a process; a signal to this one is none of its business."""
         with unheard():
-            return self._executor.submit(cancellation.work, work, *arguments)
+            return self._executor.submit(cancellable, work, *arguments)
 
 
 class Here:

@@ -166,8 +166,6 @@ class Search:
     def _abandon(self) -> None:
         """Give up what has not been done; what PySpark has not judged is not confirmed."""
         self._unanswered([*self._asked, *self._waiting], ENDED)
-        for future in self._running:
-            future.cancel()
 
     def _work(self) -> None:
         while self._running:
