@@ -21,6 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
+from .interruption import not_swallowed, send_again
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -43,7 +45,14 @@ def obey() -> None:
     leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _cancel)
+    not_swallowed(WorkCancelled, _insist)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+def _insist() -> None:
+    global _cancelled
+    _cancelled = False
+    send_again(signal.SIGTERM)
 
 
 def _cancel(number: int, frame: FrameType | None) -> None:

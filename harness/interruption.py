@@ -9,15 +9,18 @@ or handed to a subject that may take long.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 3
 """signals after which one gets through wherever the work stands"""
+AGAIN_S = 0.02
 DEAF_S = 5.0
 """for so long after one has got through, others do not: what is left of the run is being ended"""
 
@@ -28,6 +31,10 @@ class Impatience:
     def __init__(self) -> None:
         self._count = 0
         self._raised_at: float | None = None
+
+    def forget(self) -> None:
+        """What was raised came to nothing."""
+        self._raised_at = None
 
     def hears(self, *, anywhere: bool) -> bool:
         """Whether this signal is to be raised; `anywhere`: where the work stands it may be."""
@@ -89,12 +96,40 @@ def heard() -> Iterator[None]:
         if impatience.hears(anywhere=True):
             raise KeyboardInterrupt
 
+    def insist() -> None:
+        impatience.forget()
+        send_again(signal.SIGINT)
+
     before = {one: signal.signal(one, interrupt) for one in SIGNALS}
+    hook = sys.unraisablehook
+    not_swallowed(KeyboardInterrupt, insist)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for one, handler in before.items():
             signal.signal(one, handler)
+
+
+def not_swallowed(kind: type[BaseException], insist: Callable[[], None]) -> None:
+    """Have it told when what a signal raises is swallowed, as it is within a finalizer or a callback of the
+    garbage collector."""
+    before = sys.unraisablehook
+
+    def hook(told: sys.UnraisableHookArgs) -> None:
+        if isinstance(told.exc_value, kind):
+            insist()
+        else:
+            before(told)
+
+    sys.unraisablehook = hook
+
+
+def send_again(number: signal.Signals) -> None:
+    """To this process, once it is out of what it is in."""
+    timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
 
 
 @contextlib.contextmanager
