@@ -31,7 +31,7 @@ SECRET = "hush-hush"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    running = RunningServer()
+    running = RunningServer(trusting=True)
     yield running
     running.close()
 
