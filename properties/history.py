@@ -394,6 +394,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """the harness or its machine was too slow to judge by time"""
     unapplied: list[str] = []
     """faults, commands and deviations that never applied, in words"""
+    foreign_connections: int = 0
+    """to the ports of the run, by somebody who is not of it: closed before anything that they said was heard"""
     defect_reached: bool = False
     """the planted wrong code itself ran"""
     timeline: list[Timed] = []

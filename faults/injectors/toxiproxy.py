@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -142,6 +142,7 @@ class Toxiproxy:
         self._package.api.APIConsumer.host = HOST
         self._package.api.APIConsumer.port = port
         self._server = self._package.Toxiproxy()
+        self._made: dict[str, Proxy] = {}
 
     def wait_until_up(self, within_s: float, has_ended: Callable[[], bool] = lambda: False) -> None:
         """Return once the server answers; ToxiproxyFailed when it does not, has ended, or when another one does."""
@@ -181,11 +182,34 @@ class Toxiproxy:
         port = _port(there.listen)
         if not port or (listen_port and port != listen_port):
             raise ToxiproxyFailed(f"Toxiproxy made the proxy {name} listen at {there.listen}, not on {listen_port}")
-        return Proxy(self, made, port, upstream_port)
+        self._made[name] = Proxy(self, made, port, upstream_port)
+        return self._made[name]
 
     def proxies(self) -> tuple[str, ...]:
         """The names of the proxies there are."""
         return tuple(sorted(name for name in self._theirs() if not name.startswith(_MARK)))
+
+    def not_ours(self, within_s: float) -> str:
+        """What of its state was not made from here, in words: a proxy, a toxic, a setting; empty when all of it was.
+        Toxiproxy asks nobody who they are.  ToxiproxyFailed when it does not say so in time."""
+        with self._transport.at_most(within_s), self._calling("list its proxies"):
+            there: dict[str, dict[str, Any]] = self._package.api.APIConsumer.get("/proxies").json()
+            for name, told in sorted(there.items()):
+                # The mark never listens, and the server makes up where it would.
+                listen = f"{HOST}:0" if name == self._mark else told["listen"]
+                if (listen, told["upstream"], told["enabled"], _toxics_of(told)) != self._state_of(name):
+                    return f"the proxy {name!r} from {told['listen']} to {told['upstream']}{_in_words(told)}"
+        gone = sorted(set(self._made) - set(there))
+        return f"no proxy {gone[0]!r} any more" if gone else ""
+
+    def _state_of(self, name: str) -> tuple[str, str, bool, dict[str, Active]] | None:
+        """Listening address, upstream, whether it is enabled, toxics: as told from here."""
+        if name == self._mark:
+            return (f"{HOST}:0", f"{HOST}:1", False, {})
+        made = self._made.get(name)
+        if made is None:
+            return None
+        return (f"{HOST}:{made.port}", f"{HOST}:{made.upstream_port}", made.is_enabled, made.placed)
 
     def reset(self) -> None:
         """Enable every proxy and remove every toxic."""
@@ -197,6 +221,8 @@ class Toxiproxy:
             left = [name for name in self.proxies() if not there[name].enabled or there[name].toxics()]
         if left:
             raise ToxiproxyFailed(f"Toxiproxy was told to reset, and these are still disturbed: {', '.join(left)}")
+        for made in self._made.values():
+            made.is_enabled, made.placed = True, {}
 
     def _theirs(self) -> dict[str, Any]:
         with self._calling("list its proxies"):
@@ -225,6 +251,10 @@ class Proxy:
         self.name: str = theirs.name
         self.port = port
         self.upstream_port = upstream_port
+        self.is_enabled = True
+        """as it was told"""
+        self.placed: dict[str, Active] = {}
+        """toxics by name, as it was told"""
         self._server = server
         self._theirs = theirs
 
@@ -242,8 +272,10 @@ class Proxy:
             self._theirs.add_toxic(
                 name=name, type=wire_type, stream=STREAMS[towards], toxicity=1.0, attributes=attributes
             )
-        if Active(name=name, towards=towards, toxic=toxic) not in self.active():
+        placed = Active(name=name, towards=towards, toxic=toxic)
+        if placed not in self.active():
             raise ToxiproxyFailed(f"Toxiproxy was told to add {name} to {self.name}, and has something else there")
+        self.placed[name] = placed
         return name
 
     def remove(self, name: str) -> None:
@@ -259,6 +291,7 @@ class Proxy:
             self._theirs.destroy_toxic(name)
         if any(active.name == name for active in self.active()):
             raise ToxiproxyFailed(f"Toxiproxy was told to remove {name} from {self.name}, and still has it")
+        self.placed.pop(name, None)
 
     def toxics(self) -> tuple[Toxic, ...]:
         """The toxics at work: those towards the receiver, then those towards the sender, each in the order added."""
@@ -288,12 +321,14 @@ class Proxy:
             self._theirs.destroy()
         if self.name in self._server.proxies():
             raise ToxiproxyFailed(f"Toxiproxy was told to delete {self.name}, and still has it")
+        self._server._made.pop(self.name, None)
 
     def _demand(self, *, enabled: bool) -> None:
         there = self._server._theirs().get(self.name)
         if there is None or there.enabled is not enabled or _port(there.listen) != self.port:
             told = "enable" if enabled else "disable"
             raise ToxiproxyFailed(f"Toxiproxy was told to {told} {self.name} on port {self.port}, and did not")
+        self.is_enabled = enabled
 
 
 def mark_file(mark: str) -> str:
@@ -312,6 +347,22 @@ def _checked(name: str) -> str:
 def _port(listen: str) -> int:
     port = listen.rpartition(":")[2]
     return int(port) if port.isdecimal() else 0
+
+
+def _toxics_of(told: Mapping[str, Any]) -> dict[str, Active] | None:
+    """The toxics of a proxy as the server lists it, by name; None where one would not be set from here."""
+    try:
+        found = [_read(told["name"], SimpleNamespace(**toxic)) for toxic in told["toxics"]]
+    except ToxiproxyFailed:
+        return None
+    return {active.name: active for active in found}
+
+
+def _in_words(told: Mapping[str, Any]) -> str:
+    """What else there is to say of a proxy."""
+    toxics = [str(toxic["name"]) for toxic in told["toxics"]]
+    state = [] if told["enabled"] else ["disabled"]
+    return "".join(f", {each}" for each in (*state, *(f"with the toxic {name!r}" for name in toxics)))
 
 
 def _read(proxy: str, theirs: Any) -> Active:

@@ -164,6 +164,7 @@ def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
 
 def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
     from ...properties.case import Case
+    from ...reports.words import foreign_in_words
     from ..story import expected_rows
 
     scenario, history = replayed.scenario, replayed.history
@@ -179,6 +180,8 @@ def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
     output.say()
     if replayed.rate.runs > 1:
         output.say(replayed.rate_in_words)
+    if history.foreign_connections:
+        output.say(foreign_in_words(history.foreign_connections))
     output.say(f"trace sha256 {replayed.trace_sha256}")
 
 

@@ -45,6 +45,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lasting: list[int]
     """the faults that still acted"""
     unapplied: list[str]
+    foreign: int = 0
+    """as in the history"""
     rolls_back: bool
     """the sinks' store ends open transactions with the sessions they live in"""
     begun: int
@@ -151,6 +153,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         quiet=evidence.quiet,
         cut_short=evidence.cut_short,
         unapplied=list(evidence.unapplied),
+        foreign_connections=evidence.foreign,
     )
     try:
         found = journals_in(journals)

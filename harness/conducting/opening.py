@@ -12,6 +12,7 @@ from ...reference_impl.core import local_recovery
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.processes import purge
 from ...reference_impl.processes.database_reader import Unreachable
+from ...reference_impl.processes.greeting import new_secret
 from ...reference_impl.processes.loop import monotonic_us
 from ...reference_impl.processes.sinks import DATABASE, Place
 from ..exit_codes import HarnessFailed
@@ -80,6 +81,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
         detailed=timeline,
         sink=sink,
         run=run,
+        secret=new_secret(),
         ports=ports,
         routes=_routes(services, placement, ports, through),
         felt=frozenset(through),
@@ -95,7 +97,7 @@ def points_of(scenario: Scenario) -> frozenset[str]:
 
 
 def _make_folders(folder: Path) -> None:
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     for name in ("store", "journal"):
         (folder / name).mkdir()
 

@@ -80,6 +80,7 @@ class Launcher:
         self.exits: list[Exited] = []
         """every exit so far, in the order of the reaping; of one process, see `end_of`"""
         self._ends: dict[int, Exited] = {}
+        self._ports: dict[str, int] = {}
         self._told = 0
         self._on_exit = on_exit
         self._patience_s = patience_s
@@ -170,11 +171,20 @@ class Launcher:
     def listen(self, name: str) -> int:
         """A port of 127.0.0.1 that stays the same, and open, over the deaths of whoever listens there.  Connections
         made while nobody does wait for the next one."""
-        return self._ask(Listen(serial=self._next(), name=name), Listening).port
+        port = self._ask(Listen(serial=self._next(), name=name), Listening).port
+        self._ports[name] = port
+        return port
+
+    def ports(self) -> list[int]:
+        """Those that have been given out and not given up."""
+        return list(self._ports.values())
 
     def unlisten(self, names: Iterable[str]) -> None:
         """Give ports up; processes that have them keep them until they end."""
-        self._ask(Unlisten(serial=self._next(), names=tuple(names)), Done)
+        given_up = tuple(names)
+        self._ask(Unlisten(serial=self._next(), names=given_up), Done)
+        for name in given_up:
+            self._ports.pop(name, None)
 
     def signal(self, pid: int, number: int) -> None:
         """Signal a process that this launcher started.  After SIGKILL it has been reaped, and `exits` has it; after

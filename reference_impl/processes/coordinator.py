@@ -23,7 +23,8 @@ from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
 from ..wire import Codec
 from .configuration import CoordinatorConfiguration, started_by_hand
-from .connections import Connection, accepting
+from .connections import Connection
+from .entrance import Entrance
 from .frames import (
     Completed,
     ControlFrame,
@@ -95,7 +96,7 @@ class Nodes:
         self._moved: dict[TaskId, AttemptId] = {}
         """the newest attempts of those that came up alone since all tasks did"""
         self._watched_us = monotonic_us()
-        accepting(listener, world.loop, lambda sock: self._all.append(Guest(sock, self)))
+        Entrance(listener, world.outbox, lambda sock: self._all.append(Guest(sock, self)))
         self._watch()
 
     # -- messages ------------------------------------------------------------------------

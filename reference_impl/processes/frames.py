@@ -211,6 +211,12 @@ class Happened(Frame):
     what: str
 
 
+class Foreign(Frame):
+    """Connections were closed, `count` since this was said last, because whoever made them is not of the run."""
+
+    count: int
+
+
 class Count(Frame):
     """The answer to `Ask`: what the task had done when it took its snapshot of the checkpoint
     (records read and applied), what it has done now, and by channel what it sent and received."""
@@ -327,6 +333,7 @@ SupervisionFrame = (
     | Ended
     | Lost
     | Happened
+    | Foreign
     | Count
     | Arm
     | Disarm

@@ -106,7 +106,7 @@ class Coordination:
     def _connect(self, *_: object) -> None:
         world, configuration = self._world, self._world.node
         sock = dial(configuration.coordinator_port)
-        self._connection = Connection(sock, CODEC, world.outbox, self._take, self._ended)
+        self._connection = Connection(sock, CODEC, world.outbox, self._take, self._ended, greets=True)
         attempts = {task: world.attempt_of(task) for task in configuration.tasks}
         known = configuration.process, configuration.incarnation, attempts, world.job_number
         self._send(Hello(world.clock.tick(), *known))

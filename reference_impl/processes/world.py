@@ -29,7 +29,7 @@ from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
 from .connections import Outbox
 from .files import DiskFiles, DiskJobs
-from .frames import Arm, Close, Disarm, Echo, Fired, Happened, SupervisionFrame
+from .frames import Arm, Close, Disarm, Echo, Fired, Foreign, Happened, SupervisionFrame
 from .journal import Journal
 from .logs import DiskLogs
 from .loop import Loop, monotonic_us
@@ -85,7 +85,7 @@ class ProcessWorld(ABC):
         self.detailed = configuration.detailed
         self.loop = Loop(configuration.scale, configuration.epoch_us)
         self.clock = Clock(monotonic_us)
-        self.outbox = Outbox(self.loop, self.clock)
+        self.outbox = Outbox(self.loop, self.clock, configuration.secret)
         self.journal = Journal(self._path(JOURNAL) / self._own_name(), self.clock)
         self.observer: Observer = self.journal
         self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
@@ -103,6 +103,7 @@ class ProcessWorld(ABC):
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
         self._defect_told = False
+        self._foreign_told = 0
         self._orders: dict[type, Callable[[Any], None]] = {
             Arm: lambda order: self.arms.arm(order.kind, order.target, order.fault, order.times),
             Disarm: lambda order: self.arms.disarm(order.fault),
@@ -124,6 +125,9 @@ class ProcessWorld(ABC):
         if not self._defect_told and self.parts.reached:
             self._defect_told = True
             self.journal.defect_reached()
+        if self.outbox.foreign > self._foreign_told:
+            self.supervision.send(Foreign(self.clock.tick(), self.outbox.foreign - self._foreign_told))
+            self._foreign_told = self.outbox.foreign
         self.flush()
 
     def flush(self) -> None:

@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.messages import Ack, Barrier, Complete, Deploy, Record, Running
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
+from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import (
     CHANNELS,
     CONTROL,
@@ -297,8 +298,7 @@ def test_it_tells_what_a_proxied_connection_let_it_feel(node: Node) -> None:
 def test_records_go_through_it_to_the_next_task(node: Node) -> None:
     deploy(node)
     sender = upstream(node)
-    sock, _ = node.downstream.accept()
-    receiver = node.keep(Peer(sock, DATA))
+    receiver = node.keep(Peer(accepted(node.downstream, SECRET), DATA))
     assert receiver.expect(f.Open).channel == OUT
     receiver.send(f.Accepted(now(), 4))
     record = Record(1, 2, 3, 0, 256)
@@ -378,8 +378,7 @@ def test_what_is_raised_outside_of_machines_ends_the_process(tmp_path: Path) -> 
 def test_a_barrier_is_a_mark_and_goes_on(node: Node) -> None:
     deploy(node)
     sender = upstream(node)
-    sock, _ = node.downstream.accept()
-    receiver = node.keep(Peer(sock, DATA))
+    receiver = node.keep(Peer(accepted(node.downstream, SECRET), DATA))
     receiver.expect(f.Open)
     receiver.send(f.Accepted(now(), 4))
     sender.send(f.Data(now(), Record(1, 2, 3, 0, 0)))

@@ -15,6 +15,7 @@ from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.receipts import DiskReceipts
+from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 
 __all__ = ["lives_without_harness"]
@@ -179,6 +180,6 @@ def test_a_sender_that_comes_up_later_takes_no_word_of_a_receiver_that_was_repla
 def connected(node: Node, attempt: int) -> Peer:
     """The next connection of that attempt of the sender."""
     while True:
-        peer = node.keep(Peer(node.downstream.accept()[0], DATA))
+        peer = node.keep(Peer(accepted(node.downstream, SECRET), DATA))
         if peer.expect(f.Open).attempt == attempt:
             return peer
