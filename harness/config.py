@@ -46,7 +46,9 @@ PATHS = frozenset({"input", "out", "known-failures"})
 
 VALID = "valid TOML"
 PREFIX = "CUTPROOF_"
-ENVIRONMENT_ONLY = frozenset({"CUTPROOF_DEBUG", "CUTPROOF_POSTGRES", "CUTPROOF_TIME_SCALE", "CUTPROOF_TOXIPROXY"})
+ENVIRONMENT_ONLY = frozenset(
+    {"CUTPROOF_DEBUG", "CUTPROOF_NETWORK", "CUTPROOF_POSTGRES", "CUTPROOF_TIME_SCALE", "CUTPROOF_TOXIPROXY"}
+)
 """Variables that are not settings: whether tracebacks are shown, and where servers are (docs/settings.md)."""
 
 

@@ -11,7 +11,6 @@ owes; nothing here is taken from the engine's internals.
 with causality; `at_us` is the (virtual or wall) time of it in µs.  Per-record
 events are kept as integers: the n-th record sent into a channel is the n-th
 taken out of it, so an event needs no message of its own.
-
 Nothing of a history file is executed; it is JSON, read with a schema.
 """
 

@@ -15,31 +15,24 @@ hit and when, the server draws nothing.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import re
-import sys
-import threading
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
-import requests
 
-HOST = "127.0.0.1"
+from .toxiproxy_http import HOST, PAUSE_S, Transport, own_copy
+from .toxiproxy_http import ToxiproxyFailed as ToxiproxyFailed
+
 STREAMS = {"receiver": "upstream", "sender": "downstream"}
 """Towards whom bytes are disturbed: the one connected to, or the one who connected; and the server's word for it."""
 LARGEST = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9_.:>+@=-]+")
 _MARK = "cutproof-mark-"
-_PAUSE_S = 0.01
-_LOADING = threading.Lock()
-
-
-class ToxiproxyFailed(Exception):
-    """The server is gone, silent, another one, or did not do what it was told; one line."""
 
 
 class ToxicValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -131,13 +124,21 @@ class Toxiproxy:
     Not for several threads at once.
     """
 
-    def __init__(self, port: int, *, patience_s: float = 2.0, mark: str = "") -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        patience_s: float = 2.0,
+        mark: str = "",
+        new_socket: Callable[[], socket.socket] = socket.socket,
+    ) -> None:
+        """`new_socket` makes one that reaches the server: it may be in a network of its own."""
         if not 0 < port < 65536:
             raise ValueError(f"{port} is not a port")
         self.port = port
         self._mark = _MARK + _checked(mark) if mark else ""
-        self._transport = _Transport(port, patience_s)
-        self._package = _own_copy()
+        self._transport = Transport(port, patience_s, new_socket)
+        self._package = own_copy()
         self._package.api.requests = self._transport
         self._package.api.APIConsumer.host = HOST
         self._package.api.APIConsumer.port = port
@@ -153,9 +154,9 @@ class Toxiproxy:
                     self.version()
                 break
             except ToxiproxyFailed as error:
-                if time.monotonic() + _PAUSE_S >= deadline or has_ended():
+                if time.monotonic() + PAUSE_S >= deadline or has_ended():
                     raise ToxiproxyFailed(f"no Toxiproxy came up within {within_s:g} s") from error
-            time.sleep(_PAUSE_S)
+            time.sleep(PAUSE_S)
         if self._mark and self._mark not in self._theirs():
             raise ToxiproxyFailed(f"port {self.port} belongs to another Toxiproxy server; choose another port")
 
@@ -238,7 +239,7 @@ class Toxiproxy:
             raise ToxiproxyFailed(
                 f"Toxiproxy on port {self.port} was told to {what}, and it is there already"
             ) from error
-        except (requests.RequestException, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToxiproxyFailed(
                 f"Toxiproxy on port {self.port} was told to {what}, and gave no proper answer: {error!r}"
             ) from error
@@ -377,72 +378,3 @@ def _read(proxy: str, theirs: Any) -> Active:
                 toxic = kind(**{ours: attributes[wire] for ours, wire in fields.items()})
                 return Active(name=theirs.name, towards=towards, toxic=toxic)
     raise ToxiproxyFailed(f"the proxy {proxy} has a toxic that was not set from here: {vars(theirs)}")
-
-
-def _own_copy() -> ModuleType:
-    """The package toxiproxy-python, loaded once more under no name: its class attributes are then one server's."""
-    found = importlib.util.find_spec("toxiproxy")
-    if found is None or found.origin is None:
-        raise ToxiproxyFailed("the package toxiproxy-python is missing: pip install toxiproxy-python")
-    name = "_cutproof_copy_of_toxiproxy"
-    spec = importlib.util.spec_from_file_location(
-        name, found.origin, submodule_search_locations=list(found.submodule_search_locations or ())
-    )
-    if spec is None or spec.loader is None:
-        raise ToxiproxyFailed(f"the package toxiproxy-python cannot be loaded from {found.origin}")
-    copy = importlib.util.module_from_spec(spec)
-    with _LOADING:
-        sys.modules[name] = copy
-        try:
-            spec.loader.exec_module(copy)
-        finally:
-            for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-                del sys.modules[each]
-    return copy
-
-
-class _Transport:
-    """What a copy of the package has for `requests`: bounded in time, deaf to the environment, strict with refusals."""
-
-    def __init__(self, port: int, patience_s: float) -> None:
-        self._port = port
-        self._patience_s = patience_s
-        self._session = requests.Session()
-        self._session.trust_env = False
-        # A kept connection would not outlive the server, whose death and restart is part of the play.
-        self._session.headers["Connection"] = "close"
-
-    @contextlib.contextmanager
-    def at_most(self, seconds: float) -> Iterator[None]:
-        """Be no more patient than this for a while."""
-        before = self._patience_s
-        self._patience_s = max(min(before, seconds), _PAUSE_S)
-        try:
-            yield
-        finally:
-            self._patience_s = before
-
-    def get(self, url: str, params: Any = None) -> requests.Response:
-        return self._send("GET", url)
-
-    def delete(self, url: str) -> requests.Response:
-        return self._send("DELETE", url)
-
-    def post(self, url: str, data: Any = None, json: Any = None) -> requests.Response:
-        return self._send("POST", url, json)
-
-    def _send(self, method: str, url: str, json: Any = None) -> requests.Response:
-        who = f"Toxiproxy on port {self._port}"
-        try:
-            answer = self._session.request(method, url, json=json, timeout=self._patience_s, allow_redirects=False)
-        except requests.Timeout as error:
-            raise ToxiproxyFailed(f"{who} did not answer within {self._patience_s:g} s") from error
-        except requests.RequestException as error:
-            raise ToxiproxyFailed(f"{who} is gone: nothing answers there") from error
-        if not 200 <= answer.status_code < 300:
-            said = re.search(r'"error":\s*"(.*?)"[,}]', answer.text)
-            told = said[1] if said else " ".join(answer.text[:200].split())
-            raise ToxiproxyFailed(
-                f"{who} refused {method} {url.partition(str(self._port))[2]}: {answer.status_code} {told}"
-            )
-        return answer

@@ -243,7 +243,7 @@ class Conductor:
             self._come_up(told.process)
 
     def _met_foreign(self, member: Member, told: f.Foreign) -> None:
-        """Somebody connected to a process who is not of the run: it was closed unheard, and nothing of the job changes."""
+        """Somebody connected to a process who is not of the run, and was closed unheard: nothing of the job changes."""
         self._foreign += told.count
 
     # -- ends and beginnings -----------------------------------------------------------

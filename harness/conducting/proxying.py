@@ -85,7 +85,7 @@ class ProxyServer:
             told.write(mark_file(mark))
         port = ports.pick()
         self.pid = self._launcher.execute(NAME, program.command(self._binary, port, mark=file))
-        self._server = Toxiproxy(port, mark=mark)
+        self._server = Toxiproxy(port, mark=mark, new_socket=self._launcher.new_socket)
 
     def _place_again(self) -> None:
         for name, before in list(self._proxies.items()):

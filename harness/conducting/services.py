@@ -6,6 +6,7 @@ import secrets
 
 from ...reference_impl.processes.cluster import LauncherFailed
 from ..exit_codes import HarnessFailed
+from ..services import network
 from .databases import DatabaseServer
 from .proxying import ProxyServer
 from .remembered import Note, Remembering
@@ -32,7 +33,8 @@ class Services:
     def launcher(self) -> Remembering:
         if self._launcher is None:
             try:
-                self._launcher = Remembering(module=MODULE, warm=("node", "coordinator"))
+                warm = ("node", "coordinator")
+                self._launcher = Remembering(module=MODULE, warm=warm, network=network.wanted())
             except LauncherFailed as error:
                 raise HarnessFailed(f"no process can be started: {error}") from error
         return self._launcher

@@ -18,7 +18,7 @@ import msgspec
 
 from . import offspring
 from .children import GENTLE_S, SWEEP_S
-from .launcher import CHUNK_BYTES, LOGS, WILLS_S, remove
+from .launcher import CHUNK_BYTES, HOST_NETWORK, LOGS, WILLS_S, remove
 from .orders import (
     Answer,
     Ask,
@@ -73,10 +73,12 @@ class Launcher:
         on_exit: Callable[[Exited], None] | None = None,
         warm: Sequence[str] = (),
         module: str = MODULE,
+        network: str = HOST_NETWORK,
         patience_s: float = PATIENCE_S,
     ) -> None:
         """`on_exit` is called from within `poll` and all other calls; it must make none.  `warm` names entries to
-        import while nobody waits.  `module` runs as the launcher: one that calls `launcher.main` with its entries."""
+        import while nobody waits.  `module` runs as the launcher: one that calls `launcher.main` with its entries.
+        `network`: host; own, a network namespace that nobody else is in; or any: that, where the machine allows it."""
         self.exits: list[Exited] = []
         """every exit so far, in the order of the reaping; of one process, see `end_of`"""
         self._ends: dict[int, Exited] = {}
@@ -89,6 +91,7 @@ class Launcher:
         self._frames = Frames()
         self._answers: dict[int, Answer] = {}
         self._folder: Path | None = None
+        self._door = ""
         self._closed = False
         # What it says when it cannot even start; no stream of the harness's own is held open by it.
         self._complaints = _scratch()
@@ -96,7 +99,7 @@ class Launcher:
         try:
             with other:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", module, str(other.fileno()), str(self._owner), *warm],
+                    [sys.executable, "-P", "-m", module, str(other.fileno()), str(self._owner), network, *warm],
                     stdin=subprocess.DEVNULL,
                     stdout=self._complaints,
                     stderr=self._complaints,
@@ -178,6 +181,24 @@ class Launcher:
     def ports(self) -> list[int]:
         """Those that have been given out and not given up."""
         return list(self._ports.values())
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether what it starts is in a network of its own."""
+        return bool(self._door)
+
+    def new_socket(self) -> socket.socket:
+        """A TCP socket, not connected, that reaches the ports of what this launcher has started."""
+        if not self._door:
+            return socket.socket()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+            asking.settimeout(self._patience_s)
+            try:
+                asking.connect(self._door)
+                _, (descriptor, *_), _, _ = socket.recv_fds(asking, 1, 1)
+            except (OSError, ValueError) as error:
+                raise LauncherFailed(f"the launcher hands out no socket: {error}") from error
+        return socket.socket(fileno=descriptor)
 
     def unlisten(self, names: Iterable[str]) -> None:
         """Give ports up; processes that have them keep them until they end."""
@@ -295,7 +316,7 @@ class Launcher:
 
     def _hear(self, said: Told) -> None:
         if isinstance(said, Ready):
-            self._folder = Path(said.folder)
+            self._folder, self._door = Path(said.folder), said.door
         elif isinstance(said, Exited):
             self.exits.append(said)
             self._ends[said.pid] = said
