@@ -244,7 +244,13 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         """How to get to a server whose socket is in a folder.  Holds the password: for no command line and no log."""
         from psycopg.conninfo import make_conninfo  # not needed to describe a server
 
-        where = {"host": str(socket), "port": PORT, "dbname": "postgres", "user": USER, "password": password}
+        where: dict[str, str | int] = {
+            "host": str(socket),
+            "port": PORT,
+            "dbname": "postgres",
+            "user": USER,
+            "password": password,
+        }
         return make_conninfo("", sslmode="disable", gssencmode="disable", **where)
 
 
