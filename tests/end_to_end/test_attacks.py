@@ -96,10 +96,10 @@ def listens(port: int) -> bool:
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder: Path) -> None:
     run = Attacked(open_folder, "frames database", "--scenarios", "5", "--seed", "3")
-    assert len(run.attacker.got("frames")) > 20, "every process of every scenario has a port"
-    assert any(one["at"].startswith("/") for one in run.attacker.done), "a PostgreSQL had a socket"
     assert set(run.attacker.got("database")) == {"out"}
     assert not run.target.exists()
+    assert len(run.attacker.got("frames")) > 20, "every process of every scenario has a port"
+    assert any(one["at"].startswith("/") for one in run.attacker.done), "a PostgreSQL had a socket"
     assert run.code == 0, run.said
     assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (5, 0)
     foreign = run.summary["foreign_connections"]
