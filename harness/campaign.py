@@ -125,10 +125,14 @@ class _Work:
         )
         try:
             found = search.run()
-            findings = self._findings(found, interruption)
+            if interruption.came:  # the workers end while what was found is told
+                self._pool.stop()
+            return self._reported(found, self._findings(found, interruption), interruption)
+        except BaseException:
+            self._pool.stop()
+            raise
         finally:
             self._close(interruption)
-        return self._reported(found, findings, interruption)
 
     def _close(self, interruption: Interruption) -> None:
         """The workers, and the subject if it was made here; one that was handed in is its owner's."""

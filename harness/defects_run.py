@@ -15,23 +15,22 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import textwrap
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import msgspec
 
 from ..properties.verdict import Holds, Violated
 from ..reports.model import Size
+from . import cancellation
 from .exit_codes import CutproofError, UsageError, one_line
-from .files import ScenarioFileError, read_scenario
+from .files import as_written, read_scenario
 from .hunts import templates_for
+from .interruption import unheard
 from .oracle import question_of
 from .progress import Progress, Silent
 from .repetition import Rate, repeat
@@ -121,19 +120,18 @@ def run_defects(
             progress.advance(done, defect.id)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_obey_the_parent)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=cancellation.obey)
     try:
-        futures: list[Future[DefectRun]] = [pool.submit(attempted, defect, field) for defect in wanted]
+        with unheard():
+            futures = [pool.submit(cancellation.cancellable, attempted, defect, field) for defect in wanted]
         for done, future in enumerate(as_completed(futures), start=1):
             result = future.result()
             progress.advance(done, result.id)
             yield result
-    except KeyboardInterrupt:  # what is under way would keep the user waiting
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    except cancellation.WorkCancelled:  # by a signal to the whole group
+        raise KeyboardInterrupt from None
+    finally:  # what is under way when it ends early would keep the user waiting
+        cancellation.Cancellation(pool).wait()
 
 
 def attempted(defect: Named, field: Field) -> DefectRun:
@@ -196,13 +194,11 @@ def read(defect: Named, folder: Path) -> DefectRun:
     )
     if not path.is_file():
         return missed
-    try:
-        scenario = read_scenario(path)
-    except ScenarioFileError as error:
-        raise UsageError(str(error)) from error
+    scenario = read_scenario(path)
     if scenario.defect not in ("", defect.id):
         raise UsageError(f"{path} was found with the defect {scenario.defect}, not with {defect.id}")
-    result = run(SimulatedSubject(defect.id), scenario)
+    with as_written(path):
+        result = run(SimulatedSubject(defect.id), scenario)
     catch = Catch.of(result, defect.invariant)
     tasks, records, faults = size_of(scenario)
     return replace(
@@ -341,13 +337,3 @@ def _caught(
         difference=catch.difference,
         scenario=msgspec.structs.replace(smallest, expects=defect.invariant),
     )
-
-
-def _obey_the_parent() -> None:
-    """Ctrl-C is the parent's to handle; whom it terminates lets go of what it holds."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _leave)
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)

@@ -53,6 +53,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "K11": ("S10",),
     "L03": ("idle-and-back",),
     "L09": ("S11",),
+    "M02": ("late-cancel",),
     **dict.fromkeys(("P05", "P06", "P07", "P08", "P09"), ("local",)),
     "P10": ("begun-as-another",),
     "X03": ("S8",),

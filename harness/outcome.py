@@ -55,6 +55,7 @@ class Measured(Value, frozen=True, kw_only=True):
     cells: tuple[Cell, ...] = ()
     """of the coverage, one for each fault that fired in one"""
     unapplied: tuple[str, ...] = ()
+    foreign_connections: int = 0
     restarts: tuple[PartRestarted, ...] = ()
     """recoveries in which the others went on"""
     checkpoint_durations_us: tuple[int, ...] = ()
@@ -157,6 +158,7 @@ def measure(scenario: Scenario, history: History) -> Measured:
         stops=stops_of(scenario, history),
         cells=cells_hit(scenario, history),
         unapplied=tuple(history.unapplied),
+        foreign_connections=history.foreign_connections,
         restarts=tuple(
             PartRestarted(failover="local" if began.in_place else "region", tasks=tuple(began.tasks))
             for _, began in recovered

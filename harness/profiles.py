@@ -78,7 +78,7 @@ PROFILES: dict[str, Profile] = {
 REAL_TIME_SHARES: dict[str, int] = {
     "exactly-once": 75,
     "no-data-loss": 80,
-    "consistent-cut": 60,
+    "consistent-cut": 85,
     "order": 50,
     "restored-state": 35,
     "visibility": 65,
@@ -91,7 +91,7 @@ REAL_TIME_SHARES: dict[str, int] = {
 REAL_TIME_NIGHTLY_SHARES: dict[str, int] = {
     "exactly-once": 90,
     "no-data-loss": 90,
-    "consistent-cut": 75,
+    "consistent-cut": 85,
     "order": 80,
     "restored-state": 50,
     "visibility": 90,

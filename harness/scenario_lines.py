@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from .files import ScenarioFileError, decode_scenario, read_scenario
+from .files import decode_scenario, read_scenario
+from .reading import FileError, demand_file
 from .scenario import Scenario
 
 SCENARIOS = "scenarios.jsonl"
@@ -36,7 +37,7 @@ def place_of(index: int) -> str:
 
 
 def scenario_at(place: Path) -> Scenario:
-    """The scenario of a file of its own, or of a place in a run's; raises ScenarioFileError."""
+    """The scenario of a file of its own, or of a place in a run's; raises FileError."""
     named = _PLACE.fullmatch(str(place))
     if named is None or place.exists():
         return read_scenario(place)
@@ -44,6 +45,7 @@ def scenario_at(place: Path) -> Scenario:
 
 
 def _numbered(path: Path, index: int, where: str) -> Scenario:
+    demand_file(path)
     try:
         with path.open("rb") as lines:
             while line := lines.readline(LINE_LIMIT_BYTES):
@@ -53,7 +55,7 @@ def _numbered(path: Path, index: int, where: str) -> Scenario:
                 if found.index == index:
                     return decode_scenario(bytes(found.scenario), where=where)
     except OSError as error:
-        raise ScenarioFileError(f"{path}: {error.strerror or error}") from None
+        raise FileError(f"{path}: {error.strerror or error}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ScenarioFileError(f"{path} holds no scenarios of a run: {error}") from None
-    raise ScenarioFileError(f"{path} has no scenario {index}: the run did not judge it")
+        raise FileError(f"{path} holds no scenarios of a run: {error}") from None
+    raise FileError(f"{path} has no scenario {index}: the run did not judge it")

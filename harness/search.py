@@ -20,6 +20,7 @@ from ..properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
 from ..reports.model import OracleCounts
 from .background import in_background
 from .batches import BatchOutcome
+from .cancellation import WorkCancelled
 from .exit_codes import CutproofError, UsageError, one_line
 from .files import text_of
 from .graphs.beside import SystemOutcome
@@ -143,7 +144,7 @@ class Search:
             self._up = in_background(self._oracle.wait)
             self._work()
             self._judge_the_rest()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, WorkCancelled):  # a signal to the whole group reaches the workers too
             self._found.interrupted = self._interruption.came = True
             self._take_out_of_turn()
             self._abandon()
@@ -165,8 +166,6 @@ class Search:
     def _abandon(self) -> None:
         """Give up what has not been done; what PySpark has not judged is not confirmed."""
         self._unanswered([*self._asked, *self._waiting], ENDED)
-        for future in self._running:
-            future.cancel()
 
     def _work(self) -> None:
         while self._running:

@@ -112,7 +112,7 @@ class Tally:
             counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
         self._stops.add(measured.stops)
         self.coverage.add(measured.cells, len(measured.fired))
-        for name in ("completed", "aborted", "recoveries", "read", "committed"):
+        for name in ("completed", "aborted", "recoveries", "read", "committed", "foreign_connections"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
         for one in measured.restarts:
@@ -180,6 +180,7 @@ class Tally:
             },
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
             unapplied=dict(sorted(self._unapplied.items())),
+            foreign_connections=self._totals["foreign_connections"],
             systems=SystemCounts(
                 run=self.systems.total(),
                 held=self.systems["held"],

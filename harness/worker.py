@@ -14,14 +14,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import msgspec
 
 from ..properties.user_functions import CounterpartFailed
 from ..properties.verdict import Violated
-from . import batches
+from . import batches, cancellation
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, HarnessFailed, one_line
 from .graphs.beside import EVERY, Beside, SystemOutcome
@@ -104,19 +103,13 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Stopped(Exception):
-    """The work is not wanted any more."""
-
-
 class Worker:
     """A subject and a strategy, ready to run scenarios by their numbers."""
 
-    def __init__(self, plan: Plan, subject: Subject | None = None, stopped: Event | None = None) -> None:
-        """`subject` in place of the plan's name, for one that lives in this process;
-        once `stopped` is set, work ends with `Stopped`."""
+    def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
+        """`subject` in place of the plan's name, for one that lives in this process."""
         known(plan.functions)
         self._plan = plan
-        self._stopped = stopped
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
         self._beside = Beside(plan.seed) if plan.beside else None
@@ -129,7 +122,6 @@ class Worker:
         for index in range(first, end):
             if self._ended or self._wrong:
                 break
-            self._go_on()
             began = time.perf_counter()
             scenario = self._draw(self._plan.seed, index)
             if self._plan.defect:
@@ -187,18 +179,14 @@ class Worker:
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
         """The scenario made smaller, for as long as it fails in the same way."""
         if not self.subject.capabilities.real_time:
-            return shrink_on(self.subject, scenario, invariant, difference, go_on=self._go_on)
+            return shrink_on(self.subject, scenario, invariant, difference)
         stand_in = stand_in_for(self.subject, self._plan.defect)
-        return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference, go_on=self._go_on)
+        return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference)
 
     def _saved(self) -> str:
         """Where the run is that came to no verdict, if it is anywhere."""
         folder = saved_by(self.subject)
         return f"; the run is kept: `cutproof judge {folder}`" if folder is not None else ""
-
-    def _go_on(self) -> None:
-        if self._stopped is not None and self._stopped.is_set():
-            raise Stopped
 
 
 def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scenario]:
@@ -227,12 +215,13 @@ _unready = ""
 _encoder = msgspec.msgpack.Encoder()
 
 
-def start(plan: Plan, stopped: Event) -> None:
+def start(plan: Plan) -> None:
     """Make this process a worker; it lives no longer than its parent, and closes its subject when it ends."""
     global _worker, _unready
+    cancellation.obey()
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     try:
-        _worker = Worker(plan, stopped=stopped)
+        _worker = Worker(plan)
     except CutproofError as error:  # told by whoever is given work: one that dies here tells nothing
         _unready = one_line(error)
         return

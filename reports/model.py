@@ -256,6 +256,8 @@ class Summary(Value, kw_only=True):
     """what the subject cannot do, so that it was not asked of it"""
     unapplied: dict[str, int] = {}
     """faults, commands and deviations that were planned and never applied, by kind"""
+    foreign_connections: int = 0
+    """to the ports of runs on processes, by somebody who is not of the run: closed unheard"""
     stops: dict[str, StopCounts] = {}
     """natural-end, stop, drain, cancel, resume and unfit-resume: every way to end a job and to go on"""
     coverage: Coverage = Coverage()

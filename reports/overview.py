@@ -8,7 +8,7 @@ from ..faults.plan import KINDS
 from ..properties.spark.unasked import IN_ROWS, IN_STATE
 from ..properties.verdict import INVARIANTS
 from .model import FaultCounts, InvariantCounts, Summary, Value
-from .words import PROMISES, plural
+from .words import PROMISES, foreign_in_words, plural
 
 PHASES = ("deploying", "running", "aligning", "checkpointing", "committing", "recovering", "finishing")
 """What a job can be doing, in the order of its life."""
@@ -123,8 +123,9 @@ def _most(tasks: dict[str, int]) -> str:
 
 
 def beside_lead(summary: Summary) -> str:
-    """What was run beside the scenarios; empty when nothing was."""
-    return " ".join(filter(None, (_systems(summary), _batches(summary))))
+    """What was run beside the scenarios, and who else came to their ports; empty when nothing was and nobody did."""
+    foreign = foreign_in_words(summary.foreign_connections)
+    return " ".join(filter(None, (_systems(summary), _batches(summary), foreign)))
 
 
 def _batches(summary: Summary) -> str:

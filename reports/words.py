@@ -39,6 +39,14 @@ def judges_in_words(judges: int, not_asked: str) -> str:
     return f"One judge saw it: PySpark was not asked, because {not_asked}."
 
 
+def foreign_in_words(connections: int) -> str:
+    """Who else came to the ports of runs on processes; empty when nobody did."""
+    if not connections:
+        return ""
+    what, was = plural(connections, "connection"), "was" if connections == 1 else "were"
+    return f"{what} to the runs' ports came from another program of this machine and {was} closed unheard."
+
+
 def duration(us: float) -> str:
     """A span of time with its fitting unit."""
     if us < 1_000:

@@ -126,7 +126,9 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
     if options.workload is None and options.input is None:
         chosen = None
     else:
-        chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
+        with progress_of(options) as progress:
+            progress.step("reading the workload")
+            chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
     if isinstance(chosen, Example):
         return _example(chosen, subject, options, output)
     if isinstance(chosen, SystemExample):

@@ -29,6 +29,7 @@ from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
 from .stage import Frame, Template
 from .stop_hits import with_hits
+from .stragglers import with_stragglers
 from .templates import FAULTLESS, SHARES, TEMPLATES
 from .turns import turn_of
 from .workloads import Recipe, draw_topology, draw_workload
@@ -177,6 +178,9 @@ def _scenarios(now: Callable[[], Frame], templates: Iterable[str], *, seeded: bo
             scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
         if frame.real_time:
             scenario = eased(choices, scenario)
+        if frame.turn is None:
+            most = frame.max_faults if scenario.name != FAULTLESS else 0
+            scenario = with_stragglers(choices, scenario, most, real_time=frame.real_time)
         return fit(scenario, frame.capabilities) if frame.capabilities else scenario
 
     return built(build, seeded=seeded)

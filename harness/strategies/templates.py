@@ -36,6 +36,7 @@ from . import (
     races,
     regional,
     rescaling,
+    stragglers,
     unaligned,
     unaligned_rescaling,
 )
@@ -276,6 +277,7 @@ TEMPLATES: dict[str, Template] = {
     **_SITUATIONS,
     crossing.CROSSED: crossing.crossing_of(tuple(_SITUATIONS.values())),
     **cells.TEMPLATES,
+    **stragglers.TEMPLATES,
 }
 
 SHARES: dict[str, int] = {
@@ -302,4 +304,4 @@ SHARES: dict[str, int] = {
     crossing.CROSSED: 4,
     cells.CELLS: 10,
 }
-"""how often each is drawn, beside the others"""
+"""how often each is drawn, beside the others; one that is not here, once where it is asked for by name"""

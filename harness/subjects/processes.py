@@ -10,6 +10,7 @@ from ...faults.plan import KINDS
 from ...properties.history import History
 from ...reference_impl.defects import parts_for
 from ...reference_impl.processes.cluster import LauncherFailed
+from ..bounds import PROCESSES
 from ..checks import ALIGNMENTS, SPILLING
 from ..conducting.conductor import Conductor
 from ..conducting.evidence import SUBJECT, history_of, keep
@@ -17,9 +18,10 @@ from ..conducting.opening import opened
 from ..conducting.remembered import Note
 from ..conducting.services import Services
 from ..exit_codes import HarnessFailed, UsageError
+from ..layout import topologies_of
 from ..scenario import Scenario
 from ..services import postgres, toxiproxy
-from ..subject import Capabilities, SubjectFailed
+from ..subject import Capabilities, ScenarioRefused
 from .simulated import OPERATORS
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
@@ -76,11 +78,14 @@ class ProcessesSubject:
         postgres.describe()
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
-        """Run a scenario; raises SubjectFailed for one that cannot be run, CutproofError for what is missing."""
+        """Run a scenario; raises ScenarioRefused for one that cannot be run, CutproofError for what is missing."""
         if scenario.engine.failover == "local" and scenario.engine.spilling != "continuous":
-            raise SubjectFailed(
+            raise ScenarioRefused(
                 "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
             )
+        tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
+        if tasks > PROCESSES.most:
+            raise ScenarioRefused(PROCESSES.told(tasks))
         try:
             return self._run(scenario, timeline)
         except (LauncherFailed, HarnessFailed) as error:

@@ -170,6 +170,9 @@ class Recorder:
 
     # -- the stores ------------------------------------------------------------------------
 
+    def keeps(self, state: str) -> None:
+        """The text of a snapshot, stored or loaded, is in the history from now on."""
+
     def snapshot_stored(
         self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
     ) -> None:
@@ -184,6 +187,7 @@ class Recorder:
                 state=state,
             )
         )
+        self.keeps(state)
         if self.detailed:
             self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
 

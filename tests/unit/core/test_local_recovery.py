@@ -185,7 +185,7 @@ def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
         Note("attempt-started", 1, 2, "op-0: it was killed"),
         Note("tasks-recovered", 1, 2, tasks=(OP,)),
     ]
-    told = Deploy(attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
+    told = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
     assert deployed(effects) == {OP: told}
     assert job.machine.attempt_of(SOURCE) == job.machine.attempt_of(SINK) == 1
     assert notes(job.running(OP)) == [("attempt-running", None)]
@@ -197,7 +197,7 @@ def test_it_is_told_what_was_given_up_when_it_was_lost() -> None:
     given_up = job.lose(OP)
     assert ("checkpoint-aborted", 1) in notes(given_up)
     job.timer("restart")
-    assert deployed(job.saved()) == {OP: Deploy(attempt=2, channels_of=1, given_up=1)}
+    assert deployed(job.saved()) == {OP: Deploy(job=1, attempt=2, channels_of=1, given_up=1)}
 
 
 def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everything() -> None:
@@ -211,7 +211,7 @@ def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everyth
         whole.lose(task)
     whole.timer("restart")
     orders = deployed(whole.saved())
-    assert orders == {task: Deploy(attempt=2) for task in TASKS}, "in channels of their own"
+    assert orders == {task: Deploy(job=1, attempt=2) for task in TASKS}, "in channels of their own"
 
 
 def test_the_channels_are_those_of_the_newest_attempt_of_all() -> None:
@@ -237,15 +237,15 @@ def test_a_task_that_may_have_said_that_nothing_follows_restarts_all() -> None:
 
 # -- the task ----------------------------------------------------------------------------------------------------
 
-ALONE = Deploy(attempt=ATTEMPT, channels_of=1, given_up=3)
+ALONE = Deploy(job=1, attempt=ATTEMPT, channels_of=1, given_up=3)
 
 
 def test_those_downstream_wait_for_no_barrier_that_was_given_up() -> None:
-    assert called_off(Deploy(attempt=ATTEMPT, checkpoint=1, channels_of=1, given_up=3)) == [
+    assert called_off(Deploy(job=1, attempt=ATTEMPT, checkpoint=1, channels_of=1, given_up=3)) == [
         CancelBarrier(CheckpointId(2)),
         CancelBarrier(CheckpointId(3)),
     ]
-    assert called_off(Deploy(attempt=ATTEMPT, checkpoint=3, channels_of=1, given_up=3)) == []
+    assert called_off(Deploy(job=1, attempt=ATTEMPT, checkpoint=3, channels_of=1, given_up=3)) == []
 
 
 def test_a_task_that_comes_up_alone_takes_no_part_in_what_was_given_up() -> None:
@@ -261,7 +261,7 @@ def test_a_task_that_comes_up_alone_goes_on_in_the_logs_of_the_one_before() -> N
     described = msgspec.structs.replace(operator(inputs=2).spec, channels_of=AttemptId(7))
     logged = Config(failover="local", spilling="continuous")
     task = OperatorTask(described, logged, Parts(), Map(lambda key, value: (key, value)))
-    told(task, Deploy(attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
+    told(task, Deploy(job=1, attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
     task.step(LogsFound(((5, 6), (0, 0)), {CheckpointId(1): (3, 0)}))
     folder = f"job-{task.spec.job}/log/op-0-7"
     assert task.step(Came(0, Watermark(1))) == [], "it is durable"

@@ -9,7 +9,8 @@ import pytest
 
 from cutproof.harness.cli import main
 from cutproof.harness.exit_codes import ExitCode
-from cutproof.harness.files import ScenarioFileError, encode_scenario, write_scenario
+from cutproof.harness.files import encode_scenario, write_scenario
+from cutproof.harness.reading import FileError
 from cutproof.harness.scenario_lines import place_of, scenario_at
 from cutproof.harness.strategies import Drawing, scenario_of
 
@@ -52,7 +53,7 @@ def test_what_is_not_there_or_none_is_said_in_one_line(
 ) -> None:
     if content is not None:
         (run_folder / "scenarios.jsonl").write_bytes(content)
-    with pytest.raises(ScenarioFileError, match=words) as raised:
+    with pytest.raises(FileError, match=words) as raised:
         scenario_at(run_folder / place)
     assert "\n" not in str(raised.value)
 

@@ -71,3 +71,9 @@ def test_a_run_that_is_not_judged_by_shares_says_why_and_names_no_shortfall() ->
     assert why in " ".join(text.split())
     assert "short" not in text
     assert "Everything that was judged held." in text
+
+
+def test_who_else_came_to_the_ports_is_told_in_a_sentence() -> None:
+    text = " ".join(render_text(Summary(foreign_connections=1_200)).split())
+    assert "1,200 connections to the runs' ports came from another program of this machine and were closed" in text
+    assert "another program" not in render_text(Summary())
