@@ -290,8 +290,8 @@ def _sink(history: History, known: _Known) -> Iterator[str]:
         elif known.attempts and written.attempt not in known.attempts:
             yield f"written[{place}].attempt: no attempt-started of the journal has attempt {written.attempt}"
     for place, read in enumerate(history.reads):
-        if history.sink != "idempotent" and not 0 <= read.rows <= len(history.committed):
-            yield f"reads[{place}].rows: {read.rows}, and committed has {len(history.committed)}"
+        if read.rows < 0:  # more rows than there are in the end is a row that vanished: a judge's affair
+            yield f"reads[{place}].rows: {read.rows}, and a reader sees 0 or more"
 
 
 def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:

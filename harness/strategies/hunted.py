@@ -21,6 +21,7 @@ from .part_finished import with_first_short
 from .rescaling import laid_out_anew
 from .stage import Frame, Stage, Template, stage_of
 from .stop_races import as_another
+from .stragglers import late_cancel
 from .unaligned import Crowd, crowded_stage, seasoned
 from .workloads import draw_workload
 
@@ -269,6 +270,7 @@ def hasty(stage: Stage) -> Stage:
 
 
 HUNTED: dict[str, Template] = {
+    "late-cancel": late_cancel,
     "begun-as-another": begun_as_another,
     "ended-in-flight": ended_in_flight,
     "overlapping": overlapping,

@@ -7,8 +7,6 @@ comes once in time, and once more then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from ...faults.plan import AtTime, LateMessage, RepeatMessage
@@ -88,10 +86,6 @@ def late_cancel(choices: Choices, frame: Frame) -> Scenario:
     what = f"control cancel {choices.pick(target.layout.tasks)}"
     late = Deviation(what=what, occurrence=1, by_us=by_us)
     return stage.scenario("late-cancel", commands=(Cancel(trigger=asked), again), deviations=(late,))
-
-
-TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"late-cancel": late_cancel}
-"""drawn where they are asked for by name: `with_stragglers` has the same happen to all others"""
 
 
 def _is_followed(scenario: Scenario, index: int) -> bool:

@@ -36,7 +36,6 @@ from . import (
     races,
     regional,
     rescaling,
-    stragglers,
     unaligned,
     unaligned_rescaling,
 )
@@ -277,7 +276,6 @@ TEMPLATES: dict[str, Template] = {
     **_SITUATIONS,
     crossing.CROSSED: crossing.crossing_of(tuple(_SITUATIONS.values())),
     **cells.TEMPLATES,
-    **stragglers.TEMPLATES,
 }
 
 SHARES: dict[str, int] = {

@@ -169,5 +169,5 @@ def test_defects_are_listed_and_run(tmp_path: Path, command_here: Command) -> No
     assert (report["oracle"]["asked"], report["oracle"]["disagreements"]) == (4, 0)
     assert report["oracle"]["expected_rows"] > 0
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["E03.json", "I06.json"]
-    missed = cutproof_command(tmp_path, "defects", "run", "F08", "--scenarios", "1", "--quick")
+    missed = cutproof_command(tmp_path, "defects", "run", "B04", "--scenarios", "1", "--quick")
     assert missed.returncode == 3
