@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from cutproof.properties.spark.check import CheckRequest, check
+from cutproof.properties.checking.request import CheckRequest
+from cutproof.properties.spark.check import check
 from cutproof.properties.spark.session import LOCAL, TABLES, session, stop
 
 FILES = 4

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..reports.model import ReportView, Seconds, Summary
+from ..reports.model import ReportView, Seconds, Summary, ViolatedScenario
 from . import known_failures
 from .batch_findings import smallest as smallest_batch
 from .batches import INVARIANT as STREAMED
@@ -27,8 +27,9 @@ from .not_tried import not_tried
 from .oracle import Oracle, PySpark
 from .outcome import Outcome
 from .pool import Here, Pool, Processes
-from .profiles import Profile, falls_short, shortfalls
+from .profiles import Profile, shortfalls, unjudged
 from .progress import Progress, Silent
+from .scenario_lines import place_of
 from .search import CHUNK, Budget, Found, Search
 from .stops import never_hit
 from .store import RunFolder
@@ -126,10 +127,14 @@ class _Work:
         )
         try:
             found = search.run()
-            findings = self._findings(found, interruption)
+            if interruption.came:  # the workers end while what was found is told
+                self._pool.stop()
+            return self._reported(found, self._findings(found, interruption), interruption)
+        except BaseException:
+            self._pool.stop()
+            raise
         finally:
             self._close(interruption)
-        return self._reported(found, findings, interruption)
 
     def _close(self, interruption: Interruption) -> None:
         """The workers, and the subject if it was made here; one that was handed in is its owner's."""
@@ -171,6 +176,14 @@ class _Work:
         )
         return teller.findings()
 
+    def _violated(self, outcome: Outcome) -> ViolatedScenario:
+        return ViolatedScenario(
+            index=outcome.index,
+            name=outcome.scenario.name,
+            violated={name: verdict.difference for name, verdict in outcome.violations},
+            replay=replay_command(self._campaign.plan, self._where, place_of(outcome.index)),
+        )
+
     @property
     def _where(self) -> Path:
         return self._folder.path if self._folder else Path()
@@ -188,15 +201,18 @@ class _Work:
         found.not_run = with_commands(found.not_run, lambda path: replay_command(plan, self._where, path))
         summary = _summary(self._campaign, self._subject, found, findings, self._pool.workers, total_s)
         view = ReportView(
-            summary=summary, counterexamples=tuple(finding.view for finding in findings), samples=found.tally.samples()
+            summary=summary,
+            counterexamples=tuple(finding.view for finding in findings),
+            violated=tuple(self._violated(outcome) for outcome in sorted(found.failing, key=lambda one: one.index)),
+            samples=found.tally.samples(),
         )
         if self._folder is not None:
             view = _written(self._folder, view)
         if interruption.came and not found.interrupted:
-            view = msgspec.structs.replace(view, summary=msgspec.structs.replace(view.summary, interrupted=True))
+            view = msgspec.structs.replace(view, summary=_cut_off(view.summary, self._campaign.profile))
             view = _written(self._folder, view) if self._folder is not None else view
         confirmed = any(finding.confirmed and not finding.counterexample.known for finding in findings)
-        code = exit_code_of(view.summary, self._campaign.profile, confirmed=confirmed)
+        code = exit_code_of(view.summary, confirmed=confirmed)
         return Verified(view=view, findings=tuple(findings), exit_code=code)
 
 
@@ -207,15 +223,22 @@ def promised_by(defect: str | None) -> str:
     return DEFECTS[defect].invariant if defect else ""
 
 
-def exit_code_of(summary: Summary, profile: Profile, *, confirmed: bool) -> ExitCode:
-    """`confirmed`: an unexpected violation that both judges saw; it outweighs whatever came later."""
+def _cut_off(summary: Summary, profile: Profile) -> Summary:
+    """The summary of a run that was interrupted while it was written."""
+    why = unjudged(profile, summary.scenarios.run, interrupted=True)
+    return msgspec.structs.replace(summary, interrupted=True, shortfalls=[], not_judged_by_shares=why)
+
+
+def exit_code_of(summary: Summary, *, confirmed: bool) -> ExitCode:
+    """`confirmed`: an unexpected violation on which PySpark, where it could be asked, agrees; it outweighs whatever
+    came later."""
     if confirmed:
         return ExitCode.VIOLATED
     if summary.interrupted:
         return ExitCode.INTERRUPTED
     if summary.failures:
         return ExitCode.HARNESS_FAILED
-    return ExitCode.FELL_SHORT if falls_short(profile, summary) else ExitCode.HELD
+    return ExitCode.FELL_SHORT if summary.shortfalls else ExitCode.HELD
 
 
 def replay_command(plan: Plan, folder: Path, relative: str) -> str:
@@ -248,13 +271,16 @@ def _summary(
     capabilities = subject.capabilities
     # a planted defect may do what a rule calls impossible: that is its own affair
     contradictions = tally.coverage.contradictions() if campaign.plan.defect is None else []
+    why_unjudged = unjudged(
+        campaign.profile, tally.run + tally.undriven, stopped=found.stopped, interrupted=found.interrupted
+    )
     return msgspec.structs.replace(
         tally.summary(),
         version=campaign.version,
         subject=subject.name,
         profile=campaign.profile.name,
         seed=campaign.plan.seed,
-        oracle=found.oracle,
+        oracle=tally.with_words(found.oracle),
         seconds=Seconds(
             total=round(total_s, 3),
             start=round(found.start_s, 3),
@@ -266,15 +292,21 @@ def _summary(
         scenarios_per_second=round(tally.run / busy_s, 1),
         counterexamples=[finding.counterexample for finding in findings],
         coverage=tally.coverage.coverage(capabilities),
-        shortfalls=[
-            *shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities),
-            *(_unreached(campaign.profile, tally, capabilities) if _is_free(campaign.plan) else ()),
-        ],
+        shortfalls=[] if why_unjudged else _shortfalls(campaign, tally, capabilities),
+        not_judged_by_shares=why_unjudged,
         interrupted=found.interrupted,
         not_tried=not_tried(subject),
         not_run=found.not_run,
         failures=[*in_sentences(found.not_run), *found.failures, *contradictions],
     )
+
+
+def _shortfalls(campaign: Campaign, tally: Tally, capabilities: Capabilities) -> list[str]:
+    """What the run had to show and did not."""
+    return [
+        *shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities),
+        *(_unreached(campaign.profile, tally, capabilities) if _is_free(campaign.plan) else ()),
+    ]
 
 
 def _is_free(plan: Plan) -> bool:

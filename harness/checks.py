@@ -19,6 +19,7 @@ from ..properties.layouts import rescaled, widest
 from ..properties.stages import COMMITTERS
 from ..properties.user_functions import user_problems
 from ..properties.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
+from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
 from .layout import Layout, layout_of, topologies_of
 from .scenario import Deviation, Engine, Resume, Scenario, kind_of
 
@@ -35,9 +36,7 @@ FAILOVERS = ("full", "region", "local")
 COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 
 TAG_BITS = 40
-PARALLELISM_LIMIT = 64
 _INT64 = range(-(2**63), 2**63)
-_HOUR_US = 3_600_000_000
 _BYTES_AT_MOST = 2**31 - 1
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -47,15 +46,11 @@ _LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
 
 def problems_of(scenario: Scenario) -> Iterator[str]:
     """What is wrong with a scenario, in words; nothing when an engine can be driven by it."""
-    for find in (_numbers, _names, _sizes, _workload, _engine):
+    for find in (size_problems, _numbers, _names, _sizes, _workload, _engine, _resumes, work_problems):
         found = list(find(scenario))
         if found:
             yield from found
             return
-    found = list(_resumes(scenario))
-    if found:
-        yield from found
-        return
     layout = layout_of(scenario.workload, widest(topologies_of(scenario)), scenario.engine.committing)
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
@@ -215,8 +210,8 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         if not isinstance(value, int):
             continue
         least = 1 if field in _AT_LEAST_ONE else 0
-        if not least <= value <= _HOUR_US:
-            yield f"engine.{field} is {value}; it can be {least} to {_HOUR_US}"
+        if not least <= value <= HOUR_US:
+            yield f"engine.{field} is {value}; it can be {least} to {HOUR_US}"
 
 
 _AT_LEAST_ONE = frozenset(
@@ -315,5 +310,5 @@ def _occurrence(occurrence: int) -> Iterator[str]:
 
 
 def _time(field: str, time_us: int) -> Iterator[str]:
-    if not 0 <= time_us <= _HOUR_US:
-        yield f"{field} is {time_us}; it can be 0 to {_HOUR_US}"
+    if not 0 <= time_us <= HOUR_US:
+        yield f"{field} is {time_us}; it can be 0 to {HOUR_US}"

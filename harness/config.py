@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import msgspec
 
 from .exit_codes import UsageError
+from .reading import toml_of
 
 SETTINGS: tuple[str, ...] = (
     "scenarios",
@@ -44,8 +44,11 @@ SETTINGS: tuple[str, ...] = (
 PATHS = frozenset({"input", "out", "known-failures"})
 """Settings that are paths: in a file they count from the file's folder."""
 
+VALID = "valid TOML"
 PREFIX = "CUTPROOF_"
-ENVIRONMENT_ONLY = frozenset({"CUTPROOF_DEBUG", "CUTPROOF_POSTGRES", "CUTPROOF_TIME_SCALE", "CUTPROOF_TOXIPROXY"})
+ENVIRONMENT_ONLY = frozenset(
+    {"CUTPROOF_DEBUG", "CUTPROOF_NETWORK", "CUTPROOF_POSTGRES", "CUTPROOF_TIME_SCALE", "CUTPROOF_TOXIPROXY"}
+)
 """Variables that are not settings: whether tracebacks are shown, and where servers are (docs/settings.md)."""
 
 
@@ -69,10 +72,11 @@ def from_file(folder: Path) -> Settings:
     for place in [folder, *folder.parents]:
         own = place / "cutproof.toml"
         if own.is_file():
-            return _settings(_read(own), own)
+            return _settings(toml_of(own, VALID), own)
         project = place / "pyproject.toml"
         if project.is_file():
-            table = _read(project).get("tool", {}).get("cutproof")
+            tools = toml_of(project, VALID).get("tool", {})
+            table = tools.get("cutproof") if isinstance(tools, dict) else None
             if table is not None:
                 return _settings(table, project)
     return {}
@@ -97,15 +101,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else f"; known are: {', '.join(known)}"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _settings(table: object, path: Path) -> Settings:

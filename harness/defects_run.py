@@ -7,82 +7,44 @@ Shrinking keeps all of that, and the kind of difference.
 The hunt is always in virtual time.  Where another subject of the reference engine
 is asked for, what was found, or a scenario from a folder, is run there some times:
 the defect is caught when it shows at least once, and its rate is told.
+
+A hunt that breaks is the harness's failure: it is told, and the others go on.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
+import textwrap
 import time
+import traceback
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import msgspec
 
 from ..properties.verdict import Holds, Violated
 from ..reports.model import Size
-from .exit_codes import UsageError
-from .files import ScenarioFileError, read_scenario
+from . import cancellation
+from .exit_codes import CutproofError, UsageError, one_line
+from .files import as_written, read_scenario
+from .hunts import templates_for
+from .interruption import unheard
+from .oracle import question_of
 from .progress import Progress, Silent
 from .repetition import Rate, repeat
 from .run import Result, run
 from .scenario import Scenario
 from .shrink import shrink, size_of
 from .strategies import Drawing, scenario_of
-from .strategies.templates import SHARES
 from .subject import Subject, closing
 from .subject_names import subject_called
 from .subjects.simulated import SimulatedSubject
 
-FORMAT = "cutproof-defects/1"
+LINE = 240
+"""characters that an unforeseen exception may fill"""
 replace = msgspec.structs.replace
-
-HINTS: dict[str, tuple[str, ...]] = {
-    "A05": ("slow-restore",),
-    "A14": ("late-acknowledgement",),
-    **dict.fromkeys(("B02", "B04", "B07", "B09", "B10", "B15", "C01", "C04", "C06", "C08"), ("S3",)),
-    **dict.fromkeys(("P01", "P02", "P03", "P04"), ("S3",)),
-    **dict.fromkeys(("C07", "D01"), ("S4",)),
-    "B13": ("S5",),
-    **dict.fromkeys(("D07", "D08", "D09", "D11", "D14"), ("laid-out-anew",)),
-    "E05": ("slow-record",),
-    "E07": ("S9",),
-    "E09": ("slow-record",),
-    "E13": ("last-restart",),
-    "F01": ("unreadable-record",),
-    "F03": ("crash-after-savepoint",),
-    "I04": ("crash-after-reuse",),
-    "I09": ("S7", "S9", "crash-before-commit"),
-    "I12": ("crash-before-commit",),
-    "I32": ("slow-record",),
-    "I35": ("zombie-upsert",),
-    "J06": ("S8",),
-    "J07": ("S8", "S9"),
-    "J08": ("S8",),
-    "J09": ("S3", "S11"),
-    "J10": ("S8",),
-    "J18": ("S8", "S9"),
-    "J25": ("S8",),
-    "J26": ("S8",),
-    "J29": ("S9",),
-    "K01": ("S10",),
-    "K04": ("S10",),
-    "K07": ("S10",),
-    "K09": ("S10",),
-    "K11": ("S10",),
-    "L03": ("S11",),
-    "L09": ("S11",),
-    "X03": ("S8",),
-}
-"""By defect: the templates that have what its bug needs, where the others seldom do."""
-
-
-def templates_for(defect: str) -> tuple[str, ...]:
-    return HINTS.get(defect, tuple(SHARES))
 
 
 class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,18 +64,14 @@ class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
     """of one that was missed: other invariants that were violated where it ran"""
     rate: Rate | None = None
     """on another subject than the simulated one: in how many runs of its scenario it showed"""
+    error: str = ""
+    """why the hunt broke, in one line"""
     scenario: Scenario | None = None
-    """shrunk; kept by whoever asked, not part of the JSON"""
-
-
-class DefectsReport(msgspec.Struct, kw_only=True):
-    """What `defects run --json` prints."""
-
-    format: str = FORMAT
-    defects: list[dict[str, object]] = []
-    caught: int = 0
-    missed: int = 0
-    interrupted: bool = False
+    """shrunk, unless that was not wanted; kept by whoever asked"""
+    questions: tuple[bytes, ...] = ()
+    """for PySpark: of the run that caught it, and of that without the defect"""
+    trace: str = ""
+    """of a hunt that broke: the traceback"""
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +85,9 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """of each scenario, on another subject than the simulated one"""
     folder: Path | None = None
     """scenario files by defect (ID.json), instead of a hunt"""
+    shrinks: bool = True
+    asks: bool = False
+    """PySpark will be asked about what is found"""
 
     @property
     def elsewhere(self) -> bool:
@@ -144,42 +105,75 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 def run_defects(
     wanted: Sequence[Named], field: Field, *, workers: int | None = None, progress: Progress | None = None
 ) -> Iterator[DefectRun]:
-    """Hunt every defect, some at a time; results come as they are found."""
+    """Hunt every defect, some at a time; results come as they are found.
+
+    A hunt that breaks is a result with its `error`.  Raises CutproofError where the environment
+    failed, or a file is wrong: the others would fare no better.
+    """
     progress = progress or Silent()
     progress.step("running defects" if field.elsewhere or field.folder else "hunting defects", len(wanted))
     cores = os.cpu_count() or 1
     workers = min(workers or (min(2, cores) if field.elsewhere else cores), len(wanted))
     if workers <= 1:
         for done, defect in enumerate(wanted, start=1):
-            yield run_defect(defect, field)
+            yield attempted(defect, field)
             progress.advance(done, defect.id)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_obey_the_parent)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=cancellation.obey)
     try:
-        futures: list[Future[DefectRun]] = [pool.submit(run_defect, defect, field) for defect in wanted]
+        with unheard():
+            futures = [pool.submit(cancellation.cancellable, attempted, defect, field) for defect in wanted]
         for done, future in enumerate(as_completed(futures), start=1):
             result = future.result()
             progress.advance(done, result.id)
             yield result
-    except KeyboardInterrupt:  # what is under way would keep the user waiting
-        for child in multiprocessing.active_children():
-            child.terminate()
+    except cancellation.WorkCancelled:  # by a signal to the whole group
+        raise KeyboardInterrupt from None
+    finally:  # what is under way when it ends early would keep the user waiting
+        cancellation.Cancellation(pool).wait()
+
+
+def attempted(defect: Named, field: Field) -> DefectRun:
+    """What became of it, be it that the hunt broke."""
+    try:
+        return run_defect(defect, field)
+    except CutproofError:
         raise
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    except Exception as error:  # whatever it is, the other hunts can go on
+        return DefectRun(
+            id=defect.id,
+            upstream=defect.upstream,
+            reached=False,
+            caught=False,
+            invariant=defect.invariant,
+            scenarios_tried=0,
+            seconds_to_find=0.0,
+            error=textwrap.shorten(one_line(error), LINE, placeholder=" ..."),
+            trace=traceback.format_exc(),
+        )
 
 
 def run_defect(defect: Named, field: Field) -> DefectRun:
     """Its scenario, hunted or read, and how it fares where it has to show."""
-    found = hunt(defect, field.seed, field.scenarios) if field.folder is None else read(defect, field.folder)
-    if not field.elsewhere or found.scenario is None:
+    if field.folder is None:
+        found = hunt(defect, field.seed, field.scenarios, shrinks=field.shrinks)
+    else:
+        found = read(defect, field.folder)
+    if found.scenario is None:
         return found
+    if not field.elsewhere:
+        return _with_questions(found, found.scenario) if field.asks and found.caught else found
     with (
         closing(subject_called(field.subject, defect.id)) as faulty,
         closing(subject_called(field.subject)) as sound,
     ):
         return reproduce(found, found.scenario, faulty, sound, field.runs)
+
+
+def _with_questions(found: DefectRun, scenario: Scenario) -> DefectRun:
+    results = [run(subject, scenario) for subject in (SimulatedSubject(found.id), SimulatedSubject())]
+    return replace(found, questions=tuple(question_of(result) for result in results))
 
 
 def read(defect: Named, folder: Path) -> DefectRun:
@@ -200,13 +194,11 @@ def read(defect: Named, folder: Path) -> DefectRun:
     )
     if not path.is_file():
         return missed
-    try:
-        scenario = read_scenario(path)
-    except ScenarioFileError as error:
-        raise UsageError(str(error)) from error
+    scenario = read_scenario(path)
     if scenario.defect not in ("", defect.id):
         raise UsageError(f"{path} was found with the defect {scenario.defect}, not with {defect.id}")
-    result = run(SimulatedSubject(defect.id), scenario)
+    with as_written(path):
+        result = run(SimulatedSubject(defect.id), scenario)
     catch = Catch.of(result, defect.invariant)
     tasks, records, faults = size_of(scenario)
     return replace(
@@ -239,7 +231,8 @@ def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subj
 
     repeated = repeat(faulty, scenario, runs, shows)
     catch = Catch.of(repeated.result, found.invariant)
-    accused = run(sound, scenario).judgement.violated if catch is not None else {}
+    without = run(sound, scenario) if catch is not None else None
+    accused = without.judgement.violated if without is not None else {}
     caught = catch is not None and not accused
     return replace(
         found,
@@ -248,10 +241,11 @@ def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subj
         difference=catch.difference if catch is not None else found.difference,
         violated_instead=[] if caught else sorted(accused or instead),
         rate=repeated.rate,
+        questions=tuple(question_of(result) for result in (repeated.result, without) if result and caught),
     )
 
 
-def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:
+def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> DefectRun:
     """Draw scenarios until one catches the defect, then shrink it."""
     faulty, sound = SimulatedSubject(defect.id), SimulatedSubject()
     draw = scenario_of(Drawing(capabilities=faulty.capabilities, templates=templates_for(defect.id)))
@@ -265,7 +259,8 @@ def hunt(defect: Named, seed: int, scenarios: int) -> DefectRun:
         instead.update(result.judgement.violated if result.history.defect_reached else ())
         catch = Catch.of(result, defect.invariant)
         if catch is not None and catch.holds_without(sound, scenario):
-            return _shrunk(defect, Hunter(faulty, sound, catch), scenario, index + 1, time.monotonic() - began)
+            hunter = Hunter(faulty, sound, catch) if shrinks else None
+            return _caught(defect, catch, hunter, scenario, index + 1, time.monotonic() - began)
     return DefectRun(
         id=defect.id,
         upstream=defect.upstream,
@@ -314,12 +309,20 @@ class Hunter:
         self.catch = catch
 
     def __call__(self, scenario: Scenario) -> bool:
-        return self.catch.again(run(self._faulty, scenario)) and self.catch.holds_without(self._sound, scenario)
+        try:
+            return self.catch.again(run(self._faulty, scenario)) and self.catch.holds_without(self._sound, scenario)
+        except CutproofError:
+            raise
+        except Exception:  # a smaller scenario that breaks the subject is no smaller case of what was caught
+            return False
 
 
-def _shrunk(defect: Named, hunter: Hunter, scenario: Scenario, tried: int, found_s: float) -> DefectRun:
+def _caught(
+    defect: Named, catch: Catch, hunter: Hunter | None, scenario: Scenario, tried: int, found_s: float
+) -> DefectRun:
+    """Of a scenario that catches the defect, or what a hunter shrinks it to."""
     began = time.monotonic()
-    smallest = shrink(scenario, hunter).scenario
+    smallest = shrink(scenario, hunter).scenario if hunter is not None else scenario
     tasks, records, faults = size_of(smallest)
     return DefectRun(
         id=defect.id,
@@ -329,32 +332,8 @@ def _shrunk(defect: Named, hunter: Hunter, scenario: Scenario, tried: int, found
         invariant=defect.invariant,
         scenarios_tried=tried,
         seconds_to_find=round(found_s, 3),
-        seconds_to_shrink=round(time.monotonic() - began, 3),
+        seconds_to_shrink=round(time.monotonic() - began, 3) if hunter is not None else 0.0,
         size=Size(tasks=tasks, records=records, faults=faults),
-        difference=hunter.catch.difference,
+        difference=catch.difference,
         scenario=msgspec.structs.replace(smallest, expects=defect.invariant),
     )
-
-
-def report_of(runs: Sequence[DefectRun], *, interrupted: bool = False) -> DefectsReport:
-    """The JSON of interface: in the order of their ids, without the scenarios, and with a rate where there is one."""
-    rows = [
-        {
-            name: getattr(run, name)
-            for name in run.__struct_fields__
-            if name != "scenario" and (name != "rate" or run.rate is not None)
-        }
-        for run in sorted(runs, key=lambda run: run.id)
-    ]
-    count = sum(run.caught for run in runs)
-    return DefectsReport(defects=rows, caught=count, missed=len(runs) - count, interrupted=interrupted)
-
-
-def _obey_the_parent() -> None:
-    """Ctrl-C is the parent's to handle; whom it terminates lets go of what it holds."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _leave)
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)

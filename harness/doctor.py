@@ -21,8 +21,8 @@ FORMAT = "cutproof-doctor/1"
 OLDEST_PYTHON = (3, 11)
 DISK_WANTED_BYTES = 1 << 30
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SERVICES = {"Toxiproxy": "toxiproxy", "PostgreSQL": "postgres"}
-"""Servers that runs on real processes need: a module of `services` each, whose `describe()` says which it would be."""
+SERVICES = {"Toxiproxy": "toxiproxy", "PostgreSQL": "postgres", "network of a run's processes": "network"}
+"""What runs on real processes need: a module of `services` each, whose `describe()` says which it would be."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

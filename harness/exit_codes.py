@@ -6,6 +6,17 @@ Every error that a user can meet is one line: what is wrong, and what to do.
 from __future__ import annotations
 
 import enum
+import re
+
+LINE = 280
+"""characters of an error's line at most, whatever it quotes of a file or a command line"""
+QUOTED = 60
+"""characters of what a message quotes"""
+WORD = 120
+"""characters of anything else that has no spaces, such as a path"""
+
+_LONG_QUOTES = re.compile(rf"(?s)'[^']{{{QUOTED + 1},}}'|\"[^\"]{{{QUOTED + 1},}}\"")
+_LONG_WORDS = re.compile(rf"\S{{{WORD + 1},}}")
 
 
 class ExitCode(enum.IntEnum):
@@ -14,7 +25,8 @@ class ExitCode(enum.IntEnum):
     HELD = 0
     """All that was judged held; for `defects run` and `--tamper`: all were caught."""
     VIOLATED = 1
-    """An invariant was violated, both judges agreeing; a known, unexpired failure does not count."""
+    """An invariant was violated, and PySpark, where it could be asked, agrees; a known, unexpired failure does not
+    count."""
     USAGE = 2
     """Bad input or usage."""
     FELL_SHORT = 3
@@ -44,8 +56,27 @@ class HarnessFailed(CutproofError):
 
 
 def one_line(error: BaseException) -> str:
-    """An exception's text as one line, for people."""
-    text = " ".join(str(error).split())
+    """An exception's text as one line of at most `LINE` characters, for people."""
     if isinstance(error, CutproofError):
+        return shortened(str(error))
+    text = str(error).strip()
+    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def shortened(text: str, limit: int = LINE) -> str:
+    """The text as one line that can be shown anywhere: what it quotes is abbreviated first, then words without end;
+    of what is still too long the middle goes, since what to do stands at the end."""
+    line = " ".join(text.encode("utf-8", "backslashreplace").decode().split())
+    line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    if len(line) > limit:
+        line = _LONG_QUOTES.sub(lambda found: _middle_out(found[0], QUOTED), line)
+        line = _LONG_WORDS.sub(lambda found: _middle_out(found[0], WORD), line)
+    return _middle_out(line, limit)
+
+
+def _middle_out(text: str, limit: int) -> str:
+    """The beginning and the end of a text that is longer than the limit."""
+    if len(text) <= limit:
         return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    last = (limit - 3) // 3
+    return f"{text[: limit - 3 - last]}...{text[-last:]}"

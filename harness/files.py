@@ -1,16 +1,16 @@
 """Scenario and history files: read with a schema, checked by meaning, written whole.
 
 A scenario file may come from anybody.  Nothing of it is executed or used as a
-path; whatever is wrong with it is said in one line (`ScenarioFileError`).
+path; whatever is wrong with it is said in one line (`FileError`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import itertools
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,14 +18,15 @@ import msgspec
 
 from ..properties.history import FORMAT as HISTORY_FORMAT
 from ..properties.history import History
+from .bounds import BOUNDS
+from .bounds_schema import with_bounds
 from .checks import problems_of
-from .exit_codes import UsageError
+from .reading import FileError, bytes_of, json_of
 from .scenario import FORMAT, Scenario
+from .subject import ScenarioRefused
 
 SCENARIO_LIMIT_BYTES = 16 * 1024 * 1024
-HISTORY_LIMIT_BYTES = 512 * 1024 * 1024
-DEPTH_LIMIT = 32
-"""brackets within brackets; a scenario needs 8"""
+HISTORY_LIMIT_BYTES = 128 * 1024 * 1024
 
 MIGRATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """From a format to the next newer one: how a file of it is rewritten.  Chains are
@@ -36,10 +37,6 @@ T = TypeVar("T")
 _encoder = msgspec.json.Encoder(order="deterministic")
 _scenarios = msgspec.json.Decoder(Scenario)
 _histories = msgspec.json.Decoder(History)
-
-
-class ScenarioFileError(UsageError):
-    """A file that cannot be used; its text is one line for a person."""
 
 
 class _Header(msgspec.Struct):
@@ -68,14 +65,23 @@ def decode_scenario(data: bytes, *, where: str = "scenario") -> Scenario:
     try:
         scenario = _scenarios.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ScenarioFileError(f"{where}: {_one_line(error)}") from None
+        raise FileError(f"{where}: {error}") from None
     for problem in problems_of(scenario):
-        raise ScenarioFileError(f"{where}: {_one_line(problem)}")
+        raise FileError(f"{where}: {problem}")
     return scenario
 
 
 def read_scenario(path: Path | str) -> Scenario:
-    return decode_scenario(_bytes_of(Path(path), SCENARIO_LIMIT_BYTES), where=str(path))
+    return decode_scenario(bytes_of(Path(path), SCENARIO_LIMIT_BYTES), where=str(path))
+
+
+@contextlib.contextmanager
+def as_written(path: Path) -> Iterator[None]:
+    """While a scenario of somebody's file is run: what its engine refuses is said of the file."""
+    try:
+        yield
+    except ScenarioRefused as error:
+        raise FileError(f"{path}: {error}") from error
 
 
 def text_of(scenario: Scenario) -> str:
@@ -94,15 +100,15 @@ def read_history(path: Path | str) -> History:
 
 
 def read_as(path: Path, decoder: msgspec.json.Decoder[T], expected: str, limit: int) -> T:
-    """What a file of a format has that knows one version alone; raises ScenarioFileError."""
-    data = _guarded(_bytes_of(path, limit), str(path), limit)
+    """What a file of a format has that knows one version alone; raises FileError."""
+    data = _guarded(bytes_of(path, limit), str(path), limit)
     found = _format_of(data, str(path))
     if found != expected:
-        raise ScenarioFileError(f"{path}: its format is {found!r}; this version reads {expected}")
+        raise FileError(f"{path}: its format is {found!r}; this version reads {expected}")
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ScenarioFileError(f"{path}: {_one_line(error)}") from None
+        raise FileError(f"{path}: {error}") from None
 
 
 def write_history(path: Path | str, history: History) -> None:
@@ -124,7 +130,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of a scenario file."""
-    return schema_of(Scenario, FORMAT)
+    return with_bounds(schema_of(Scenario, FORMAT), BOUNDS)
 
 
 def schema_of(kind: type[msgspec.Struct], title: str) -> dict[str, Any]:
@@ -137,40 +143,22 @@ def write_scenario_schema(path: Path) -> None:
     write_whole(path, msgspec.json.format(_encoder.encode(scenario_schema()), indent=2) + b"\n")
 
 
-def _bytes_of(path: Path, limit: int) -> bytes:
-    try:
-        size = path.stat().st_size
-        if size > limit:
-            raise ScenarioFileError(f"{path}: {size:,} bytes; the limit is {limit:,}")
-        return path.read_bytes()
-    except OSError as error:
-        raise ScenarioFileError(f"{path}: {error.strerror or error}") from None
-
-
 def _guarded(data: bytes, where: str, limit: int) -> bytes:
     if len(data) > limit:
-        raise ScenarioFileError(f"{where}: {len(data):,} bytes; the limit is {limit:,}")
-    if not data.strip():
-        raise ScenarioFileError(f"{where}: the file is empty")
-    steps = (1 if byte in b"[{" else -1 for byte in data.translate(None, _NOT_BRACKETS))
-    if max(itertools.accumulate(steps), default=0) > DEPTH_LIMIT:
-        raise ScenarioFileError(f"{where}: nested deeper than {DEPTH_LIMIT} brackets")
-    return data
-
-
-_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+        raise FileError(f"{where}: {len(data):,} bytes; the limit is {limit:,}")
+    return json_of(data, where)
 
 
 def _format_of(data: bytes, where: str) -> str:
     try:
         return msgspec.json.decode(data, type=_Header).format
     except msgspec.ValidationError as error:
-        raise ScenarioFileError(f"{where}: {_one_line(error)}") from None
+        raise FileError(f"{where}: {error}") from None
     except msgspec.DecodeError as error:
-        word = "is cut off" if "truncated" in str(error) else f"is not JSON ({_one_line(error)})"
-        raise ScenarioFileError(f"{where}: the file {word}") from None
+        word = "is cut off" if "truncated" in str(error) else f"is not JSON ({error})"
+        raise FileError(f"{where}: the file {word}") from None
     except RecursionError:
-        raise ScenarioFileError(f"{where}: nested too deeply") from None
+        raise FileError(f"{where}: nested too deeply") from None
 
 
 def _migrated(data: bytes, where: str) -> bytes:
@@ -179,15 +167,10 @@ def _migrated(data: bytes, where: str) -> bytes:
     while found != FORMAT:
         migrate = MIGRATIONS.get(found)
         if migrate is None:
-            raise ScenarioFileError(f"{where}: its format is {found!r}; this version reads {FORMAT}")
+            raise FileError(f"{where}: its format is {found!r}; this version reads {FORMAT}")
         data = msgspec.json.encode(migrate(msgspec.json.decode(data)))
         newer = _format_of(data, where)
         if newer == found:
-            raise ScenarioFileError(f"{where}: its format {found!r} has no way to {FORMAT}")
+            raise FileError(f"{where}: its format {found!r} has no way to {FORMAT}")
         found = newer
     return data
-
-
-def _one_line(error: object) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 300 else text[:297] + "..."

@@ -15,6 +15,7 @@ import msgspec
 
 from ..properties.case import Case
 from ..properties.judge import judge_case
+from ..properties.spark.unasked import SPARK_FAILED
 from ..properties.verdict import INVARIANTS, Violated
 from ..reports.model import Counterexample, CounterexampleView, Size
 from ..reports.rows import side_by_side
@@ -23,7 +24,7 @@ from .exit_codes import CutproofError, one_line
 from .files import text_of
 from .interruption import Interruption
 from .known_failures import Cause, KnownFailures
-from .oracle import Oracle, question_of
+from .oracle import Oracle, SeenBy, Word, word_on
 from .outcome import Outcome
 from .pool import Pool
 from .repetition import Rate, repeat, violates
@@ -58,7 +59,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     counterexample: Counterexample
     view: CounterexampleView
     confirmed: bool
-    """PySpark judged it too, and alike; or nobody but the one judge can"""
+    """PySpark judged it too, and alike; or it could not be asked, and the quick checker's word counts"""
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +205,7 @@ class Teller:
     ) -> Finding:
         """`hasty`: without a neighbour that passes and without PySpark, which take their time."""
         scenario = result.scenario
-        confirmed = not hasty and self._confirmed(one, result)
+        confirmed, seen_by = self._seen_by(one, result, verdict, hasty=hasty)
         story = tell_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
         neighbour = None if hasty else self._neighbour(one, scenario)
         name = f"{one.invariant}-{self._example(one).index}"
@@ -222,6 +223,8 @@ class Teller:
             difference=one.difference,
             scenarios=len(one.outcomes),
             known=self._known.reason(cause),
+            judges=seen_by.judges,
+            not_asked=seen_by.not_asked,
         )
         view = msgspec.structs.replace(
             view_of(
@@ -247,21 +250,24 @@ class Teller:
             subject = twin
         return nearest_passing(scenario, lambda other: fails_like(subject, other, one.invariant, one.difference))
 
-    def _confirmed(self, one: Group, result: Result) -> bool:
-        """Whether PySpark judged the scenario that was found, and the shrunk one, as the quick checker did."""
-        if self._example(one).index in self._found.unconfirmed:
-            return False
+    def _seen_by(self, one: Group, result: Result, verdict: Violated, *, hasty: bool) -> tuple[bool, SeenBy]:
+        """Whether it counts, and who saw it: the scenario that was found and, unless `hasty`, the shrunk one."""
+        example = self._example(one)
+        if example.index in self._found.unconfirmed:
+            return False, SeenBy(not_asked=self._found.unconfirmed[example.index])
+        if hasty:
+            return False, Word(unasked=example.not_asked).on(one.invariant, verdict)
         try:
-            examined = self._oracle.examine([question_of(result)])
+            word = word_on(self._oracle, result)
         except CutproofError as error:
             self._found.failures.append(one_line(error))
-            return False
-        disagreements = len(examined.disagreements)
+            return False, SeenBy(not_asked=SPARK_FAILED)
         counts = self._found.oracle
-        self._found.oracle = msgspec.structs.replace(counts, disagreements=counts.disagreements + disagreements)
-        for _, words in examined.disagreements:
+        disagreements = counts.disagreements + len(word.disagreements)
+        self._found.oracle = msgspec.structs.replace(counts, disagreements=disagreements)
+        for words in word.disagreements:
             self._found.failures.append(f"the two judges disagree about {one.invariant}'s shrunk case: {words}")
-        return not disagreements
+        return not word.disagreements, word.on(one.invariant, verdict)
 
 
 def recorded_result(outcome: Outcome) -> Result:
@@ -298,6 +304,8 @@ def view_of(
         size=counterexample.size,
         scenarios=counterexample.scenarios,
         known=counterexample.known,
+        judges=counterexample.judges,
+        not_asked=counterexample.not_asked,
     )
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ..properties.spark.unasked import NEITHER
 from ..properties.verdict import Violated
 from ..reports.model import Counterexample, Size
 from .batches import BatchOutcome
@@ -75,6 +76,8 @@ def _told(smallest: Smallest, invariant: str, keeping: Keeping, *, shrink_s: flo
         seconds_to_shrink=round(shrink_s, 3),
         difference=smallest.verdict.difference,
         scenarios=alike,
+        judges=1,
+        not_asked=NEITHER,
     )
     return Finding(
         cause=Cause(invariant=invariant, difference=smallest.verdict.difference, point="", subject="simulated"),

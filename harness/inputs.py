@@ -31,15 +31,16 @@ from ..properties.workload import (
     problems,
 )
 from . import tables, topologies
+from .bounds import OPERATORS, SPLITS
 from .exit_codes import UsageError
+from .reading import TOML_LIMIT_BYTES, bytes_of, json_of, toml_of
 
 FORMAT = "cutproof-workload/1"
 VALUE_BOUND = 1 << 40
 """Values stay within this, so that no sum over a file can leave 64 bits."""
 TIME_BOUND = 1 << 60
 """so do event times, that watermarks and the ends of windows cannot"""
-RECORDS_BOUND = 1_000_000
-FILE_BYTES_BOUND = 1_000_000
+WHAT = "a workload file"
 TAG_BITS = 40
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -103,16 +104,18 @@ class LoadedWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_description(path: Path) -> WorkloadFile:
     """The workload file itself; raises UsageError in one line when it is none."""
-    text = _text(path)
+    if not path.exists():
+        raise UsageError(f"there is no workload file {path}; `cutproof verify --workload list` names the built-in ones")
     try:
         if path.suffix == ".toml":
-            description = msgspec.toml.decode(text, type=WorkloadFile)
+            description = msgspec.convert(toml_of(path, WHAT), WorkloadFile)
         else:
-            description = msgspec.json.decode(text, type=WorkloadFile)
+            data = json_of(bytes_of(path, TOML_LIMIT_BYTES), str(path))
+            description = msgspec.json.decode(data, type=WorkloadFile)
     except RecursionError as error:
-        raise UsageError(f"{path} is nested too deeply to be a workload file") from error
-    except (msgspec.DecodeError, ValueError) as error:
-        raise UsageError(f"{path} is not a workload file: {error}") from error
+        raise UsageError(f"{path} is nested too deeply to be {WHAT}") from error
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path} is not {WHAT}: {error}") from error
     if description.format != FORMAT:
         raise UsageError(f"{path} has the format {description.format!r}; this version reads {FORMAT}")
     if not description.inputs:
@@ -130,6 +133,10 @@ def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> L
         read.append((columns, _columns(path, columns)))
     keys = _dictionary([table[columns.key] for columns, table in read])
     tags = _tags(description.name, sum(len(table[columns.key]) for columns, table in read))
+    for bound, number in ((SPLITS, sum(_splits_of(columns, table) for columns, table in read)),
+                          (OPERATORS, len(description.inputs) + len(description.steps))):  # fmt: skip
+        if number > bound.most:
+            raise UsageError(f"the workload {description.name} has {bound.told(number)}")
     timed = any(_goes_by_time(step.operator) for step in description.steps)
     inputs = tuple(_input(columns, table, keys, tags, timed=timed) for columns, table in read)
     workload = Workload(name=description.name, inputs=inputs, nodes=_nodes(description))
@@ -146,18 +153,10 @@ def _goes_by_time(operator: AnyOperator) -> bool:
     return timed and not is_clocked(operator)
 
 
-def _text(path: Path) -> str:
-    if not path.is_file():
-        raise UsageError(f"there is no workload file {path}; `cutproof verify --workload list` names the built-in ones")
-    if path.stat().st_size > FILE_BYTES_BOUND:
-        raise UsageError(f"{path} is larger than a workload file can be ({FILE_BYTES_BOUND:,} bytes)")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text, so it is no workload file") from error
-
-
 def _columns(path: Path, columns: InputColumns) -> dict[str, list[Any]]:
+    for name, number in (("splits", columns.splits), ("records", columns.records)):
+        if number is not None and number < 1:
+            raise UsageError(f"the input {columns.name!r} has {name} = {number}; 1 is the least")
     wanted = [name for name in (columns.key, columns.value, columns.split, columns.event_time) if name is not None]
     table = tables.read_columns(path, wanted)
     if columns.records is not None:
@@ -165,8 +164,8 @@ def _columns(path: Path, columns: InputColumns) -> dict[str, list[Any]]:
     rows = len(table[columns.key])
     if rows == 0:
         raise UsageError(f"{path} has no rows")
-    if rows > RECORDS_BOUND:
-        raise UsageError(f"{path} has {rows:,} rows, more than {RECORDS_BOUND:,}; take the first ones with `records`")
+    if rows > tables.LIMIT_ROWS:
+        raise UsageError(f"{path} has more than {tables.LIMIT_ROWS:,} rows; take the first ones with `records`")
     table[columns.value] = list(_whole(path, columns, table[columns.value]))
     if columns.event_time is not None:
         table[columns.event_time] = list(_times(path, columns.event_time, table[columns.event_time]))
@@ -202,10 +201,10 @@ def _times(path: Path, name: str, values: Sequence[Any]) -> Iterator[int]:
             raise UsageError(f"{path}, row {row}: {name} is {value!r}, not a time in ISO form") from None
         if time is None:
             raise UsageError(f"{path}, row {row}: {name} is empty; every record needs its event time")
-        if isinstance(time, datetime):
+        if isinstance(time, datetime) and time == time:  # not pandas' NaT
             zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
             yield (zoned - _EPOCH) // timedelta(microseconds=1)
-        elif isinstance(time, (int, float)) and time == int(time) and abs(time) <= TIME_BOUND:
+        elif isinstance(time, (int, float)) and abs(time) <= TIME_BOUND and time == int(time):
             yield int(time)
         else:
             raise UsageError(f"{path}, row {row}: {name} is {value!r}, neither a whole number nor a time")
@@ -241,6 +240,10 @@ def _input(
         delay=columns.delay if times is not None else 0,
         bounded=columns.bounded,
     )
+
+
+def _splits_of(columns: InputColumns, table: dict[str, list[Any]]) -> int:
+    return columns.splits if columns.split is None else len(set(table[columns.split]))
 
 
 def _rows_by_split(columns: InputColumns, table: dict[str, list[Any]]) -> list[Sequence[int]]:

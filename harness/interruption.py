@@ -9,14 +9,43 @@ or handed to a subject that may take long.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 3
 """signals after which one gets through wherever the work stands"""
+AGAIN_S = 0.02
+DEAF_S = 5.0
+"""for so long after one has got through, others do not: what is left of the run is being ended"""
+
+
+class Impatience:
+    """Counts signals, and says which of them ends what is being done."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._raised_at: float | None = None
+
+    def forget(self) -> None:
+        """What was raised came to nothing."""
+        self._raised_at = None
+
+    def hears(self, *, anywhere: bool) -> bool:
+        """Whether this signal is to be raised; `anywhere`: where the work stands it may be."""
+        self._count += 1
+        now = time.monotonic()
+        if self._raised_at is not None and now - self._raised_at < DEAF_S:
+            return False
+        if not anywhere and self._count < PATIENCE:
+            return False
+        self._raised_at = now
+        return True
 
 
 class Interruption:
@@ -24,7 +53,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.came = False
-        self._count = 0
+        self._impatience = Impatience()
         self._open = False
         self._before: dict[signal.Signals, object] = {}
 
@@ -53,16 +82,60 @@ class Interruption:
             self._open = before
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self._count += 1
         self.came = True
-        if self._open or self._count >= PATIENCE:
+        if self._impatience.hears(anywhere=self._open):
             raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
+def heard() -> Iterator[None]:
+    """Ctrl-C and SIGTERM are both a KeyboardInterrupt, and a second one does not break off what the first one ends."""
+    impatience = Impatience()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if impatience.hears(anywhere=True):
+            raise KeyboardInterrupt
+
+    def insist() -> None:
+        impatience.forget()
+        send_again(signal.SIGINT)
+
+    before = {one: signal.signal(one, interrupt) for one in SIGNALS}
+    hook = sys.unraisablehook
+    not_swallowed(KeyboardInterrupt, insist)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def not_swallowed(kind: type[BaseException], insist: Callable[[], None]) -> None:
+    """Have it told when what a signal raises is swallowed, as it is within a finalizer or a callback of the
+    garbage collector."""
+    before = sys.unraisablehook
+
+    def hook(told: sys.UnraisableHookArgs) -> None:
+        if isinstance(told.exc_value, kind):
+            insist()
+        else:
+            before(told)
+
+    sys.unraisablehook = hook
+
+
+def send_again(number: signal.Signals) -> None:
+    """To this process, once it is out of what it is in."""
+    timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
+
+
+@contextlib.contextmanager
 def unheard() -> Iterator[None]:
-    """Ctrl-C waits: a process started meanwhile never hears it, this one does so afterwards."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Signals wait: a process started meanwhile does not hear them, this one does so afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
     finally:

@@ -19,8 +19,10 @@ from pathlib import Path
 import msgspec
 
 from .exit_codes import UsageError
+from .reading import toml_of
 
 FILE = "known-failures.toml"
+WHAT = "a file of known failures"
 
 
 class KnownFailure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,12 +92,13 @@ def read(path: Path | None, today: datetime.date | None = None) -> KnownFailures
     today = today or datetime.datetime.now(tz=datetime.UTC).date()
     if path is None:
         return KnownFailures([], today)
+    if not path.exists():
+        raise UsageError(f"there is no file of known failures {path}")
+    table = toml_of(path, WHAT)
     try:
-        decoded = msgspec.toml.decode(path.read_bytes(), type=_File)
-    except FileNotFoundError:
-        raise UsageError(f"there is no file of known failures {path}") from None
-    except (msgspec.DecodeError, ValueError) as error:
-        raise UsageError(f"{path} is not a file of known failures: {error}") from error
+        decoded = msgspec.convert(table, _File)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} is not {WHAT}: {error}") from error
     for number, known in enumerate(decoded.failure, start=1):
         if not known.reason.strip():
             raise UsageError(f"{path}, failure {number}: it needs a reason")

@@ -18,9 +18,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ..properties.line import INFINITE
-from ..properties.spark.questions import Question, decode, encode, questions_of
+from ..properties.spark.questions import Question, decode, encode, questions_of, unasked_by
 from ..properties.spark.tables import Difference, OracleAnswer
+from ..properties.spark.unasked import ASKED, Unasked, one_judge
 from ..properties.user_functions import CounterpartFailed, user_nodes
+from ..properties.verdict import Verdict
 from ..properties.words import row_in_words
 from ..properties.workload import Row
 from .exit_codes import HarnessFailed, UsageError
@@ -57,9 +59,52 @@ class Oracle(Protocol):
         """Judge; a `HarnessFailed` when it cannot."""
 
 
-def question_of(result: Result) -> bytes:
+class Put(msgspec.Struct, frozen=True, kw_only=True):
+    """What the oracle is asked about a result, and what not."""
+
+    question: bytes
+    unasked: Unasked
+
+
+def put(result: Result) -> Put:
     """What the oracle needs to know of a result, whatever it is called in a batch."""
-    return encode(questions_of(result.case, "case"))
+    questions = questions_of(result.case, "case")
+    return Put(question=encode(questions), unasked=unasked_by(result.case, questions))
+
+
+class SeenBy(msgspec.Struct, frozen=True, kw_only=True):
+    """How many judges saw what a verdict says; of one alone, why PySpark was not asked, or empty where it was and
+    says otherwise."""
+
+    judges: int = 1
+    not_asked: str = ""
+
+
+class Word(msgspec.Struct, frozen=True, kw_only=True):
+    """What PySpark has said about one case."""
+
+    unasked: Unasked = ASKED
+    disagreements: tuple[str, ...] = ()
+    """where it says otherwise than the quick checker"""
+    engine: str = ""
+
+    def on(self, invariant: str, verdict: Verdict) -> SeenBy:
+        """Who saw what a verdict that is not unknown says."""
+        not_asked = one_judge(invariant, verdict, self.unasked)
+        return SeenBy(judges=1 if not_asked or self.disagreements else 2, not_asked=not_asked)
+
+
+def word_on(oracle: Oracle, result: Result) -> Word:
+    """Ask about one result; a `HarnessFailed` when the oracle cannot judge."""
+    asked = put(result)
+    examined = oracle.examine([asked.question])
+    words = tuple(words for _, words in examined.disagreements)
+    return Word(unasked=asked.unasked, disagreements=words, engine=examined.engine)
+
+
+def question_of(result: Result) -> bytes:
+    """The question alone."""
+    return put(result).question
 
 
 class PySpark:

@@ -13,6 +13,7 @@ from ..properties.history import (
     FaultFired,
     History,
 )
+from ..properties.spark.unasked import ASKED, Unasked
 from ..properties.verdict import Holds, Verdict, Violated
 from .coverage import Cell, cells_hit
 from .promises import can_show
@@ -54,6 +55,7 @@ class Measured(Value, frozen=True, kw_only=True):
     cells: tuple[Cell, ...] = ()
     """of the coverage, one for each fault that fired in one"""
     unapplied: tuple[str, ...] = ()
+    foreign_connections: int = 0
     restarts: tuple[PartRestarted, ...] = ()
     """recoveries in which the others went on"""
     checkpoint_durations_us: tuple[int, ...] = ()
@@ -68,6 +70,8 @@ class Outcome(Value, frozen=True, kw_only=True):
     verdicts: dict[str, Verdict]
     can_show: frozenset[str] = frozenset()
     measured: Measured = Measured()
+    not_asked: Unasked = ASKED
+    """why PySpark is not asked about it; empty where it is"""
     defect_reached: bool = False
     history: History | None = None
     """kept for failures, and for all on request"""
@@ -91,6 +95,7 @@ def outcome_of(
     history: History,
     verdicts: dict[str, Verdict],
     *,
+    not_asked: Unasked = ASKED,
     keep_history: bool = False,
     seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> Outcome:
@@ -103,6 +108,7 @@ def outcome_of(
         verdicts=verdicts,
         can_show=can_show(scenario),
         measured=measure(scenario, history),
+        not_asked=not_asked,
         defect_reached=history.defect_reached,
         history=history if keep_history or failed else None,
         draw_s=draw_s,
@@ -152,6 +158,7 @@ def measure(scenario: Scenario, history: History) -> Measured:
         stops=stops_of(scenario, history),
         cells=cells_hit(scenario, history),
         unapplied=tuple(history.unapplied),
+        foreign_connections=history.foreign_connections,
         restarts=tuple(
             PartRestarted(failover="local" if began.in_place else "region", tasks=tuple(began.tasks))
             for _, began in recovered

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from . import worker
+from .cancellation import Cancellation, cancellable
 from .interruption import unheard
 from .scenario import Scenario
 from .shrink import Shrunk
@@ -32,7 +33,7 @@ class Pool(Protocol):
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]: ...
 
     def stop(self) -> None:
-        """Have what is under way end soon, and come to nothing."""
+        """Have what is under way end at once, and come to nothing."""
 
     def close(self) -> None: ...
 
@@ -49,10 +50,9 @@ class Processes:
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.workers = workers
-        context = multiprocessing.get_context("spawn")
-        self._stopped = context.Event()
-        self._executor: Executor = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=worker.start, initargs=(plan, self._stopped)
+        self._cancellation: Cancellation | None = None
+        self._executor = ProcessPoolExecutor(
+            workers, mp_context=multiprocessing.get_context("spawn"), initializer=worker.start, initargs=(plan,)
         )
 
     def chunk(self, first: int, end: int) -> Future[Encoded]:
@@ -62,15 +62,18 @@ class Processes:
         return self._submit(worker.shrunk, scenario, invariant, difference)
 
     def stop(self) -> None:
-        self._stopped.set()
+        if self._cancellation is None:
+            self._cancellation = Cancellation(self._executor)
 
     def close(self) -> None:
+        if self._cancellation is not None:
+            self._cancellation.wait()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
-        """Submitting may start a process; Ctrl-C is none of its business."""
+        """Submitting may start a process; a signal to this one is none of its business."""
         with unheard():
-            return self._executor.submit(work, *arguments)
+            return self._executor.submit(cancellable, work, *arguments)
 
 
 class Here:

@@ -3,7 +3,9 @@
 A run at least as large as its profile falls short (exit code 3) when an
 invariant was exercised in too small a share of the scenarios that can show it,
 a fault kind never fired, a possible cell of the coverage stayed empty, or nothing
-hit some way to end a job.  A smaller run prints its shortfalls and no more.
+hit some way to end a job.  A smaller run is not judged by that, nor one that was
+interrupted or stopped at its first violated scenario: what it had no room for is
+no shortfall.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from collections.abc import Mapping
 import msgspec
 
 from ..faults.plan import KINDS
-from ..reports.model import Summary
 from .exit_codes import UsageError
 from .subject import Capabilities
 
@@ -29,6 +30,9 @@ SHARES: dict[str, int] = {
     "no-leaks": 60,
 }
 """per cent of the scenarios that can show an invariant in which it must be exercised"""
+
+
+UNJUDGED = "whether it exercised enough is not judged"
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +78,7 @@ PROFILES: dict[str, Profile] = {
 REAL_TIME_SHARES: dict[str, int] = {
     "exactly-once": 75,
     "no-data-loss": 80,
-    "consistent-cut": 60,
+    "consistent-cut": 85,
     "order": 50,
     "restored-state": 35,
     "visibility": 65,
@@ -87,7 +91,7 @@ REAL_TIME_SHARES: dict[str, int] = {
 REAL_TIME_NIGHTLY_SHARES: dict[str, int] = {
     "exactly-once": 90,
     "no-data-loss": 90,
-    "consistent-cut": 75,
+    "consistent-cut": 85,
     "order": 80,
     "restored-state": 50,
     "visibility": 90,
@@ -140,6 +144,16 @@ def shortfalls(
     return found
 
 
-def falls_short(profile: Profile, summary: Summary) -> bool:
-    """Whether shortfalls count: the run was at least as large as its profile."""
-    return bool(summary.shortfalls) and summary.scenarios.run >= profile.scenarios
+def unjudged(profile: Profile, scenarios: int, *, stopped: bool = False, interrupted: bool = False) -> str:
+    """Why a run of so many scenarios is not judged by its profile's shares, in one sentence; empty where it is.
+
+    `stopped`: at its first violated scenario.
+    """
+    if interrupted:
+        return f"The run was interrupted: {UNJUDGED}."
+    if stopped:
+        return f"The run stopped at its first violated scenario: {UNJUDGED}."
+    if scenarios < profile.scenarios:
+        few = f"{scenarios:,} of the {profile.scenarios:,} scenarios of the profile {profile.name}"
+        return f"The run had {few}: {UNJUDGED}."
+    return ""

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from .causes import cause_of
-from .exit_codes import CutproofError
-from .files import ScenarioFileError, read_scenario
+from .exit_codes import CutproofError, shortened
+from .files import read_scenario
 from .pytest_verifier import Failure, ScenarioViolated, TestResult, verifier_of
 from .replay import Replayed, replay, view_of
 from .story_text import story_text
@@ -57,7 +57,9 @@ class ScenarioItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value
-        if isinstance(error, (ScenarioViolated, ScenarioFileError, SubjectFailed, CutproofError)):
+        if isinstance(error, (SubjectFailed, CutproofError)):
+            return shortened(str(error))
+        if isinstance(error, ScenarioViolated):
             return str(error)
         return super().repr_failure(excinfo, style)
 

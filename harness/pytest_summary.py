@@ -18,6 +18,8 @@ def write_summary(reporter: pytest.TerminalReporter, values: Sequence[Any]) -> N
     reporter.section("cutproof")
     for result in results:
         reporter.write_line(result.in_words())
+        for note in result.notes:
+            reporter.write_line(f"  {note}")
     for cause, failures in by_cause(results).items():
         known = f" [known: {failures[0][1].known}]" if failures[0][1].known else ""
         where = f" at {cause.point}" if cause.point else ""

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ..reports.model import Summary
-from ..reports.overview import by_reason
+from ..reports.overview import by_reason, oracle_lead
 from .campaign import Verified
 from .exit_codes import CutproofError, one_line
 from .findings import Finding
@@ -46,6 +46,8 @@ class TestResult(msgspec.Struct, kw_only=True):
     unknown: int = 0
     not_run: int = 0
     failures: list[Failure] = []
+    notes: list[str] = []
+    """on how many scenarios PySpark has spoken, and what the run had to show: each in one sentence"""
     report: str = ""
 
     def in_words(self) -> str:
@@ -131,6 +133,7 @@ def _result(test: str, verified: Verified, folder: Path) -> TestResult:
         unknown=summary.scenarios.unknown,
         not_run=len(summary.not_run),
         failures=[_failure(finding, summary.subject) for finding in verified.findings],
+        notes=[*filter(None, (oracle_lead(summary), summary.not_judged_by_shares)), *summary.shortfalls],
         report=str(folder / "report.html"),
     )
 

@@ -9,10 +9,12 @@ import msgspec
 from ..properties.case import Case
 from ..properties.history import History
 from ..properties.judge import Judgement
-from ..reports.model import CounterexampleView, ReportView, Size
+from ..properties.spark.unasked import QUICK, Unasked, by_both
+from ..reports.model import CounterexampleView, OracleCounts, ReportView, Size
 from ..reports.rows import side_by_side
 from .files import digest, encode_scenario
 from .findings import witness_of
+from .oracle import Word
 from .outcome import outcome_of
 from .repetition import Rate, Repeated, repeat, violates_alike
 from .scenario import Scenario
@@ -20,6 +22,9 @@ from .shrink import size_of
 from .story import Story, expected_rows, tell_case
 from .subject import Subject
 from .summary import Tally
+
+UNHEARD = Word(unasked=Unasked(rows=QUICK, state=QUICK))
+"""PySpark was not asked at all."""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +67,12 @@ def replay(
     )
 
 
-def view_of(replayed: Replayed, command: str) -> CounterexampleView:
+def view_of(replayed: Replayed, command: str, word: Word = UNHEARD) -> CounterexampleView:
     """A replay that violates something, as a report shows it: by the first of what is violated."""
     scenario = replayed.scenario
     name, verdict = next(iter(replayed.judgement.violated.items()))
     tasks, records, faults = size_of(scenario)
+    seen_by = word.on(name, verdict)
     return CounterexampleView(
         id=scenario.name or "replay",
         invariant=name,
@@ -83,15 +89,22 @@ def view_of(replayed: Replayed, command: str) -> CounterexampleView:
         history=replayed.history,
         checkpoint=verdict.checkpoint,
         size=Size(tasks=tasks, records=records, faults=faults),
+        judges=seen_by.judges,
+        not_asked=seen_by.not_asked,
     )
 
 
-def report_of(replayed: Replayed, subject: str, command: str) -> ReportView:
+def report_of(replayed: Replayed, subject: str, command: str, word: Word = UNHEARD) -> ReportView:
     """The report of a run of one scenario."""
     from .. import __version__
 
     tally = Tally()
-    tally.add(outcome_of(0, replayed.scenario, replayed.history, replayed.judgement.verdicts))
-    summary = msgspec.structs.replace(tally.summary(), version=__version__, subject=subject)
-    shown = (view_of(replayed, command),) if replayed.judgement.violated else ()
+    verdicts = replayed.judgement.verdicts
+    tally.add(outcome_of(0, replayed.scenario, replayed.history, verdicts, not_asked=word.unasked))
+    tally.add_word(word.unasked, () if word.disagreements else by_both(verdicts, word.unasked))
+    oracle = OracleCounts(engine=word.engine, disagreements=len(word.disagreements))
+    summary = msgspec.structs.replace(
+        tally.summary(), version=__version__, subject=subject, oracle=tally.with_words(oracle)
+    )
+    shown = (view_of(replayed, command, word),) if replayed.judgement.violated else ()
     return ReportView(summary=summary, counterexamples=shown, samples=tally.samples())

@@ -4,7 +4,8 @@ Workers draw, run and judge by the quick checker; meanwhile Spark starts, and
 then works through the scenarios in batches.  Where the two reckonings differ
 the harness has failed: nothing is called a violation that only one of them
 sees.  Scenario i of a seed is the same whatever the budget, the order of the
-work or the number of workers.
+work or the number of workers.  So is what counts of a search that stops at its
+first violated scenario: those up to it, in the order of drawing.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import msgspec
 
+from ..properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
 from ..reports.model import NotRun, OracleCounts
 from .background import in_background
 from .batches import BatchOutcome
+from .cancellation import WorkCancelled
 from .exit_codes import CutproofError, UsageError, one_line
 from .files import text_of
 from .graphs.beside import SystemOutcome
@@ -46,6 +49,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     scenarios: int
     seconds: float | None = None
     stop_at_first: bool = False
+    """at the first violated scenario in the order of drawing; what was run behind it counts for nothing"""
 
 
 class Found(msgspec.Struct, kw_only=True):
@@ -59,13 +63,15 @@ class Found(msgspec.Struct, kw_only=True):
     """violated, by number"""
     wrong_batches: list[BatchOutcome] = []
     """which left something else than streaming, by index"""
-    unconfirmed: set[int] = set()
-    """indexes of those that PySpark did not judge, or judged otherwise"""
+    unconfirmed: dict[int, str] = {}
+    """indexes of those that PySpark did not judge, and why; of those that it judged otherwise, empty"""
     not_run: list[NotRun] = []
     """what the subject could not be driven through, by number"""
     failures: list[str] = []
     """of the harness or its environment, each in one sentence"""
     interrupted: bool = False
+    stopped: bool = False
+    """at the first violated scenario, as was asked for"""
     search_s: float = 0.0
     start_s: float = 0.0
     """nothing was done but to wait for the interpreters and Spark to start"""
@@ -76,6 +82,16 @@ class Found(msgspec.Struct, kw_only=True):
     def something(self) -> bool:
         """Whether anything is violated by what is known so far."""
         return bool(self.failing or self.wrong_systems or self.wrong_batches)
+
+
+class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that waits for PySpark's word."""
+
+    index: int
+    question: bytes
+    not_asked: Unasked
+    by_both: tuple[str, ...]
+    """the invariants that PySpark bears out if it agrees"""
 
 
 class Search:
@@ -103,14 +119,16 @@ class Search:
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
         self._found = Found(
-            tally=Tally(), failing=[], wrong_systems=[], wrong_batches=[], unconfirmed=set(), not_run=[], failures=[]
+            tally=Tally(), failing=[], wrong_systems=[], wrong_batches=[], unconfirmed={}, not_run=[], failures=[]
         )
         self._next = 0
         self._running: dict[Future[Encoded], int] = {}
         """chunks under way, and the first scenario of each"""
-        self._waiting: list[tuple[int, bytes]] = []
+        self._come: dict[int, Chunk] = {}
+        """chunks that are done and not yet taken, by their first scenario"""
+        self._waiting: list[_Waiting] = []
         self._examining: Future[Examined] | None = None
-        self._asked: list[int] = []
+        self._asked: list[_Waiting] = []
         self._up: Future[None] = Future()
         """done once the oracle is up, or has failed to come up"""
         self._began = 0.0
@@ -130,8 +148,9 @@ class Search:
             self._up = in_background(self._oracle.wait)
             self._work()
             self._judge_the_rest()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, WorkCancelled):  # a signal to the whole group reaches the workers too
             self._found.interrupted = self._interruption.came = True
+            self._take_out_of_turn()
             self._abandon()
         except UsageError:
             self._abandon()
@@ -151,18 +170,15 @@ class Search:
 
     def _abandon(self) -> None:
         """Give up what has not been done; what PySpark has not judged is not confirmed."""
-        self._found.unconfirmed.update(index for index, _ in self._waiting)
-        self._found.unconfirmed.update(self._asked)
-        for future in self._running:
-            future.cancel()
+        self._unanswered([*self._asked, *self._waiting], ENDED)
 
     def _work(self) -> None:
         while self._running:
             with self._interruption.open():
                 done, _ = wait(self._running, return_when=FIRST_COMPLETED)
             for future in sorted(done, key=self._running.__getitem__):
-                del self._running[future]
-                self._take(chunk_of(future.result()))
+                self._come[self._running.pop(future)] = chunk_of(future.result())
+            self._take_what_came()
             if not self._over():
                 self._feed()
             self._examine(least=WORTHWHILE)
@@ -178,7 +194,31 @@ class Search:
     def _over(self) -> bool:
         budget = self._budget
         late = budget.seconds is not None and time.perf_counter() - self._began >= budget.seconds
-        return self._ended or late or (budget.stop_at_first and self._found.something)
+        return self._ended or late or self._found.stopped
+
+    def _take_what_came(self) -> None:
+        """All chunks that are done; where the first violated scenario ends the search, none before an earlier one."""
+        for first in sorted(self._come):
+            if self._budget.stop_at_first and any(other < first for other in self._running.values()):
+                return
+            chunk = self._come.pop(first)
+            self._take(chunk.up_to_first_violation() if self._budget.stop_at_first else chunk)
+            if self._budget.stop_at_first and self._found.something:
+                self._stop()
+                return
+
+    def _take_out_of_turn(self) -> None:
+        """What waited for an earlier scenario that will not come: it was done, and is kept."""
+        while self._budget.stop_at_first and self._come:
+            self._take(self._come.pop(min(self._come)))
+
+    def _stop(self) -> None:
+        """What lies behind the first violated scenario counts for nothing, whether it has been run or not."""
+        self._found.stopped = True
+        for future in self._running:
+            future.cancel()
+        self._running.clear()
+        self._come.clear()
 
     def _take(self, chunk: Chunk) -> None:
         found = self._found
@@ -192,7 +232,9 @@ class Search:
         self._store(chunk)
         for outcome, question in zip(chunk.outcomes, chunk.questions, strict=True):
             found.tally.add(outcome)
-            self._waiting.append((outcome.index, question))
+            why = outcome.not_asked
+            both = by_both(outcome.verdicts, why)
+            self._waiting.append(_Waiting(index=outcome.index, question=question, not_asked=why, by_both=both))
             if outcome.violations:
                 self._note_first()
                 found.failing.append(outcome)
@@ -207,7 +249,7 @@ class Search:
 
     def _take_beside(self, chunk: Chunk) -> None:
         found = self._found
-        found.failures.extend(chunk.failures)
+        found.failures.extend(one.reason for one in chunk.failures)
         for outcome in chunk.systems:
             found.tally.add_system(outcome)
             if outcome.system is not None:
@@ -251,8 +293,8 @@ class Search:
             self._answered(self._examining)
         if self._examining is None and self._up.done() and len(self._waiting) >= max(1, least):
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-            self._asked = [index for index, _ in batch]
-            self._examining = in_background(self._oracle.examine, [question for _, question in batch])
+            self._asked = batch
+            self._examining = in_background(self._oracle.examine, [one.question for one in batch])
 
     def _answered(self, examining: Future[Examined]) -> None:
         found, asked = self._found, self._asked
@@ -262,7 +304,7 @@ class Search:
         except UsageError:
             raise
         except Exception as error:
-            found.unconfirmed.update(asked)
+            self._unanswered(asked, SPARK_FAILED)
             told = one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"
             if told not in found.failures:
                 found.failures.append(told)
@@ -276,9 +318,19 @@ class Search:
             queries=found.oracle.queries + examined.queries,
             disagreements=found.oracle.disagreements + len(examined.disagreements),
         )
-        for position, words in examined.disagreements:
-            found.unconfirmed.add(asked[position])
-            found.failures.append(f"the two judges disagree about scenario {asked[position]}: {words}")
+        differing = dict(examined.disagreements)
+        for position, one in enumerate(asked):
+            found.tally.add_word(one.not_asked, one.by_both if position not in differing else ())
+        for position, words in differing.items():
+            index = asked[position].index
+            found.unconfirmed[index] = ""
+            found.failures.append(f"the two judges disagree about scenario {index}: {words}")
+
+    def _unanswered(self, asked: list[_Waiting], why: str) -> None:
+        """Scenarios of which PySpark has said nothing, though some of them it was to be asked about."""
+        for one in asked:
+            self._found.unconfirmed[one.index] = why
+            self._found.tally.add_word(Unasked(rows=one.not_asked.rows or why, state=one.not_asked.state or why))
 
     def _judge_the_rest(self) -> None:
         if self._examining is None and not self._waiting:

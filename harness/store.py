@@ -18,13 +18,15 @@ from ..reports.model import ReportView, Summary
 from .exit_codes import HarnessFailed, UsageError
 from .files import encoded, write_history, write_whole
 from .outcome import Outcome
+from .reading import bytes_of, json_of
+from .scenario_lines import SCENARIOS
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
 JUNIT = "junit.xml"
-SCENARIOS = "scenarios.jsonl"
 VIEW = "view.json"
 """what the report was made of, so that it can be written again"""
+VIEW_LIMIT_BYTES = 256 * 1024 * 1024
 COUNTEREXAMPLES = "counterexamples"
 HISTORIES = "histories"
 
@@ -94,19 +96,22 @@ class RunFolder:
 
 def write_report(folder: Path, view: ReportView) -> None:
     """The HTML report; rendered before the file is touched."""
+    write_whole(folder / REPORT, rendered(view))
+
+
+def rendered(view: ReportView) -> bytes:
+    """The HTML report; a file's name in it need not be text."""
     from ..reports.render import render_html  # Jinja2, which most commands do without
 
-    write_whole(folder / REPORT, render_html(view).encode())
+    return render_html(view).encode("utf-8", "backslashreplace")
 
 
 def read_view(folder: Path) -> ReportView:
     """What the report of a run folder was made of; `UsageError` when there is none."""
     path = folder / VIEW
     try:
-        return msgspec.json.decode(path.read_bytes(), type=ReportView)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
-    except msgspec.DecodeError as error:
+        return msgspec.json.decode(json_of(bytes_of(path, VIEW_LIMIT_BYTES), str(path)), type=ReportView)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(f"{path}: {error}") from None
 
 

@@ -82,13 +82,14 @@ def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict],
         if number in fired
     ]
     hits.extend(deviation_in_words(deviation) for deviation in scenario.deviations)
-    cause = " and ".join(hits) or "nothing goes wrong"
+    cause = " and ".join(hits)
     violated = [(name, verdict) for name, verdict in verdicts.items() if isinstance(verdict, Violated)]
     violated.sort(key=lambda named: named[0] != invariant)
     if not violated:
-        return _capital(f"{cause}, and everything that could be judged holds.")
+        return _capital(f"{f'{cause}, and' if cause else 'without any fault,'} everything that could be judged holds.")
     name, verdict = violated[0]
-    return _capital(f"{cause}, and {name} is violated: {verdict.difference} ({verdict.message.rstrip('.')}).")
+    told = f"{name} is violated: {verdict.difference} ({verdict.message.rstrip('.')})."
+    return _capital(f"{cause}, and {told}" if cause else f"without any fault, {told}")
 
 
 class Neighbour(msgspec.Struct, frozen=True, kw_only=True):

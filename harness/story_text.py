@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..properties.workload import Row
 from ..reports.model import CounterexampleView, RowPair
-from ..reports.words import row_cells
+from ..reports.words import judges_in_words, row_cells
 
 ROWS_AT_MOST = 12
 
@@ -19,7 +19,7 @@ def story_text(view: CounterexampleView) -> str:
         lines += [*rows_text(view.rows), ""]
     if view.neighbour:
         lines.append(view.neighbour)
-    lines.append(f"replay: {view.replay}")
+    lines += [*filter(None, (judges_in_words(view.judges, view.not_asked),)), f"replay: {view.replay}"]
     return "\n".join(lines)
 
 

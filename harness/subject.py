@@ -160,3 +160,7 @@ def saved_by(subject: Subject) -> Path | None:
 
 class SubjectFailed(Exception):
     """The subject could not be driven through a scenario; its text is one line for a person."""
+
+
+class ScenarioRefused(SubjectFailed):
+    """The scenario is at fault: the engine refuses it, or its run would take more than one may; in one line."""

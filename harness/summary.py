@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+
+from msgspec.structs import replace
 
 from ..faults.plan import KINDS, kind_of
+from ..properties.spark.unasked import Unasked
 from ..properties.verdict import INVARIANTS, Holds, Violated, in_a_word
 from ..reports.model import (
+    Asked,
     BatchCounts,
     CheckpointCounts,
     CommandCounts,
     FaultCounts,
     InvariantCounts,
+    OracleCounts,
     RecordCounts,
     RestartCounts,
     Samples,
@@ -39,6 +45,9 @@ class Tally:
         self.seconds = {"draw": 0.0, "run": 0.0, "judge": 0.0}
         self._invariants = {name: Counter[str]() for name in INVARIANTS}
         self._reasons = {name: Counter[str]() for name in INVARIANTS}
+        self._rows_asked = Counter[str]()
+        self._state_asked = Counter[str]()
+        """scenarios by why PySpark was not asked; by "" where it has spoken"""
         self._planned = Counter[str]()
         self._fired: dict[str, Counter[str]] = {}
         self._commands: dict[str, Counter[str]] = {}
@@ -64,6 +73,14 @@ class Tally:
         self._planned.update(kind_of(fault) for fault in outcome.scenario.faults)
         for name, spent in (("draw", outcome.draw_s), ("run", outcome.run_s), ("judge", outcome.judge_s)):
             self.seconds[name] += spent
+
+    def add_word(self, not_asked: Unasked, by_both: Iterable[str] = ()) -> None:
+        """What PySpark has said of a scenario that was added, or why it has not; `by_both` are the invariants that it
+        bears out."""
+        self._rows_asked[not_asked.rows] += 1
+        self._state_asked[not_asked.state] += 1
+        for name in by_both:
+            self._invariants[name]["by_both"] += 1
 
     def add_system(self, outcome: SystemOutcome) -> None:
         self.systems[in_a_word((outcome.verdict,))] += 1
@@ -95,7 +112,7 @@ class Tally:
             counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
         self._stops.add(measured.stops)
         self.coverage.add(measured.cells, len(measured.fired))
-        for name in ("completed", "aborted", "recoveries", "read", "committed"):
+        for name in ("completed", "aborted", "recoveries", "read", "committed", "foreign_connections"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
         for one in measured.restarts:
@@ -120,6 +137,11 @@ class Tally:
         """Every way to end a job and to go on, by kind (`stops.STOPS`)."""
         return self._stops.counts()
 
+    def with_words(self, oracle: OracleCounts) -> OracleCounts:
+        """The oracle's own counts, with the scenarios on which it has spoken."""
+        rows, state = _asked(self._rows_asked), _asked(self._state_asked)
+        return replace(oracle, asked=rows.asked, not_asked=rows.not_asked, state=state)
+
     def samples(self) -> Samples:
         return Samples(checkpoint_durations_us=list(self._durations_us), recovery_times_us=list(self._recoveries_us))
 
@@ -137,6 +159,7 @@ class Tally:
                     holds=counts["holds"],
                     violated=counts["violated"],
                     unknown=counts["unknown"],
+                    by_both=counts["by_both"],
                     reasons=dict(sorted(self._reasons[name].items())),
                 )
                 for name, counts in self._invariants.items()
@@ -150,12 +173,14 @@ class Tally:
             stops=self.stops(),
             checkpoints=CheckpointCounts(completed=self._totals["completed"], aborted=self._totals["aborted"]),
             recoveries=self._totals["recoveries"],
+            oracle=self.with_words(OracleCounts()),
             restarts={
                 failover: RestartCounts(recoveries=number, tasks=dict(sorted(self._restarted[failover].items())))
                 for failover, number in sorted(self._restarts.items())
             },
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
             unapplied=dict(sorted(self._unapplied.items())),
+            foreign_connections=self._totals["foreign_connections"],
             systems=SystemCounts(
                 run=self.systems.total(),
                 held=self.systems["held"],
@@ -175,6 +200,10 @@ class Tally:
     def _faults_of(self, kind: str) -> FaultCounts:
         phases = self._fired.get(kind, Counter())
         return FaultCounts(planned=self._planned[kind], fired=phases.total(), phases=dict(sorted(phases.items())))
+
+
+def _asked(counts: Counter[str]) -> Asked:
+    return Asked(asked=counts[""], not_asked={reason: number for reason, number in sorted(counts.items()) if reason})
 
 
 def kind_of_unapplied(words: str) -> str:

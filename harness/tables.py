@@ -8,8 +8,13 @@ from typing import Any
 
 from .config import nearest
 from .exit_codes import UsageError
+from .reading import demand_file
 
 KINDS = (".csv", ".parquet")
+LIMIT_BYTES = 256 * 1024 * 1024
+"""of a CSV file, which is read whole"""
+LIMIT_ROWS = 1_000_000
+"""of any file"""
 
 
 def read_columns(path: Path, wanted: Sequence[str]) -> dict[str, list[Any]]:
@@ -22,27 +27,36 @@ def read_columns(path: Path, wanted: Sequence[str]) -> dict[str, list[Any]]:
         raise UsageError(f"there is no input file {path}")
     if path.suffix.lower() not in KINDS:
         raise UsageError(f"{path} is neither .csv nor .parquet")
+    if not path.is_dir():
+        demand_file(path, LIMIT_BYTES if path.suffix.lower() == ".csv" else None)
     if path.is_file() and path.stat().st_size == 0:
         raise UsageError(f"{path} is empty")
     import pyarrow as pa
 
     try:
-        table = _read(path)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"{path} cannot be read as {path.suffix[1:].upper()}: {reason}") from error
-    for name in wanted:
-        if name not in table.column_names:
-            raise UsageError(f"{path} has no column {name!r}{nearest(name, table.column_names)}")
-    return {name: table.column(name).to_pylist() for name in dict.fromkeys(wanted)}
+        table = _read(path, wanted)
+        return {name: table.column(name).to_pylist() for name in dict.fromkeys(wanted)}
+    except (pa.ArrowException, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{path} cannot be read as {path.suffix[1:].upper()}: {error}") from error
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, wanted: Sequence[str]) -> Any:
+    """The wanted columns; of a file with more rows than a workload takes, one row more than those."""
     if path.suffix.lower() == ".parquet":
-        import pyarrow.parquet
+        import pyarrow.dataset
 
-        return pyarrow.parquet.read_table(path)
+        found = pyarrow.dataset.dataset(path, format="parquet")
+        _demand_columns(path, wanted, found.schema.names)
+        return found.head(LIMIT_ROWS + 1, columns=list(dict.fromkeys(wanted)))
     import pyarrow.csv
 
     options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, null_values=["", "NA", "NULL", "null"])
-    return pyarrow.csv.read_csv(path, convert_options=options)
+    table = pyarrow.csv.read_csv(path, convert_options=options)
+    _demand_columns(path, wanted, table.column_names)
+    return table
+
+
+def _demand_columns(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
+    for name in wanted:
+        if name not in there:
+            raise UsageError(f"{path} has no column {name!r}{nearest(name, there)}")

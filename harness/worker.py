@@ -14,19 +14,19 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import msgspec
 
 from ..properties.user_functions import CounterpartFailed
-from . import batches
+from ..properties.verdict import Violated
+from . import batches, cancellation
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, HarnessFailed, one_line
 from .graphs.beside import EVERY, Beside, SystemOutcome
 from .inputs import LoadedWorkload
 from .needs import demand_given
-from .oracle import question_of
+from .oracle import put
 from .outcome import Outcome, outcome_of
 from .run import run
 from .scenario import Scenario
@@ -63,6 +63,13 @@ class Undriven(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Unrun(msgspec.Struct, frozen=True, kw_only=True):
+    """A system or a batch that could not be run beside scenario `index`, and why, in one sentence."""
+
+    index: int
+    reason: str
+
+
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """Some scenarios, judged by the quick checker, and what PySpark is asked about them."""
 
@@ -71,28 +78,39 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """one for each outcome"""
     systems: list[SystemOutcome] = []
     batches: list[BatchOutcome] = []
-    failures: list[str] = []
-    """systems and batches that could not be run, and why, each in one sentence"""
+    failures: list[Unrun] = []
     undriven: list[Undriven] = []
     wrong: str = ""
     """what is wrong with the user's own code, in one line: nothing can be judged by it"""
     ended: str = ""
     """why no more can be run, in one line: the environment failed"""
 
-
-class Stopped(Exception):
-    """The work is not wanted any more."""
+    def up_to_first_violation(self) -> Chunk:
+        """The chunk without what was drawn behind the first scenario that is violated, or beside which something is."""
+        wrong = [one.index for one in self.outcomes if one.violations]
+        wrong += [one.number * EVERY for one in self.systems if isinstance(one.verdict, Violated)]
+        wrong += [one.number for one in self.batches if isinstance(one.verdict, Violated)]
+        if not wrong:
+            return self
+        last = min(wrong)
+        outcomes = [one for one in self.outcomes if one.index <= last]
+        return Chunk(
+            outcomes=outcomes,
+            questions=self.questions[: len(outcomes)],
+            systems=[one for one in self.systems if one.number * EVERY <= last],
+            batches=[one for one in self.batches if one.number <= last],
+            failures=[one for one in self.failures if one.index <= last],
+            undriven=[one for one in self.undriven if one.index <= last],
+        )
 
 
 class Worker:
     """A subject and a strategy, ready to run scenarios by their numbers."""
 
-    def __init__(self, plan: Plan, subject: Subject | None = None, stopped: Event | None = None) -> None:
-        """`subject` in place of the plan's name, for one that lives in this process;
-        once `stopped` is set, work ends with `Stopped`."""
+    def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
+        """`subject` in place of the plan's name, for one that lives in this process."""
         known(plan.functions)
         self._plan = plan
-        self._stopped = stopped
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
         self._beside = Beside(plan.seed) if plan.beside else None
@@ -105,14 +123,13 @@ class Worker:
         for index in range(first, end):
             if self._ended or self._wrong:
                 break
-            self._go_on()
             began = time.perf_counter()
             scenario = self._draw(self._plan.seed, index)
             if self._plan.defect:
                 scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
             self._one(chunk, index, scenario, time.perf_counter() - began)
             if self._beside is not None and index % EVERY == 0:
-                self._system(chunk, self._beside, index // EVERY)
+                self._system(chunk, self._beside, index)
             if self._beside is not None and index % batches.EVERY == batches.MEETS:
                 self._batch(chunk, index, scenario)
         return msgspec.structs.replace(chunk, wrong=self._wrong, ended=self._ended)
@@ -120,15 +137,16 @@ class Worker:
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
         try:
             result = run(self.subject, scenario, keep="everything" if self._plan.keep_histories else "violated")
+            asked = put(result)
             outcome = outcome_of(
                 index,
                 scenario,
                 result.history,
                 result.judgement.verdicts,
+                not_asked=asked.unasked,
                 keep_history=self._plan.keep_histories,
                 seconds=(draw_s, result.run_s, result.judge_s),
             )
-            question = question_of(result)
         except CutproofError as error:  # of the environment: the next scenario would fare no better
             self._ended = one_line(error)
             return
@@ -142,35 +160,33 @@ class Worker:
             chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=where(error) + self._saved()))
             return
         chunk.outcomes.append(outcome)
-        chunk.questions.append(question)
+        chunk.questions.append(asked.question)
 
-    def _system(self, chunk: Chunk, beside: Beside, number: int) -> None:
+    def _system(self, chunk: Chunk, beside: Beside, index: int) -> None:
+        number = index // EVERY
         try:
             chunk.systems.append(beside.run(number))
         except Exception as error:  # of the machine or its judge: reported as the harness's failure
-            chunk.failures.append(f"system {number} could not be run: {where(error)}")
+            chunk.failures.append(Unrun(index=index, reason=f"system {number} could not be run: {where(error)}"))
 
     def _batch(self, chunk: Chunk, index: int, scenario: Scenario) -> None:
         try:
             chunk.batches.append(batches.beside(index, scenario))
         except Exception as error:  # of the engine: reported as the harness's failure
-            chunk.failures.append(f"the batch of scenario {index} could not be run: {where(error)}")
+            reason = f"the batch of scenario {index} could not be run: {where(error)}"
+            chunk.failures.append(Unrun(index=index, reason=reason))
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
         """The scenario made smaller, for as long as it fails in the same way."""
         if not self.subject.capabilities.real_time:
-            return shrink_on(self.subject, scenario, invariant, difference, go_on=self._go_on)
+            return shrink_on(self.subject, scenario, invariant, difference)
         stand_in = stand_in_for(self.subject, self._plan.defect)
-        return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference, go_on=self._go_on)
+        return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference)
 
     def _saved(self) -> str:
         """Where the run is that came to no verdict, if it is anywhere."""
         folder = saved_by(self.subject)
         return f"; the run is kept: `cutproof judge {folder}`" if folder is not None else ""
-
-    def _go_on(self) -> None:
-        if self._stopped is not None and self._stopped.is_set():
-            raise Stopped
 
 
 def check_given(plan: Plan, capabilities: Capabilities) -> None:
@@ -208,12 +224,13 @@ _unready = ""
 _encoder = msgspec.msgpack.Encoder()
 
 
-def start(plan: Plan, stopped: Event) -> None:
+def start(plan: Plan) -> None:
     """Make this process a worker; it lives no longer than its parent, and closes its subject when it ends."""
     global _worker, _unready
+    cancellation.obey()
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     try:
-        _worker = Worker(plan, stopped=stopped)
+        _worker = Worker(plan)
     except CutproofError as error:  # told by whoever is given work: one that dies here tells nothing
         _unready = one_line(error)
         return

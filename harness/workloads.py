@@ -29,7 +29,8 @@ from ..properties.workload import (
     Union,
     Workload,
 )
-from . import examples, inputs
+from . import examples, inputs, topologies
+from .checks import problems_of
 from .config import nearest
 from .exit_codes import UsageError
 from .graphs.claims import SystemExample
@@ -37,6 +38,8 @@ from .graphs.examples import SYSTEM_EXAMPLES
 from .inputs import LoadedWorkload
 from .pipelines.claims import PipelineExample
 from .pipelines.examples import PIPELINE_EXAMPLES
+from .scenario import Scenario
+from .slices import first_slice
 
 DATA = Path(__file__).parent / "data"
 BY_COLUMNS = "key-value"
@@ -77,9 +80,9 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | AnyExample:
     """
     if name.endswith((".toml", ".json")):
         path = Path(name)
-        return inputs.load(inputs.read_description(path), path.parent, data)
+        return _checked(name, inputs.load(inputs.read_description(path), path.parent, data))
     if name == BY_COLUMNS:
-        return inputs.load(_by_columns(data), DATA, data)
+        return _checked(name, inputs.load(_by_columns(data), DATA, data))
     if name in FROM_DATA:
         return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
     if name in examples.LATER:
@@ -96,6 +99,14 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | AnyExample:
     if name in PIPELINE_EXAMPLES:
         return PIPELINE_EXAMPLES[name]
     return LoadedWorkload(workload=GENERAL[name][1]())
+
+
+def _checked(name: str, loaded: LoadedWorkload) -> LoadedWorkload:
+    """The same, if scenarios over its slices can be run; raises UsageError."""
+    first = first_slice(loaded).workload
+    for problem in problems_of(Scenario(workload=first, topology=loaded.topology or topologies.lay_out(first))):
+        raise UsageError(f"{name}: {problem}")
+    return loaded
 
 
 def _by_columns(data: Path | None) -> inputs.WorkloadFile:

@@ -138,8 +138,11 @@ def _was_sent(history: GraphHistory, number: int, channel: str) -> bool:
 
 
 def _gap_in_a_process(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
+    did: dict[str, list[int]] = {}
+    for number, event in enumerate(history.events):
+        did.setdefault(event.process, []).append(number)
     for part in taken.parts:
-        own = [number for number, event in enumerate(history.events) if event.process == part.process]
+        own = did.get(part.process, [])
         if list(part.events) != own[: len(part.events)]:
             missing = [number for number in own[: len(part.events)] if number not in inside]
             lacks = (

@@ -18,7 +18,7 @@ from __future__ import annotations
 from .case import Case
 from .history import TaskRun
 from .verdict import Violated
-from .words import journal_until
+from .words import journal_until, plural
 from .workload import BEGINNING, END_OF_TIME, Burst, is_clocked, window_of
 
 OVERDUE_US = 100_000
@@ -41,7 +41,9 @@ def _went_back(case: Case, run: TaskRun) -> Violated | None:
     last = BEGINNING
     for count, time in run.ticks:
         if time < last:
-            return _belied(case, run, f"was told the time {time} behind {count} records, after it had been {last}")
+            return _belied(
+                case, run, f"was told the time {time} behind {plural(count, 'record')}, after it had been {last}"
+            )
         last = time
     return None
 
@@ -55,7 +57,7 @@ def _ended_early(case: Case, run: TaskRun) -> Violated | None:
     sent = sum(len(log.content) for log in logs if log is not None)
     if run.end_of_data and (count == sent or None in logs):
         return None
-    return _belied(case, run, f"took its input to have ended behind {count} records, of {sent}")
+    return _belied(case, run, f"took its input to have ended behind {plural(count, 'record')}, of {sent}")
 
 
 def overdue(case: Case) -> Violated | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from .case import Case
 from .history import JobEnded, TaskFailed, Transaction
 from .verdict import Unknown, Violated
-from .words import LIMIT, journal_until, row_in_words
+from .words import LIMIT, journal_until, plural, row_in_words
 from .workload import Row
 
 
@@ -40,7 +40,7 @@ def violated_rows(
 
 def transaction_in_words(transaction: Transaction) -> str:
     """What became of a transaction, as one phrase."""
-    told = f"{transaction.task} of attempt {transaction.attempt} wrote {len(transaction.rows)} rows"
+    told = f"{transaction.task} of attempt {transaction.attempt} wrote {plural(len(transaction.rows), 'row')}"
     told += f" into transaction {transaction.name}"
     if transaction.checkpoint is not None:
         told += f", sealed for checkpoint {transaction.checkpoint}"

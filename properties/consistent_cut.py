@@ -31,6 +31,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
 
 import msgspec
 
@@ -45,7 +47,7 @@ from .in_flight_cut import wrongly_in_flight
 from .line import INFINITE, Line
 from .persistent_logs import not_durable
 from .verdict import Holds, Unknown, Verdict, Violated
-from .words import LIMIT, record_in_words
+from .words import LIMIT, plural, record_in_words
 from .workload import COPY_BITS, SINK, is_pane, origin_of
 
 
@@ -89,22 +91,39 @@ def check(case: Case) -> Verdict:
 class _Reads(msgspec.Struct, frozen=True, kw_only=True):
     """What was read of one split on a line, in order, and the epoch of each read."""
 
-    task: str
+    task: str = ""
     offsets: list[int] = []
     epochs: list[int] = []
+    in_turn: int = 0
+    """how many of the first reads are those of offsets 0, 1, 2 and so on"""
+    least: list[int] = []
+    """for each read the least offset of it and of all behind it"""
+
+    def agrees(self, before: int, position: int) -> bool:
+        """Whether the first `before` reads are those of all offsets below a position, and no other read is of one."""
+        below = before == max(0, position) <= self.in_turn
+        return below and (before >= len(self.least) or self.least[before] >= position)
 
 
 def _reads(case: Case, line: Line) -> dict[int, _Reads]:
-    found: dict[int, _Reads] = {}
+    tasks: dict[int, str] = {}
+    found: dict[int, tuple[list[int], list[int]]] = {}
     for source in case.workload.inputs:
         # a split may have had other readers in other attempts
         for segment in sorted(line.of_operator(source.name), key=lambda one: one.run.attempt):
             for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
                 if split not in found:
-                    found[split] = _Reads(task=segment.run.task)
-                found[split].offsets.append(offset)
-                found[split].epochs.append(epoch)
-    return found
+                    found[split] = [], []
+                    tasks[split] = segment.run.task
+                found[split][0].append(offset)
+                found[split][1].append(epoch)
+    return {split: _in_order(tasks[split], offsets, epochs) for split, (offsets, epochs) in found.items()}
+
+
+def _in_order(task: str, offsets: list[int], epochs: list[int]) -> _Reads:
+    in_turn = next((at for at, offset in enumerate(offsets) if at != offset), len(offsets))
+    least = list(accumulate(reversed(offsets), min))[::-1]
+    return _Reads(task=task, offsets=offsets, epochs=epochs, in_turn=in_turn, least=least)
 
 
 def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violated | None:
@@ -112,13 +131,13 @@ def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violate
     for split, position in case.positions(checkpoint).items():
         seen = reads.get(split, _NONE)
         before = bisect_right(seen.epochs, checkpoint)
-        below, above = seen.offsets[:before], seen.offsets[before:]
-        if below != list(range(position)) or any(offset < position for offset in above):
+        if not seen.agrees(before, position):
+            below, above = seen.offsets[:before], seen.offsets[before:]
             return _wrong_position(case, checkpoint, split, seen.task, position, below, above)
     return None
 
 
-_NONE = _Reads(task="")
+_NONE = _Reads()
 
 
 def _wrong_position(
@@ -130,7 +149,8 @@ def _wrong_position(
     wrong += [offset for offset, count in Counter(below).items() if count > 1]
     return Violated(
         difference="position differs from reads",
-        message=f"{task or 'no source'} read {len(below)} records of split {split} before the barrier of checkpoint"
+        message=f"{task or 'no source'} read {plural(len(below), 'record')} of split {split} before the barrier of"
+        " checkpoint"
         f" {checkpoint} but recorded position {position}",
         records=tuple(record_in_words(case.workload, origin_of(split, offset)) for offset in wrong[:LIMIT]),
         checkpoint=checkpoint,
@@ -199,17 +219,25 @@ def _uneven(
     early = received > counted
     return Violated(
         difference="sent after, applied before" if early else "sent before, applied after",
-        message=f"{run.task} had taken {received} records of {channel} at its snapshot of checkpoint {checkpoint},"
-        f" {sender} had sent {counted}",
+        message=f"{run.task} had taken {plural(received, 'record')} of {channel} at its snapshot of"
+        f" checkpoint {checkpoint}, {sender} had sent {counted}",
         records=tuple(record_in_words(case.workload, origin) for origin in between[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(sender, run.task),
         events=(
-            f"{sender} had sent {sent} records into {channel} at its snapshot of checkpoint {checkpoint}",
-            f"the network saw the barrier after {passed} records",
+            *_counts(channel, checkpoint, sent, passed),
             f"{run.task} had taken {received} of them at its own snapshot",
         ),
     )
+
+
+def _counts(channel: str, checkpoint: int, sent: int | None, passed: int | None) -> Iterator[str]:
+    """What the sender and the network counted, where they did."""
+    if sent is not None:
+        sender = channel.partition(">")[0]
+        yield f"{sender} had sent {plural(sent, 'record')} into {channel} at its snapshot of checkpoint {checkpoint}"
+    if passed is not None:
+        yield f"the network saw the barrier after {plural(passed, 'record')}"
 
 
 def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | None:

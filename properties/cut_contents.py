@@ -16,7 +16,7 @@ from .replay import is_determined
 from .semantics import Entry
 from .stages import COMMITTERS
 from .verdict import Violated
-from .words import LIMIT, row_in_words
+from .words import LIMIT, plural, row_in_words
 from .workload import SINK, STATEFUL, Batch, Row, User
 
 
@@ -110,7 +110,8 @@ def held_rows(case: Case) -> Violated | None:
             names = batches(case.workload)
             return Violated(
                 difference="state differs",
-                message=f"{', '.join(names)} held {extra.total()} rows in checkpoint {checkpoint} that had not come"
+                message=f"{', '.join(names)} held {plural(extra.total(), 'row')} in checkpoint {checkpoint}"
+                " that had not come"
                 " to it, or that it had let out",
                 records=tuple(row_in_words(row) for row in list(extra)[:LIMIT]),
                 checkpoint=checkpoint,
@@ -197,7 +198,7 @@ def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], told:
 def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated:
     return Violated(
         difference="transaction differs",
-        message=f"{task} had taken {taken} records at its snapshot of checkpoint {checkpoint},"
+        message=f"{task} had taken {plural(taken, 'record')} at its snapshot of checkpoint {checkpoint},"
         f" its transactions hold {written}",
         checkpoint=checkpoint,
         tasks=(task,),

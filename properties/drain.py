@@ -22,7 +22,7 @@ from .history import JobEnded, TaskRun
 from .layouts import splits_of_task
 from .line import decode_state
 from .verdict import Holds, Unknown, Verdict, Violated
-from .words import LIMIT, journal_until, row_in_words
+from .words import LIMIT, journal_until, plural, row_in_words
 from .workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_clocked, window_of
 
 
@@ -96,12 +96,14 @@ def _left(case: Case, ended: JobEnded) -> Violated | None:
     window = window_of(case.workload)
     for task, timers, panes in _windows(case, ended, window) if window else ():
         if timers or panes:
-            told = f"{task} holds {len(panes)} windows and {len(timers)} timers in its last snapshot"
+            told = (
+                f"{task} holds {plural(len(panes), 'window')} and {plural(len(timers), 'timer')} in its last snapshot"
+            )
             records = tuple(f"window from {start} of key {key}" for start, key, _, _ in panes[:LIMIT])
             return _violated(case, ended, "window left", told, (task,), records)
     for task, rows in _waiting(case, ended):
         if rows:
-            told = f"{task} holds {len(rows)} rows back in its last snapshot"
+            told = f"{task} holds {plural(len(rows), 'row')} back in its last snapshot"
             return _violated(case, ended, "buffer left", told, (task,), tuple(map(row_in_words, rows[:LIMIT])))
     return None
 

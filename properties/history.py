@@ -11,7 +11,6 @@ owes; nothing here is taken from the engine's internals.
 with causality; `at_us` is the (virtual or wall) time of it in µs.  Per-record
 events are kept as integers: the n-th record sent into a channel is the n-th
 taken out of it, so an event needs no message of its own.
-
 Nothing of a history file is executed; it is JSON, read with a schema.
 """
 
@@ -315,7 +314,7 @@ AnyJournalEntry = (
 )
 
 
-class Residue(Entry, kw_only=True):
+class Residue(Entry, kw_only=True, omit_defaults=False):
     """What is there at rest: listings of the stores after everything has settled."""
 
     open_transactions: list[str] = []
@@ -394,6 +393,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """the harness or its machine was too slow to judge by time"""
     unapplied: list[str] = []
     """faults, commands and deviations that never applied, in words"""
+    foreign_connections: int = 0
+    """to the ports of the run, by somebody who is not of it: closed before anything that they said was heard"""
     defect_reached: bool = False
     """the planted wrong code itself ran"""
     timeline: list[Timed] = []

@@ -34,7 +34,7 @@ from .history import (
 )
 from .unfit import neither_begun_nor_refused, refused_by_name
 from .verdict import Holds, Unknown, Verdict, Violated
-from .words import LIMIT, journal_until, row_in_words
+from .words import LIMIT, journal_until, plural, row_in_words
 
 
 def check(case: Case) -> Verdict:
@@ -233,7 +233,7 @@ def _input_outstanding(case: Case) -> Violated | None:
             return _violated(
                 case,
                 "input not covered",
-                f"split {split} offered {len(records)} records, {positions[split]} are covered: {covered}",
+                f"split {split} offered {plural(len(records), 'record')}, {positions[split]} are covered: {covered}",
                 None,
             )
     return None

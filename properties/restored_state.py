@@ -37,7 +37,7 @@ from .redealt_in_flight import comparable, dealt_in_turn, queued
 from .stored_state import Passing
 from .unfit import begun_before_finished, undescribed
 from .verdict import Holds, Unknown, Verdict, Violated
-from .words import LIMIT, journal_until
+from .words import LIMIT, journal_until, plural
 
 
 def check(case: Case) -> Verdict:
@@ -137,7 +137,7 @@ def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) 
         message = f"{who} loaded checkpoint {run.loaded.checkpoint}, {names} was to be restored"
         return _violated(case, run.loaded.order, "another snapshot restored", message, run)
     if run.loaded.applies_before:
-        message = f"{who} took {run.loaded.applies_before} records before it had loaded its state"
+        message = f"{who} took {plural(run.loaded.applies_before, 'record')} before it had loaded its state"
         return _violated(case, run.loaded.order, "input before state", message, run)
     return None
 

@@ -23,7 +23,7 @@ from .idleness import idle_too_soon
 from .layouts import splits_of_task
 from .redealt import before
 from .verdict import Violated
-from .words import journal_until
+from .words import journal_until, plural
 from .workload import BEGINNING, END_OF_TIME, Input
 
 
@@ -141,7 +141,8 @@ class _Heard:
 def _belied(case: Case, run: TaskRun, count: int, what: str, time: int, least: int, most: int) -> Violated:
     return Violated(
         difference="watermark differs",
-        message=f"{run.task} of attempt {run.attempt} had a watermark of {time} when it had {what} {count} records: "
+        message=f"{run.task} of attempt {run.attempt} had a watermark of {time} when it had {what}"
+        f" {plural(count, 'record')}: "
         f"what it had heard says {least}" + (f" to {most}" if most != least else ""),
         tasks=(run.task,),
         events=journal_until(case.history, run.ended),

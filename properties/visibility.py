@@ -30,7 +30,7 @@ from .line import INFINITE
 from .replay import is_determined
 from .stages import COMMITTERS
 from .verdict import Holds, Unknown, Verdict, Violated
-from .words import LIMIT, journal_until, row_in_words
+from .words import LIMIT, journal_until, plural, row_in_words
 from .workload import Row
 
 
@@ -155,7 +155,7 @@ def _reads_within(case: Case) -> Violated | None:
         rows = early.rows()
         return Violated(
             difference="rows seen too early",
-            message=f"a reader saw {len(rows)} rows that no snapshot covered: {what}",
+            message=f"a reader saw {plural(len(rows), 'row')} that no snapshot covered: {what}",
             records=_rows(rows),
             checkpoint=newest if newest >= 0 else None,
             events=journal_until(case.history, read.ended),

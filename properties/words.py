@@ -11,6 +11,13 @@ LIMIT = 8
 """How many records or events a witness names."""
 
 
+def plural(number: int, noun: str) -> str:
+    """ "1 record", "2 records", "1,000 recoveries"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+
+
 def record_in_words(workload: Workload, origin: int) -> str:
     """An input record by its place, and its tag where the workload has it."""
     split, offset, copy = split_of(origin), offset_of(origin), copy_of(origin)

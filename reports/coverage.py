@@ -42,10 +42,10 @@ class CoverageCell(Value, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What stands in the cell; it says all that its colour does."""
+        """What stands in the cell: how many fired, a dot where none did, nothing where none can."""
         if not self.possible:
-            return "–"
-        return f"{self.fired:,}" + (f" ({len(self.empty)} empty)" if self.empty else "")
+            return ""
+        return f"{self.fired:,}" if self.fired else "·"
 
 
 class CoverageMap(Value, kw_only=True):
@@ -57,6 +57,19 @@ class CoverageMap(Value, kw_only=True):
     """point, and a cell for each kind"""
     endings: tuple[tuple[str, int, int, int], ...]
     """(way of ending, possible cells, those hit, faults that fired)"""
+
+    @property
+    def possible(self) -> int:
+        return sum(possible for _, possible, _, _ in self.endings)
+
+    @property
+    def hit(self) -> int:
+        return sum(hit for _, _, hit, _ in self.endings)
+
+    @property
+    def share(self) -> str:
+        """How many of the possible cells were hit, in percent."""
+        return f"{100 * self.hit / self.possible:.1f} %" if self.possible else "–"
 
 
 class StopLine(Value, kw_only=True):

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from itertools import pairwise
 
 import msgspec
 
 from ..properties.history import Timed
 from .entries import FAULTS
+from .labels import Box, Labels
 from .marks import mark_of
 from .model import CounterexampleView
 from .spacetime import Cut, Drawing, Message, Point, Segment, drawing_of
@@ -145,15 +147,15 @@ def _said(point: Point, drawing: Drawing) -> str:
 
 
 def _layers(drawing: Drawing, grid: _Grid) -> Iterator[str]:
-    """From the ground up: lanes, attempts, messages, cuts, marks, the clock."""
+    """From the ground up: lanes, attempts, messages, cuts, marks, the names of records, the clock."""
     for row in range(len(drawing.lanes)):
         yield element("path", class_="lane", d=path([(0, grid.y(row)), (grid.width, grid.y(row))]))
     yield from _attempts(drawing, grid)
     yield from (_segment(segment, grid) for segment in drawing.segments)
-    named = sum(message.kind == "record" for message in drawing.messages) <= FEW_RECORDS
-    yield from (_message(message, grid, named) for message in drawing.messages)
+    yield from (_message(message, grid) for message in drawing.messages)
     yield from (_cut(cut, grid, cut.checkpoint == drawing.main_cut) for cut in drawing.cuts)
     yield from _marks(drawing, grid)
+    yield from _names(drawing, grid)
     yield from _times(drawing, grid)
 
 
@@ -176,9 +178,8 @@ def _segment(segment: Segment, grid: _Grid) -> str:
     return element("path", class_="life", d=path([(first, y), (max(first, last), y)]))
 
 
-def _message(message: Message, grid: _Grid, named: bool) -> str:
-    start = grid.at(message.send)
-    end = grid.at(message.receipt) if message.receipt else _nowhere(message, grid, start)
+def _message(message: Message, grid: _Grid) -> str:
+    start, end = _ends(message, grid)
     middle = _in_first_gap(start, end)
     parts = [told(_told(message)), element("path", d=path([start, end]))]
     if message.receipt is None:
@@ -189,11 +190,45 @@ def _message(message: Message, grid: _Grid, named: bool) -> str:
         parts.append(label("" if number is None else str(number), middle[0], middle[1] + 4, class_="in-box"))
     elif message.kind != "write":
         parts.append(element("circle", cx=end[0], cy=end[1], r=2.6))
-    if message.kind == "record" and (named or message.crossing):
-        name = record_name(message.send.entry.origin)
-        parts.append(label(name, middle[0] + 5, middle[1] - 3, class_="name"))
     kind = f"message {message.kind}" + (" crossing" if message.crossing else "")
     return element("g", *parts, class_=kind)
+
+
+def _ends(message: Message, grid: _Grid) -> tuple[tuple[float, float], tuple[float, float]]:
+    start = grid.at(message.send)
+    return start, grid.at(message.receipt) if message.receipt else _nowhere(message, grid, start)
+
+
+def _names(drawing: Drawing, grid: _Grid) -> Iterator[str]:
+    """The names of records, those that cross the cut first: nothing that is drawn covers them."""
+    records = [message for message in drawing.messages if message.kind == "record"]
+    named = records if len(records) <= FEW_RECORDS else [message for message in records if message.crossing]
+    labels = Labels(_in_the_way(drawing, grid), _lines_of_cuts(drawing, grid))
+    for message in sorted(named, key=lambda one: not one.crossing):
+        name = record_name(message.send.entry.origin)
+        x, y = labels.place(name, *_ends(message, grid))
+        kind = "record-name crossing" if message.crossing else "record-name"
+        yield label(name, x, y, class_=kind)
+
+
+def _in_the_way(drawing: Drawing, grid: _Grid) -> Iterator[Box]:
+    """The boxes of barriers, and what stands on the lanes."""
+    for message in drawing.messages:
+        if message.kind == "barrier" and message.receipt is not None:
+            yield _around(_in_first_gap(*_ends(message, grid)), 8)
+    for point in drawing.points:
+        x, y = grid.at(point)
+        yield _around((x, y), 9 if mark_of(point.entry, x, y) else 3)
+
+
+def _around(place: tuple[float, float], room: float) -> Box:
+    x, y = place
+    return Box(left=x - room, top=y - room, right=x + room, bottom=y + room)
+
+
+def _lines_of_cuts(drawing: Drawing, grid: _Grid) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    for cut in drawing.cuts:
+        yield from pairwise(_line_of(cut, grid))
 
 
 def _in_first_gap(start: tuple[float, float], end: tuple[float, float]) -> tuple[float, float]:
@@ -220,16 +255,21 @@ def _cross(at: tuple[float, float], size: float) -> str:
 
 
 def _cut(cut: Cut, grid: _Grid, main: bool) -> str:
-    places = [(grid.x(column), grid.y(lane)) for lane, column in cut.points]
-    line = [place for x, y in places for place in ((x, y - 12), (x, y + 12))]
-    (x, y), name = places[0], f"cut {cut.checkpoint}" + ("" if cut.completed else ", not complete")
+    line = _line_of(cut, grid)
+    (x, top), name = line[0], f"cut {cut.checkpoint}" + ("" if cut.completed else ", not complete")
     parts = [
         told(f"The cut of checkpoint {cut.checkpoint}"),
-        element("path", class_="leader", d=path([(x, 34), (x, y - 12)])),
+        element("path", class_="leader", d=path([(x, 34), (x, top)])),
         element("path", d=path(line)),
         label(name, x, 30, class_="note"),
     ]
     return element("g", *parts, class_="cut main" if main else "cut")
+
+
+def _line_of(cut: Cut, grid: _Grid) -> list[tuple[float, float]]:
+    """Straight through each lane, slanted between them."""
+    places = [(grid.x(column), grid.y(lane)) for lane, column in cut.points]
+    return [place for x, y in places for place in ((x, y - 12), (x, y + 12))]
 
 
 def _marks(drawing: Drawing, grid: _Grid) -> Iterator[str]:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 
 from .model import Counterexample, Summary
 from .overview import InvariantLine, invariant_lines
+from .words import judges_in_words, plural
 
 
 def render_junit(summary: Summary) -> str:
@@ -22,7 +23,7 @@ def render_junit(summary: Summary) -> str:
         _counterexample(suite, one)
     problems = list(summary.failures)
     if summary.oracle.disagreements:
-        problems.append(f"the two judges disagree on {summary.oracle.disagreements} rows")
+        problems.append(f"the two judges disagree on {plural(summary.oracle.disagreements, 'row')}")
     if problems:
         case = Xml.SubElement(suite, "testcase", classname="cutproof", name="harness")
         Xml.SubElement(case, "error", message=_clean(problems[0])).text = _clean(
@@ -61,7 +62,7 @@ def _counterexample(suite: Xml.Element, one: Counterexample) -> None:
 
 
 def _story(one: Counterexample) -> str:
-    return f"{one.story}\n{one.replay}"
+    return "\n".join(filter(None, (one.story, judges_in_words(one.judges, one.not_asked), one.replay)))
 
 
 def _clean(text: str) -> str:

@@ -46,6 +46,8 @@ class InvariantCounts(Value, kw_only=True):
     holds: int = 0
     violated: int = 0
     unknown: int = 0
+    by_both: int = 0
+    """of those that it holds or is violated in, where PySpark computed what it compares with"""
     reasons: dict[str, int] = {}
     """why it was unknown: reason and number of scenarios"""
 
@@ -153,9 +155,19 @@ class RecordCounts(Value, kw_only=True):
     committed: int = 0
 
 
-class OracleCounts(Value, kw_only=True):
-    """The expected results: who computed them, and how often the quick checker said otherwise."""
+class Asked(Value, kw_only=True):
+    """On how many scenarios PySpark has spoken, and why not on the others: reason and number of scenarios."""
 
+    asked: int = 0
+    not_asked: dict[str, int] = {}
+
+
+class OracleCounts(Asked, kw_only=True):
+    """The expected results: who computed them, in how many scenarios the rows owed, and how often the quick checker
+    said otherwise."""
+
+    state: Asked = Asked()
+    """the same of the keyed state that completed checkpoints owe"""
     engine: str = ""
     workloads: int = 0
     expected_rows: int = 0
@@ -207,6 +219,10 @@ class Counterexample(Value, kw_only=True):
     """how many scenarios of the run failed for the same cause"""
     known: str = ""
     """why it is expected, when it is a known failure that has not expired"""
+    judges: int = 0
+    """2 where PySpark, too, computed the rows or state that it differs from, else 1; 0 in what older versions wrote"""
+    not_asked: str = ""
+    """why PySpark was not asked, where one judge saw it; empty also where PySpark says otherwise"""
 
 
 class NotRun(Value, kw_only=True):
@@ -247,11 +263,15 @@ class Summary(Value, kw_only=True):
     counterexamples: list[Counterexample] = []
     shortfalls: list[str] = []
     """what the run had to show and did not, each in one sentence"""
+    not_judged_by_shares: str = ""
+    """why nothing is said of what the run had to show, in one sentence; empty where it was judged by that"""
     interrupted: bool = False
     not_tried: list[str] = []
     """what the subject cannot do, so that it was not asked of it"""
     unapplied: dict[str, int] = {}
     """faults, commands and deviations that were planned and never applied, by kind"""
+    foreign_connections: int = 0
+    """to the ports of runs on processes, by somebody who is not of the run: closed unheard"""
     stops: dict[str, StopCounts] = {}
     """natural-end, stop, drain, cancel, resume and unfit-resume: every way to end a job and to go on"""
     coverage: Coverage = Coverage()
@@ -297,6 +317,21 @@ class CounterexampleView(Value, kw_only=True):
     size: Size = Size()
     scenarios: int = 1
     known: str = ""
+    judges: int = 0
+    not_asked: str = ""
+    """as in `Counterexample`"""
+
+
+class ViolatedScenario(Value, kw_only=True):
+    """One scenario of the run in which something is violated, as it was drawn."""
+
+    index: int
+    name: str
+    """of the template, or of the workload"""
+    violated: dict[str, str]
+    """invariant: the kind of difference"""
+    replay: str
+    """the command that runs it again"""
 
 
 class Samples(Value, kw_only=True):
@@ -311,4 +346,6 @@ class ReportView(Value, kw_only=True):
 
     summary: Summary
     counterexamples: tuple[CounterexampleView, ...] = ()
+    violated: tuple[ViolatedScenario, ...] = ()
+    """every violated scenario, in the order in which they were drawn"""
     samples: Samples = Samples()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..faults.plan import KINDS
+from ..properties.spark.unasked import IN_ROWS, IN_STATE
 from ..properties.verdict import INVARIANTS
 from .model import FaultCounts, InvariantCounts, NotRun, Summary, Value
-from .words import PROMISES, plural
+from .words import PROMISES, foreign_in_words, plural
 
 PHASES = ("deploying", "running", "aligning", "checkpointing", "committing", "recovering", "finishing")
 """What a job can be doing, in the order of its life."""
@@ -19,6 +22,8 @@ class InvariantLine(Value, kw_only=True):
     verdict: str
     """violated, known, holds or unknown"""
     counts: InvariantCounts
+    by_both: int | None
+    """None of what PySpark computes nothing for"""
     reasons: str
 
 
@@ -93,6 +98,22 @@ def by_reason(not_run: list[NotRun]) -> dict[str, list[NotRun]]:
     return groups
 
 
+def oracle_lead(summary: Summary) -> str:
+    """On how many scenarios PySpark has spoken, and why not on the others; empty where that was not counted."""
+    oracle = summary.oracle
+    others = sum(oracle.not_asked.values())
+    if not oracle.asked and not others:
+        return ""
+    said = f"PySpark computed the rows owed in {oracle.asked:,} of {plural(oracle.asked + others, 'scenario')}"
+    return f"{said}; it was not asked in the others: {reasons(oracle.not_asked)}." if others else f"{said}."
+
+
+def reasons(counts: Mapping[str, int]) -> str:
+    """Why PySpark was not asked, the most frequent first."""
+    often = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
+    return "; ".join(f"{reason} ({number:,})" for reason, number in often)
+
+
 def restarts_lead(summary: Summary) -> str:
     """In how many recoveries not everything restarted, and what did; empty where there was none."""
     return " ".join(
@@ -111,8 +132,9 @@ def _most(tasks: dict[str, int]) -> str:
 
 
 def beside_lead(summary: Summary) -> str:
-    """What was run beside the scenarios; empty when nothing was."""
-    return " ".join(filter(None, (_systems(summary), _batches(summary))))
+    """What was run beside the scenarios, and who else came to their ports; empty when nothing was and nobody did."""
+    foreign = foreign_in_words(summary.foreign_connections)
+    return " ".join(filter(None, (_systems(summary), _batches(summary), foreign)))
 
 
 def _batches(summary: Summary) -> str:
@@ -147,6 +169,7 @@ def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
             promise=PROMISES.get(name, ""),
             verdict=_verdict(counts, name in known - new),
             counts=counts,
+            by_both=counts.by_both if name in IN_ROWS or name in IN_STATE else None,
             reasons=", ".join(f"{reason} {number:,}" for reason, number in sorted(counts.reasons.items())),
         )
         for name, counts in summary.invariants.items()

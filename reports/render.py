@@ -20,6 +20,8 @@ from .model import CounterexampleView, ReportView, RowPair, Seconds, Value
 from .plots import histogram
 
 MOST_ROWS = 60
+FEW_VIOLATED = 20
+"""so many violated scenarios stand open on the page; more are folded"""
 MOST_SCENARIO_CHARACTERS = 40_000
 
 
@@ -38,6 +40,7 @@ def render_html(view: ReportView) -> str:
         outcome=overview.outcome(summary),
         lead=overview.lead(summary),
         beside_lead=overview.beside_lead(summary),
+        oracle_lead=overview.oracle_lead(summary),
         restarts=overview.restarts_lead(summary),
         not_run=overview.by_reason(summary.not_run),
         invariants=overview.invariant_lines(summary),
@@ -52,6 +55,8 @@ def render_html(view: ReportView) -> str:
             for number, one in enumerate(view.counterexamples, 1)
         ],
         found={one.id: one for one in summary.counterexamples},
+        violated=view.violated,
+        few_violated=FEW_VIOLATED,
         seconds=_time_spent(summary.seconds),
         plots=[
             ("Checkpoints", histogram(view.samples.checkpoint_durations_us, "checkpoint")),
@@ -112,6 +117,8 @@ def environment() -> Environment:
     found.filters.update(
         markup=Markup,
         plural=words.plural,
+        judges=lambda view: words.judges_in_words(view.judges, view.not_asked),
+        reasons=overview.reasons,
         cells=words.row_cells,
         status=lambda status: words.STATUS_WORDS[status],
         scenario=scenario_text,

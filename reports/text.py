@@ -7,8 +7,8 @@ from textwrap import wrap
 
 from .coverage import WAYS, coverage_lead
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
-from .overview import beside_lead, by_reason, headline, invariant_lines, lead, never, restarts_lead
-from .words import STATUS_WORDS, plural, row_cells
+from .overview import beside_lead, by_reason, headline, invariant_lines, lead, never, oracle_lead, restarts_lead
+from .words import STATUS_WORDS, judges_in_words, plural, row_cells
 
 WIDTH = 80
 MOST_ROWS = 20
@@ -46,12 +46,14 @@ def _table(summary: Summary) -> Iterator[str]:
     if not lines:
         return
     width = max(len("invariant"), *(len(line.name) for line in lines))
-    yield f"{'invariant':<{width}}  {'verdict':<13} {'held':>9} {'violated':>9} {'unknown':>9} {'can show':>9}"
+    heads = " ".join(f"{head:>9}" for head in ("held", "violated", "unknown", "can show", "by both"))
+    yield f"{'invariant':<{width}}  {'verdict':<13} {heads}"
     for line in lines:
         counts = line.counts
         verdict = "known failure" if line.verdict == "known" else line.verdict
         numbers = " ".join(f"{n:>9,}" for n in (counts.holds, counts.violated, counts.unknown, counts.can_show))
-        yield f"{line.name:<{width}}  {verdict:<13} {numbers}"
+        by_both = "-" if line.by_both is None else f"{line.by_both:,}"
+        yield f"{line.name:<{width}}  {verdict:<13} {numbers} {by_both:>9}"
 
 
 def _stops(summary: Summary) -> Iterator[str]:
@@ -92,6 +94,7 @@ def _counterexample(one: Counterexample) -> Iterator[str]:
     known = " (known failure)" if one.known else ""
     yield f"{one.invariant}: {one.difference or 'violated'}{known}"
     yield from _wrapped(one.story, "  ")
+    yield from _wrapped(judges_in_words(one.judges, one.not_asked), "  ")
     yield f"  {one.replay}"
 
 
@@ -102,7 +105,9 @@ def _outcome(summary: Summary, report: str) -> Iterator[str]:
     yield from (f"  {one.replay}" for one in firsts[:COMMANDS] if one.replay)
     for shortfall in summary.shortfalls if not summary.failures else ():  # then that is why
         yield from _wrapped(f"shortfall: {shortfall}")
-    yield from _wrapped(f"{lead(summary)} {beside_lead(summary)}".rstrip())
+    yield from _wrapped(" ".join(filter(None, (lead(summary), oracle_lead(summary), beside_lead(summary)))))
+    if summary.not_judged_by_shares:
+        yield from _wrapped(summary.not_judged_by_shares)
     yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."
     if report:
         yield f"report: {report}"

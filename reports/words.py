@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..properties.history import Timed
+from ..properties.words import plural as plural
 from ..properties.workload import Row, copy_of, offset_of, split_of
 
 PROMISES: dict[str, str] = {
@@ -29,11 +30,21 @@ STATUS_WORDS = {
 """By status of a row: a sign and a word, so that colour need say nothing."""
 
 
-def plural(number: int, noun: str) -> str:
-    """ "1 record", "2 records", "1,000 recoveries"."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun[:-1]}ies" if noun.endswith("y") else f"{number:,} {noun}s"
+def judges_in_words(judges: int, not_asked: str) -> str:
+    """Who saw a violation, in one sentence; empty where that is not known."""
+    if judges != 1:
+        return "Both judges saw it." if judges else ""
+    if not not_asked:
+        return "One judge saw it: PySpark says otherwise."
+    return f"One judge saw it: PySpark was not asked, because {not_asked}."
+
+
+def foreign_in_words(connections: int) -> str:
+    """Who else came to the ports of runs on processes; empty when nobody did."""
+    if not connections:
+        return ""
+    what, was = plural(connections, "connection"), "was" if connections == 1 else "were"
+    return f"{what} to the runs' ports came from another program of this machine and {was} closed unheard."
 
 
 def duration(us: float) -> str:

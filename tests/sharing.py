@@ -22,6 +22,7 @@ LONG = (
     "tests/end_to_end/test_interruption.py",
     "tests/end_to_end/test_nothing_left.py",
     "tests/end_to_end/test_processes.py",
+    "tests/end_to_end/test_attacks.py",
     "tests/end_to_end/test_bad_input.py",
 )
 """What takes a worker longest comes first, so that no worker is left with it when the others are done."""

@@ -15,31 +15,24 @@ hit and when, the server draws nothing.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import re
-import sys
-import threading
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
-import requests
 
-HOST = "127.0.0.1"
+from .toxiproxy_http import HOST, PAUSE_S, Transport, own_copy
+from .toxiproxy_http import ToxiproxyFailed as ToxiproxyFailed
+
 STREAMS = {"receiver": "upstream", "sender": "downstream"}
 """Towards whom bytes are disturbed: the one connected to, or the one who connected; and the server's word for it."""
 LARGEST = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9_.:>+@=-]+")
 _MARK = "cutproof-mark-"
-_PAUSE_S = 0.01
-_LOADING = threading.Lock()
-
-
-class ToxiproxyFailed(Exception):
-    """The server is gone, silent, another one, or did not do what it was told; one line."""
 
 
 class ToxicValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -131,17 +124,26 @@ class Toxiproxy:
     Not for several threads at once.
     """
 
-    def __init__(self, port: int, *, patience_s: float = 2.0, mark: str = "") -> None:
+    def __init__(
+        self,
+        port: int,
+        *,
+        patience_s: float = 2.0,
+        mark: str = "",
+        new_socket: Callable[[], socket.socket] = socket.socket,
+    ) -> None:
+        """`new_socket` makes one that reaches the server: it may be in a network of its own."""
         if not 0 < port < 65536:
             raise ValueError(f"{port} is not a port")
         self.port = port
         self._mark = _MARK + _checked(mark) if mark else ""
-        self._transport = _Transport(port, patience_s)
-        self._package = _own_copy()
+        self._transport = Transport(port, patience_s, new_socket)
+        self._package = own_copy()
         self._package.api.requests = self._transport
         self._package.api.APIConsumer.host = HOST
         self._package.api.APIConsumer.port = port
         self._server = self._package.Toxiproxy()
+        self._made: dict[str, Proxy] = {}
 
     def wait_until_up(self, within_s: float, has_ended: Callable[[], bool] = lambda: False) -> None:
         """Return once the server answers; ToxiproxyFailed when it does not, has ended, or when another one does."""
@@ -152,9 +154,9 @@ class Toxiproxy:
                     self.version()
                 break
             except ToxiproxyFailed as error:
-                if time.monotonic() + _PAUSE_S >= deadline or has_ended():
+                if time.monotonic() + PAUSE_S >= deadline or has_ended():
                     raise ToxiproxyFailed(f"no Toxiproxy came up within {within_s:g} s") from error
-            time.sleep(_PAUSE_S)
+            time.sleep(PAUSE_S)
         if self._mark and self._mark not in self._theirs():
             raise ToxiproxyFailed(f"port {self.port} belongs to another Toxiproxy server; choose another port")
 
@@ -181,11 +183,34 @@ class Toxiproxy:
         port = _port(there.listen)
         if not port or (listen_port and port != listen_port):
             raise ToxiproxyFailed(f"Toxiproxy made the proxy {name} listen at {there.listen}, not on {listen_port}")
-        return Proxy(self, made, port, upstream_port)
+        self._made[name] = Proxy(self, made, port, upstream_port)
+        return self._made[name]
 
     def proxies(self) -> tuple[str, ...]:
         """The names of the proxies there are."""
         return tuple(sorted(name for name in self._theirs() if not name.startswith(_MARK)))
+
+    def not_ours(self, within_s: float) -> str:
+        """What of its state was not made from here, in words: a proxy, a toxic, a setting; empty when all of it was.
+        Toxiproxy asks nobody who they are.  ToxiproxyFailed when it does not say so in time."""
+        with self._transport.at_most(within_s), self._calling("list its proxies"):
+            there: dict[str, dict[str, Any]] = self._package.api.APIConsumer.get("/proxies").json()
+            for name, told in sorted(there.items()):
+                # The mark never listens, and the server makes up where it would.
+                listen = f"{HOST}:0" if name == self._mark else told["listen"]
+                if (listen, told["upstream"], told["enabled"], _toxics_of(told)) != self._state_of(name):
+                    return f"the proxy {name!r} from {told['listen']} to {told['upstream']}{_in_words(told)}"
+        gone = sorted(set(self._made) - set(there))
+        return f"no proxy {gone[0]!r} any more" if gone else ""
+
+    def _state_of(self, name: str) -> tuple[str, str, bool, dict[str, Active]] | None:
+        """Listening address, upstream, whether it is enabled, toxics: as told from here."""
+        if name == self._mark:
+            return (f"{HOST}:0", f"{HOST}:1", False, {})
+        made = self._made.get(name)
+        if made is None:
+            return None
+        return (f"{HOST}:{made.port}", f"{HOST}:{made.upstream_port}", made.is_enabled, made.placed)
 
     def reset(self) -> None:
         """Enable every proxy and remove every toxic."""
@@ -197,6 +222,8 @@ class Toxiproxy:
             left = [name for name in self.proxies() if not there[name].enabled or there[name].toxics()]
         if left:
             raise ToxiproxyFailed(f"Toxiproxy was told to reset, and these are still disturbed: {', '.join(left)}")
+        for made in self._made.values():
+            made.is_enabled, made.placed = True, {}
 
     def _theirs(self) -> dict[str, Any]:
         with self._calling("list its proxies"):
@@ -212,7 +239,7 @@ class Toxiproxy:
             raise ToxiproxyFailed(
                 f"Toxiproxy on port {self.port} was told to {what}, and it is there already"
             ) from error
-        except (requests.RequestException, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToxiproxyFailed(
                 f"Toxiproxy on port {self.port} was told to {what}, and gave no proper answer: {error!r}"
             ) from error
@@ -225,6 +252,10 @@ class Proxy:
         self.name: str = theirs.name
         self.port = port
         self.upstream_port = upstream_port
+        self.is_enabled = True
+        """as it was told"""
+        self.placed: dict[str, Active] = {}
+        """toxics by name, as it was told"""
         self._server = server
         self._theirs = theirs
 
@@ -242,8 +273,10 @@ class Proxy:
             self._theirs.add_toxic(
                 name=name, type=wire_type, stream=STREAMS[towards], toxicity=1.0, attributes=attributes
             )
-        if Active(name=name, towards=towards, toxic=toxic) not in self.active():
+        placed = Active(name=name, towards=towards, toxic=toxic)
+        if placed not in self.active():
             raise ToxiproxyFailed(f"Toxiproxy was told to add {name} to {self.name}, and has something else there")
+        self.placed[name] = placed
         return name
 
     def remove(self, name: str) -> None:
@@ -259,6 +292,7 @@ class Proxy:
             self._theirs.destroy_toxic(name)
         if any(active.name == name for active in self.active()):
             raise ToxiproxyFailed(f"Toxiproxy was told to remove {name} from {self.name}, and still has it")
+        self.placed.pop(name, None)
 
     def toxics(self) -> tuple[Toxic, ...]:
         """The toxics at work: those towards the receiver, then those towards the sender, each in the order added."""
@@ -288,12 +322,14 @@ class Proxy:
             self._theirs.destroy()
         if self.name in self._server.proxies():
             raise ToxiproxyFailed(f"Toxiproxy was told to delete {self.name}, and still has it")
+        self._server._made.pop(self.name, None)
 
     def _demand(self, *, enabled: bool) -> None:
         there = self._server._theirs().get(self.name)
         if there is None or there.enabled is not enabled or _port(there.listen) != self.port:
             told = "enable" if enabled else "disable"
             raise ToxiproxyFailed(f"Toxiproxy was told to {told} {self.name} on port {self.port}, and did not")
+        self.is_enabled = enabled
 
 
 def mark_file(mark: str) -> str:
@@ -314,6 +350,22 @@ def _port(listen: str) -> int:
     return int(port) if port.isdecimal() else 0
 
 
+def _toxics_of(told: Mapping[str, Any]) -> dict[str, Active] | None:
+    """The toxics of a proxy as the server lists it, by name; None where one would not be set from here."""
+    try:
+        found = [_read(told["name"], SimpleNamespace(**toxic)) for toxic in told["toxics"]]
+    except ToxiproxyFailed:
+        return None
+    return {active.name: active for active in found}
+
+
+def _in_words(told: Mapping[str, Any]) -> str:
+    """What else there is to say of a proxy."""
+    toxics = [str(toxic["name"]) for toxic in told["toxics"]]
+    state = [] if told["enabled"] else ["disabled"]
+    return "".join(f", {each}" for each in (*state, *(f"with the toxic {name!r}" for name in toxics)))
+
+
 def _read(proxy: str, theirs: Any) -> Active:
     """A toxic as the server tells it; ToxiproxyFailed for one that this layer would not set."""
     attributes: Mapping[str, int] = theirs.attributes
@@ -326,72 +378,3 @@ def _read(proxy: str, theirs: Any) -> Active:
                 toxic = kind(**{ours: attributes[wire] for ours, wire in fields.items()})
                 return Active(name=theirs.name, towards=towards, toxic=toxic)
     raise ToxiproxyFailed(f"the proxy {proxy} has a toxic that was not set from here: {vars(theirs)}")
-
-
-def _own_copy() -> ModuleType:
-    """The package toxiproxy-python, loaded once more under no name: its class attributes are then one server's."""
-    found = importlib.util.find_spec("toxiproxy")
-    if found is None or found.origin is None:
-        raise ToxiproxyFailed("the package toxiproxy-python is missing: pip install toxiproxy-python")
-    name = "_cutproof_copy_of_toxiproxy"
-    spec = importlib.util.spec_from_file_location(
-        name, found.origin, submodule_search_locations=list(found.submodule_search_locations or ())
-    )
-    if spec is None or spec.loader is None:
-        raise ToxiproxyFailed(f"the package toxiproxy-python cannot be loaded from {found.origin}")
-    copy = importlib.util.module_from_spec(spec)
-    with _LOADING:
-        sys.modules[name] = copy
-        try:
-            spec.loader.exec_module(copy)
-        finally:
-            for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-                del sys.modules[each]
-    return copy
-
-
-class _Transport:
-    """What a copy of the package has for `requests`: bounded in time, deaf to the environment, strict with refusals."""
-
-    def __init__(self, port: int, patience_s: float) -> None:
-        self._port = port
-        self._patience_s = patience_s
-        self._session = requests.Session()
-        self._session.trust_env = False
-        # A kept connection would not outlive the server, whose death and restart is part of the play.
-        self._session.headers["Connection"] = "close"
-
-    @contextlib.contextmanager
-    def at_most(self, seconds: float) -> Iterator[None]:
-        """Be no more patient than this for a while."""
-        before = self._patience_s
-        self._patience_s = max(min(before, seconds), _PAUSE_S)
-        try:
-            yield
-        finally:
-            self._patience_s = before
-
-    def get(self, url: str, params: Any = None) -> requests.Response:
-        return self._send("GET", url)
-
-    def delete(self, url: str) -> requests.Response:
-        return self._send("DELETE", url)
-
-    def post(self, url: str, data: Any = None, json: Any = None) -> requests.Response:
-        return self._send("POST", url, json)
-
-    def _send(self, method: str, url: str, json: Any = None) -> requests.Response:
-        who = f"Toxiproxy on port {self._port}"
-        try:
-            answer = self._session.request(method, url, json=json, timeout=self._patience_s, allow_redirects=False)
-        except requests.Timeout as error:
-            raise ToxiproxyFailed(f"{who} did not answer within {self._patience_s:g} s") from error
-        except requests.RequestException as error:
-            raise ToxiproxyFailed(f"{who} is gone: nothing answers there") from error
-        if not 200 <= answer.status_code < 300:
-            said = re.search(r'"error":\s*"(.*?)"[,}]', answer.text)
-            told = said[1] if said else " ".join(answer.text[:200].split())
-            raise ToxiproxyFailed(
-                f"{who} refused {method} {url.partition(str(self._port))[2]}: {answer.status_code} {told}"
-            )
-        return answer

@@ -1,5 +1,5 @@
 """The command line: one module a verb, each thin over the harness."""
 
-from .entry import main
+from .entry import command, main
 
-__all__ = ["main"]
+__all__ = ["command", "main"]

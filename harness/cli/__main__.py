@@ -1,5 +1,5 @@
 """`python -m cutproof.harness.cli`, where no script was installed."""
 
-from .entry import main
+from .entry import command
 
-raise SystemExit(main())
+command()

@@ -13,25 +13,27 @@ from .options import count, progress_of
 from .output import Output
 
 if TYPE_CHECKING:
-    from ...properties.spark.check import CheckRequest, CheckResult, Sample
-    from ...properties.spark.sources import PostgresTable
+    from ...properties.checking.addresses import PostgresTable
+    from ...properties.checking.request import CheckRequest, CheckResult, Sample
 
 FORMAT = "cutproof-check/1"
 KINDS = {
-    "lost": "rows that are expected are lost:",
-    "repeated": "rows are there more often than expected:",
-    "unexpected": "rows are there that nobody expected:",
-    "changed": "rows differ in value (expected -> committed):",
+    "lost": ("row that is expected is lost:", "rows that are expected are lost:"),
+    "repeated": ("row is there more often than expected:", "rows are there more often than expected:"),
+    "unexpected": ("row is there that nobody expected:", "rows are there that nobody expected:"),
+    "changed": ("row differs in value (expected -> committed):", "rows differ in value (expected -> committed):"),
 }
 
 DESCRIPTION = """\
 Judges two tables, what was expected against what was committed: any pipeline's
 output, of any engine. Tables are compared as multisets of rows, so nothing
-depends on their order; 10 million rows are fine. CSV, JSON lines, Parquet, and
-Delta where it is installed; a file or a folder of files. Or a table in
-PostgreSQL, postgresql://user@host:port/database?table=schema.table, which
-PySpark reads as it is at one moment (a password may stand in the URL, in
-PGPASSWORD or in ~/.pgpass).
+depends on their order. CSV, JSON lines, Parquet, and Delta where it is
+installed; a file or a folder of files. Or a table in PostgreSQL,
+postgresql://user@host:port/database?table=schema.table, as it is at one moment
+(a password may stand in the URL, in PGPASSWORD or in ~/.pgpass).
+
+Up to a million rows are compared in this process, in seconds; more on Spark.
+Each conversion that is made, as of texts in CSV to numbers, is said.
 
 It lists what is lost, what is repeated, what nobody expected, and, with a key,
 what differs in value."""
@@ -39,8 +41,10 @@ what differs in value."""
 EXAMPLES = """\
 examples:
   cutproof check --expected expected.parquet --actual committed/
-  cutproof check --expected a.csv --actual b.csv --key order_id --ignore loaded_at
+  cutproof check --expected a.csv --actual b.csv --key order_id --ignore loaded_at --out differences/
   cutproof check --expected a.csv --actual b.csv --rename customer=cust --tolerance price=1e-9
+  cutproof check --expected excel.csv --actual out.parquet --delimiter "expected=;" --null "" --null NA
+  cutproof check --expected a.parquet --actual b.jsonl --cast zip=string --cast price="decimal(18,2)"
   cutproof check --expected day.parquet --actual table/ --where "day = '2013-02-08'" --guarantee at-least-once
   cutproof check --expected rows.jsonl --actual "postgresql://me@localhost:5432/shop?table=public.orders"
 
@@ -59,9 +63,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--actual", metavar="B", required=True, help="what was committed: a file, a folder, a table's URL"
     )
     tables.add_argument("--ignore", metavar="COLS", action="append", default=[], help="columns to leave out (a,b,c)")
-    tables.add_argument("--where", metavar="EXPR", help="judge only the rows that this SQL condition selects in both")
+    tables.add_argument("--where", metavar="EXPR", help="judge only the rows that this SQL condition selects in both "
+                        "(evaluated by Spark)")  # fmt: skip
     tables.add_argument("--rename", metavar="A=B", action="append", default=[],
                         help="the expected table's column A is called B in the other; may be repeated")  # fmt: skip
+    tables.add_argument("--cast", metavar="COL=TYPE", action="append", default=[],
+                        help="compare this column as string, bigint, double, decimal(P,S), boolean, date, timestamp, "
+                        "timestamp(ns), time or binary; may be repeated")  # fmt: skip
+    tables.add_argument("--delimiter", metavar="CHAR", action="append", default=[],
+                        help="what divides the fields of CSV (a comma; tab for a tab), of one side with "
+                        "expected=CHAR or actual=CHAR")  # fmt: skip
+    tables.add_argument("--null", metavar="TEXT", action="append", default=[],
+                        help="the unquoted text that is NULL in CSV, in place of the empty one; may be repeated, "
+                        'as in --null "" --null NA')  # fmt: skip
+    tables.add_argument("--empty-is-null", action="store_true",
+                        help="take empty texts for NULL in both tables, as CSV of pandas and Excel does not tell them "
+                        "apart")  # fmt: skip
     judging = parser.add_argument_group("how they are judged")
     judging.add_argument("--key", metavar="COLS", action="append", default=[],
                          help="columns that name a row (a,b): rows of one key but other values are told apart "
@@ -71,16 +88,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
                          "allowed; at-most-once: losses are")  # fmt: skip
     judging.add_argument("--tolerance", metavar="COL=X", action="append", default=[],
                          help="numbers in this column may differ by X; may be repeated")  # fmt: skip
+    judging.add_argument("--relative-tolerance", metavar="COL=X", action="append", default=[],
+                         help="or by this share of the greater one (1e-6); may be repeated")  # fmt: skip
+    judging.add_argument("--engine", default="auto", choices=("auto", "arrow", "spark"),
+                         help="auto: up to a million rows in this process, more on Spark (default)")  # fmt: skip
     judging.add_argument("--exact", action="store_true",
-                         help="compare every row, without the hashing that makes the usual way fast (and sound "
+                         help="compare every row, without the hashing that makes Spark's usual way fast (and sound "
                          "but for a chance of 2^-128)")  # fmt: skip
     judging.add_argument("--limit", metavar="N", type=count, default=20, help="list at most N rows of each kind (20)")
+    judging.add_argument("--out", metavar="DIR", type=Path,
+                         help="write all that differs to DIR: differences.parquet and differences.html")  # fmt: skip
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ...properties.spark.check import CheckRequest, check, demand_tables
-    from ...properties.spark.errors import TableUnreachable
-    from ...properties.spark.session import TABLES, session
+    from ...properties.checking.errors import TableUnreachable
+    from ...properties.checking.request import CheckRequest
+    from ..compare_tables import compared, write_differences
 
     request = CheckRequest(
         expected=existing(options.expected),
@@ -90,35 +113,70 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         ignore=columns(options.ignore),
         where=options.where,
         rename=pairs("--rename", options.rename),
-        tolerance=tolerances(options.tolerance),
+        cast=casts(options.cast),
+        tolerance=tolerances("--tolerance", options.tolerance),
+        relative_tolerance=tolerances("--relative-tolerance", options.relative_tolerance),
+        delimiters=delimiters(options.delimiter),
+        nulls=tuple(options.null) or ("",),
+        empty_is_null=options.empty_is_null,
         limit=options.limit,
         exact=options.exact,
     )
+    written: list[str] = []
     with progress_of(options) as progress:
         try:
-            demand_tables(request)
-            progress.step("starting Spark")
-            spark = session(settings=TABLES)
-            progress.step("comparing")
-            result = check(spark, request)
+            found = compared(request, options.engine, progress)
         except TableUnreachable as error:
             raise HarnessFailed(str(error)) from error
+        if options.out:
+            progress.step("writing the differences")
+            written = [str(path) for path in write_differences(found, request, options.out)]
+    result = found.result
     _tell(result, request, output)
-    output.result({"format": FORMAT, "guarantee": request.guarantee, **msgspec.structs.asdict(result)})
+    if written:
+        output.say(f"the differences: {', '.join(written)}")
+    output.result(
+        {"format": FORMAT, "guarantee": request.guarantee, **msgspec.structs.asdict(result), "written": written}
+    )
     return ExitCode.HELD if result.held else ExitCode.VIOLATED
 
 
 def _tell(result: CheckResult, request: CheckRequest, output: Output) -> None:
-    output.say(f"{result.expected_rows:,} rows expected, {result.actual_rows:,} committed")
+    for line in result.conversions:
+        output.say(line)
+    for line in result.warnings:
+        output.say(f"warning: {line}")
+    if result.conversions or result.warnings:
+        output.say()
+    rows = f"row{'s' * (result.expected_rows != 1)}"
+    output.say(f"{result.expected_rows:,} {rows} expected, {result.actual_rows:,} committed")
     for kind in KINDS:
         number = getattr(result, kind)
         if number:
             output.say()
-            output.say(f"{number:,} {KINDS[kind]}")
+            output.say(f"{number:,} {KINDS[kind][number > 1]}")
             _tell_rows([sample for sample in result.samples if sample.kind == kind], output)
+    _tell_columns(result, output)
     output.say()
     sure = "" if result.exact else " (by 128-bit sums of hashes; --exact looks at every row)"
     output.say(f"{request.guarantee} {'held' if result.held else 'VIOLATED'}{sure if result.equal else ''}")
+
+
+def _tell_columns(result: CheckResult, output: Output) -> None:
+    if not result.columns:
+        return
+    output.say()
+    rows = [
+        [
+            one.column,
+            f"{one.rows:,}",
+            "" if one.greatest is None else f"{one.greatest:g}",
+            "" if one.relative is None else f"{one.relative:.2g}",
+            f"{one.nulls:,}" if one.nulls else "",
+        ]
+        for one in result.columns
+    ]
+    output.table(("column", "rows that differ", "by at most", "relative", "NULL on one side"), rows)
 
 
 def _tell_rows(samples: list[Sample], output: Output) -> None:
@@ -161,16 +219,41 @@ def pairs(option: str, given: list[str]) -> dict[str, str]:
     return found
 
 
-def tolerances(given: list[str]) -> dict[str, float]:
+def casts(given: list[str]) -> dict[str, str]:
+    """The types of `--cast price=decimal(18,2)`, one an option, as a type has commas; raises UsageError."""
+    found: dict[str, str] = {}
+    for words in given:
+        name, equals, value = words.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise UsageError(f"--cast takes COLUMN=TYPE, not {words!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def delimiters(given: list[str]) -> dict[str, str]:
+    """The delimiters by side; raises UsageError on what is not one character."""
+    found: dict[str, str] = {}
+    for words in given:
+        side, equals, sign = words.partition("=")
+        sides = [side] if equals and side in ("expected", "actual") else ["expected", "actual"]
+        text = sign if len(sides) == 1 else words
+        text = "\t" if text in ("tab", "\\t") else text
+        if len(text.encode()) != 1 or text in '"\r\n':
+            raise UsageError(f"--delimiter takes one character, tab, or expected=CHAR and actual=CHAR, not {words!r}")
+        found.update(dict.fromkeys(sides, text))
+    return found
+
+
+def tolerances(option: str, given: list[str]) -> dict[str, float]:
     """The tolerances by column; raises UsageError on one that is no number of 0 or more."""
     found: dict[str, float] = {}
-    for name, text in pairs("--tolerance", given).items():
+    for name, text in pairs(option, given).items():
         try:
             found[name] = float(text)
         except ValueError:
-            raise UsageError(f"--tolerance {name}={text}: {text!r} is not a number") from None
+            raise UsageError(f"{option} {name}={text}: {text!r} is not a number") from None
         if not 0 <= found[name] < float("inf"):
-            raise UsageError(f"--tolerance {name}={text}: it has to be 0 or more")
+            raise UsageError(f"{option} {name}={text}: it has to be 0 or more")
     return found
 
 
@@ -184,8 +267,8 @@ def existing(path: str) -> Path | PostgresTable:
 
 
 def _table(url: str) -> PostgresTable:
-    from ...properties.spark.errors import CheckInputError
-    from ...properties.spark.sources import table_of
+    from ...properties.checking.addresses import table_of
+    from ...properties.checking.errors import CheckInputError
 
     try:
         return table_of(url)

@@ -12,7 +12,7 @@ from .output import Output
 if TYPE_CHECKING:
     from ...properties.history import History
     from ...properties.judge import Judgement
-    from ..oracle import Oracle
+    from ..oracle import Oracle, SeenBy, Word
     from ..scenario import Scenario
 
 
@@ -35,26 +35,35 @@ def begin(options: argparse.Namespace) -> Oracle | None:
     return oracle
 
 
-def ask(
-    oracle: Oracle | None, scenario: Scenario, history: History, judgement: Judgement, progress: Progress
-) -> list[str]:
-    """Where PySpark says otherwise, in words; nothing when it was not asked."""
-    if oracle is None:
-        return []
+def ask(oracle: Oracle | None, scenario: Scenario, history: History, judgement: Judgement, progress: Progress) -> Word:
+    """PySpark's word on a history; without an oracle, that nobody asked."""
     from ...properties.case import Case
-    from ..oracle import question_of
+    from ..oracle import word_on
+    from ..replay import UNHEARD
     from ..run import Result
 
+    if oracle is None:
+        return UNHEARD
     progress.step("asking PySpark")
     case = Case(scenario.workload, scenario.topology, history)
-    question = question_of(Result(scenario, case, judgement, 0.0, 0.0))
-    return [words for _, words in oracle.examine([question]).disagreements]
+    return word_on(oracle, Result(scenario, case, judgement, 0.0, 0.0))
 
 
-def exit_code(judgement: Judgement, disagreements: list[str], output: Output) -> ExitCode:
-    """Nothing is called a violation that only one of the judges sees."""
-    for words in disagreements:
+def seen_by(judgement: Judgement, word: Word) -> dict[str, SeenBy]:
+    """Who saw each violation."""
+    return {name: word.on(name, verdict) for name, verdict in judgement.violated.items()}
+
+
+def exit_code(judgement: Judgement, word: Word, output: Output) -> ExitCode:
+    """Who saw what is violated, and the exit code: nothing is called a violation where PySpark says otherwise."""
+    from ...reports.words import judges_in_words
+
+    for words in word.disagreements:
         output.say(f"the two judges disagree: {words}")
-    if disagreements:
+    for name, seen in seen_by(judgement, word).items():
+        output.say(f"{name}: {judges_in_words(seen.judges, seen.not_asked)}")
+    if word.unasked.rows and not judgement.violated:
+        output.say(f"PySpark was not asked for the rows owed, because {word.unasked.rows}.")
+    if word.disagreements:
         return ExitCode.HARNESS_FAILED
     return ExitCode.VIOLATED if judgement.violated else ExitCode.HELD

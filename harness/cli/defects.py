@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...properties.words import plural
 from ..exit_codes import CutproofError, ExitCode, UsageError, one_line
 from ..subject_names import BUILT, check_defect
+from .confirm import add_quick, begin
 from .options import count, progress_of, seed
-from .output import Output
+from .output import Output, debugging
 
 if TYPE_CHECKING:
     from ..defects_run import DefectRun, Field, Named
+    from ..oracle import Examined
 
 DESCRIPTION = """\
 The planted defects: deliberately wrong variants of single decisions of the reference
 engine, each modelled on a real bug. `list` names them. `run` demands that they are
 caught: the invariant named beforehand is violated, the wrong code itself ran, and the
-same scenario holds and is exercised on the unmodified engine.
+same scenario holds and is exercised on the unmodified engine. PySpark is asked about
+both runs of each that is caught, all at once. A hunt that breaks is told, and the others go on.
 
 With `--subject processes` a defect's scenario, found in virtual time or taken from
 a folder, steers real processes some times, and the rate at which it shows is told."""
@@ -30,10 +34,12 @@ examples:
   cutproof defects list
   cutproof defects run A01 E03
   cutproof defects run --all --json
+  cutproof defects run --all --no-shrink                   which are caught, and nothing more
   cutproof defects run A01 --subject processes --runs 10
   cutproof defects run --all --subject processes --scenarios tests/corpus/processes
 
-exit codes of run: 0 all were caught, 3 some were not reached or not caught, 2 no such defect"""
+exit codes of run: 0 all were caught, 3 some were not reached or not caught, 2 no such defect,
+4 a hunt broke (the others are told all the same), or PySpark says otherwise; CUTPROOF_DEBUG=1 shows the traceback"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +64,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--workers", metavar="N", type=count, help="defects that are run side by side")
     parser.add_argument("--seed", metavar="S", type=seed, default=0, help="draw from this seed (0)")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="keep the shrunk scenario of each that is caught here")
+    parser.add_argument("--no-shrink", action="store_true", help="leave what catches a defect as it was drawn")
+    add_quick(parser)
+    parser.add_argument("--out", metavar="DIR", type=Path, help="keep the scenario of each that is caught here")
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
@@ -79,20 +87,27 @@ def _list(output: Output) -> ExitCode:
 
 def _run(options: argparse.Namespace, output: Output) -> ExitCode:
     wanted, field = _wanted(options), _field(options)
+    oracle = begin(options)
     found: list[DefectRun] = []
+    word: tuple[int, Examined] | None = None
     interrupted, failed = False, None
     with progress_of(options) as progress:
-        from ..defects_run import report_of, run_defects
+        from ..defects_report import confirmed, report_of
+        from ..defects_run import run_defects
 
         try:
             for run in run_defects(wanted, field, workers=options.workers, progress=progress):
                 found.append(run)
+            if oracle is not None:
+                progress.step("asking PySpark")
+                word = confirmed(found, oracle)
         except KeyboardInterrupt:
             interrupted = True
-        except Exception as error:  # of one hunt: what the others found is told all the same
+        except Exception as error:  # what was found is told all the same
             failed = error
-    report = report_of(found, interrupted=interrupted)
+    report = report_of(found, interrupted=interrupted, oracle=word)
     _tell(found, output, rates=field.elsewhere)
+    _tell_of_the_oracle(found, word, output)
     if options.out is not None:
         _keep(found, options.out)
         output.say(f"scenarios kept in {options.out}")
@@ -104,7 +119,9 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
         output.complain(one_line(failed))
         return failed.exit_code
     if failed is not None:
-        output.complain(f"a hunt failed: {one_line(failed)}")
+        output.complain(f"the hunt failed: {one_line(failed)}")
+        return ExitCode.HARNESS_FAILED
+    if report.broken or (word is not None and word[1].disagreements):
         return ExitCode.HARNESS_FAILED
     return ExitCode.FELL_SHORT if report.missed else ExitCode.HELD
 
@@ -114,7 +131,13 @@ def _field(options: argparse.Namespace) -> Field:
 
     if options.subject not in BUILT:
         raise UsageError(f"a defect is planted in the reference engine: --subject {' or '.join(BUILT)}")
-    field = Field(seed=options.seed, subject=options.subject, runs=options.runs)
+    field = Field(
+        seed=options.seed,
+        subject=options.subject,
+        runs=options.runs,
+        shrinks=not options.no_shrink,
+        asks=not options.quick,
+    )
     if isinstance(options.scenarios, Path):
         return msgspec.structs.replace(field, folder=options.scenarios)
     return msgspec.structs.replace(field, scenarios=options.scenarios)
@@ -147,7 +170,7 @@ def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
             run.id,
             run.upstream,
             run.invariant,
-            "caught" if run.caught else "MISSED" if run.reached else "NOT REACHED",
+            "caught" if run.caught else "BROKEN" if run.error else "MISSED" if run.reached else "NOT REACHED",
             run.scenarios_tried,
             *([f"{run.rate} runs" if run.rate is not None else ""] if rates else []),
             _size(run) if run.caught else ", ".join(run.violated_instead),
@@ -155,17 +178,33 @@ def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
         for run in sorted(found, key=lambda run: run.id)
     ]
     heads = ("id", "upstream", "violates", "", "scenarios", *(("shown in",) if rates else ()))
-    output.table((*heads, "shrunk to, or violated instead"), rows)
+    output.table((*heads, "caught by, or violated instead"), rows)
+    for run in found:
+        if run.error:
+            output.complain(f"the hunt for {run.id} broke: {run.error} (CUTPROOF_DEBUG=1 shows where)")
+            if debugging():
+                output.trace(run.trace)
     caught = sum(run.caught for run in found)
     output.say(f"{caught} caught, {len(found) - caught} missed")
 
 
+def _tell_of_the_oracle(found: list[DefectRun], word: tuple[int, Examined] | None, output: Output) -> None:
+    if word is None:
+        return
+    asked, examined = word
+    if asked:
+        rows = plural(examined.expected_rows, "row")
+        output.say(f"{examined.engine} was asked about {plural(asked, 'run')}: {rows} compared")
+    for number, words in examined.disagreements:
+        output.complain(f"the two judges disagree about {found[number].id}: {words}")
+
+
 def _size(run: DefectRun) -> str:
-    return f"{run.size.tasks} tasks, {run.size.records} records, {run.size.faults} faults"
+    return f"{plural(run.size.tasks, 'task')}, {plural(run.size.records, 'record')}, {plural(run.size.faults, 'fault')}"
 
 
 def _keep(found: list[DefectRun], folder: Path) -> None:
-    """The shrunk scenario of each that was caught, as a corpus keeps it."""
+    """The scenario of each that was caught, as a corpus keeps it."""
     from ..files import write_scenario
 
     folder.mkdir(parents=True, exist_ok=True)

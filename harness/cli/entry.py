@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import errno
 import importlib
 import os
 import signal
 import sys
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import NoReturn
 
+from .. import background
 from ..config import load, nearest
 from ..exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
+from ..interruption import SIGNALS, heard
 from .options import Parser, add_common, apply_settings
-from .output import Output
+from .output import Output, debugging, show_what_can_be_shown
 
 VERBS: dict[str, str] = {
     "verify": "draw scenarios, run them, judge them against PySpark, write the report",
@@ -31,9 +33,6 @@ VERBS: dict[str, str] = {
 }
 """Each is a module of this package, imported when it is used, with `configure(parser)`
 and `run(options, output)`."""
-
-LINE = 240
-"""characters that an unforeseen exception may fill; some print whole queries"""
 
 EPILOG = """\
 examples:
@@ -53,10 +52,11 @@ CUTPROOF_... environment variables, then from options. CUTPROOF_DEBUG=1 shows tr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; every error is one line on standard error."""
+    show_what_can_be_shown()
     words = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in words)
     try:
-        with _politely_killed():
+        with heard():
             return int(_dispatch(words))
     except CutproofError as error:
         _debug()
@@ -69,6 +69,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         _debug()
         return output.error(explain(error))
+
+
+def command() -> NoReturn:
+    """The program: `main`, and an exit code of it whatever comes in the middle."""
+    code: int = ExitCode.INTERRUPTED
+    with contextlib.suppress(KeyboardInterrupt):  # just before there was somebody to hear it, or just after
+        code = main()
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process, and not beneath a thread that is in a native call.
+
+    As a last resort, where one does not come back within a bound, the interpreter is
+    not ended: what is registered for its end is done, and the process exits.
+    """
+    for one in SIGNALS:
+        signal.signal(one, signal.SIG_IGN)
+    if background.end():
+        raise SystemExit(code)
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 class _Interrupted(CutproofError):
@@ -122,39 +147,26 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-@contextlib.contextmanager
-def _politely_killed() -> Iterator[None]:
-    """SIGTERM is an interruption as Ctrl-C is: what was done so far is kept."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def explain(error: Exception) -> CutproofError:
     """Any exception as an error of one line with its exit code."""
+    if isinstance(error, CutproofError):
+        return error
     if isinstance(error, OSError):
         return _from_os(error)
-    from ...properties.spark.errors import CheckInputError, SparkUnavailable
+    from ...properties.checking.errors import CheckInputError
+    from ...properties.spark.errors import SparkUnavailable
     from ...properties.user_functions import CounterpartFailed
-    from ..files import ScenarioFileError
     from ..subject import SubjectFailed
 
-    if isinstance(error, (ScenarioFileError, CheckInputError, CounterpartFailed)):
-        return UsageError(" ".join(str(error).split()))
+    if isinstance(error, (CheckInputError, CounterpartFailed)):
+        return UsageError(str(error))
     if isinstance(error, (SparkUnavailable, SubjectFailed)):
         return HarnessFailed(str(error))
-    told = textwrap.shorten(one_line(error), LINE, placeholder=" ...")
-    return HarnessFailed(f"the harness failed: {told} (CUTPROOF_DEBUG=1 shows where)")
+    return HarnessFailed(f"the harness failed: {one_line(error)} (CUTPROOF_DEBUG=1 shows where)")
 
 
 def _debug() -> None:
-    if os.environ.get("CUTPROOF_DEBUG", "") not in ("", "0"):
+    if debugging():
         import traceback
 
         traceback.print_exc()

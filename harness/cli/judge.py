@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..exit_codes import ExitCode, UsageError
-from .confirm import add_quick, ask, begin, exit_code
+from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .options import progress_of
 from .output import Output
 from .tell import tell_verdicts
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ..scenario import Scenario
 
 FORMAT = "cutproof-judge/1"
+LINE = 280
+"""characters of a line that says what is wrong with a history"""
 
 DESCRIPTION = """\
 Judges a recorded history again, without running anything: one that a run kept, or one
@@ -46,15 +49,17 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.judge import judge
     from ..user_functions import demand
 
-    path, scenario, history = _read(options.history, options.scenario)
+    with progress_of(options) as progress:
+        progress.step(f"reading {options.history.name}")
+        path, scenario, history = _read(options.history, options.scenario)
     demand(scenario.workload)
     oracle = begin(options)
     with progress_of(options) as progress:
         progress.step(f"judging {options.history.name}")
         judgement = judge(scenario.workload, scenario.topology, history)
-        disagreements = ask(oracle, scenario, history, judgement, progress)
+        word = ask(oracle, scenario, history, judgement, progress)
     tell_verdicts(judgement.verdicts, output)
-    code = exit_code(judgement, disagreements, output)
+    code = exit_code(judgement, word, output)
     output.result(
         {
             "format": FORMAT,
@@ -63,7 +68,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
             "subject": history.subject,
             "outcome": judgement.outcome,
             "verdicts": judgement.verdicts,
-            "disagreements": disagreements,
+            "seen_by": seen_by(judgement, word),
+            "not_asked": word.unasked,
+            "disagreements": word.disagreements,
         }
     )
     return code
@@ -79,10 +86,21 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
         scenario, history = evidence.kept(recorded)
         if named is None:
             return recorded / evidence.SCENARIO, scenario, history
-    else:
-        history = read_history(recorded)
-        named = named or _beside(recorded)
-    return named, read_scenario(named), history
+        return named, read_scenario(named), history
+    history = read_history(recorded)
+    named = named or _beside(recorded)
+    scenario = read_scenario(named)
+    _demand_whole(recorded, scenario, history)
+    return named, scenario, history
+
+
+def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
+    """Raise UsageError on a history that lacks what it has to say, or names what is not there."""
+    from ..history_checks import history_problems, missing_witness
+
+    problem = missing_witness(recorded.read_bytes()) or next(history_problems(scenario, history), "")
+    if problem:
+        raise UsageError(textwrap.shorten(f"{recorded}: {problem}", LINE, placeholder=" ..."))
 
 
 def _beside(history: Path) -> Path:

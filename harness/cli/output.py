@@ -6,15 +6,29 @@ JSON object, and people's text goes to standard error.  Errors always go there.
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import TextIO
 
 import msgspec
 
-from ..exit_codes import CutproofError, ExitCode, one_line
+from ..exit_codes import CutproofError, ExitCode, one_line, shortened
 
 ERROR_FORMAT = "cutproof-error/1"
+
+
+def show_what_can_be_shown() -> None:
+    """Have this process write to any terminal: a character that it cannot show becomes an escape of it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def debugging() -> bool:
+    """Whether tracebacks are wanted: CUTPROOF_DEBUG is set, and not 0."""
+    return os.environ.get("CUTPROOF_DEBUG", "") not in ("", "0")
 
 
 class Output:
@@ -43,12 +57,15 @@ class Output:
     def result(self, value: object) -> None:
         """The one JSON object, where JSON was asked for."""
         if self.json:
-            encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
-            print(encoded.decode(), file=self._stdout)
+            print(_json(value), file=self._stdout)
 
     def complain(self, text: str) -> None:
         """A line of what went wrong in the harness, though the run went on; said to the quiet too."""
-        print(f"cutproof: {' '.join(text.split())}", file=self._stderr)
+        print(f"cutproof: {shortened(text)}", file=self._stderr)
+
+    def trace(self, text: str) -> None:
+        """A traceback, for whoever looks for a bug in the harness (`debugging`)."""
+        print(text.rstrip(), file=self._stderr)
 
     def error(self, error: CutproofError) -> ExitCode:
         """One line of what is wrong; as the JSON object too, where that was asked for."""
@@ -56,3 +73,31 @@ class Output:
         print(f"cutproof: {line}", file=self._stderr)
         self.result({"format": ERROR_FORMAT, "error": line, "exit_code": int(error.exit_code)})
         return error.exit_code
+
+
+def _json(value: object) -> str:
+    """The value as JSON in ASCII: its escapes mean the same in whatever encoding it is read."""
+    try:
+        encoded = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a file's name need not be text
+        encoded = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
+    told = msgspec.json.format(encoded, indent=2).decode()
+    return told if told.isascii() else "".join(map(_escaped, told))
+
+
+def _escaped(letter: str) -> str:
+    if letter.isascii():
+        return letter
+    units = letter.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _as_text(value: object) -> object:
+    """Builtins whose texts can be encoded; what cannot becomes an escape."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_text(inner) for inner in value]
+    return value

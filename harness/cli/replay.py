@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from ..exit_codes import ExitCode
 from ..subject import closing
 from ..subject_names import BUILT, subject_called
-from .confirm import add_quick, ask, begin, exit_code
+from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .keep import keep_run
 from .options import add_subject, count, progress_of, refuse_for_system
 from .output import Output
 from .tell import tell_events, tell_rows, tell_verdicts
 
 if TYPE_CHECKING:
+    from ...reference_impl.simulated.graph_plan import System
     from ..replay import Replayed
     from ..scenario import Scenario
 
@@ -36,6 +37,7 @@ judged by causality."""
 EXAMPLES = """\
 examples:
   cutproof replay out/latest/counterexamples/ID.json
+  cutproof replay out/latest/scenarios.jsonl:20     scenario 20 of a run, as it was drawn
   cutproof replay tests/kept.cutproof.json --subject my.engine:Engine
   cutproof replay ID.json --defect none     the same scenario on the unmodified engine
   cutproof replay ID.json --subject processes --runs 10
@@ -45,7 +47,12 @@ exit codes: 0 held, 1 violated, 2 no such file or none that can be read, 4 the h
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scenario", metavar="SCENARIO.json", type=Path, help="a scenario file, one's own or a run's")
+    parser.add_argument(
+        "scenario",
+        metavar="SCENARIO.json",
+        type=Path,
+        help="a scenario file, one's own or a run's; or a scenario of a run by its number, as in scenarios.jsonl:20",
+    )
     add_subject(parser)
     parser.add_argument(
         "--runs", metavar="N", type=count, default=1, help="run it so many times, and say how many were violated (1)"
@@ -61,50 +68,58 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..files import read_scenario
-    from ..graphs.files import is_system
+    from ..files import as_written
+    from ..graphs.files import SystemFile, is_system, read_system
     from ..replay import replay, report_of
+    from ..scenario_lines import scenario_at
     from ..store import write_report
     from ..user_functions import demand
 
-    if is_system(options.scenario):
+    with progress_of(options) as progress:
+        progress.step(f"reading {options.scenario.name}")
+        scenario = read_system(options.scenario) if is_system(options.scenario) else scenario_at(options.scenario)
+    if isinstance(scenario, SystemFile):
         elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
         refuse_for_system(str(options.scenario), {**elsewhere, "--runs": options.runs > 1, "--out": options.out})
-        return _replay_system(options.scenario, output)
-    scenario = read_scenario(options.scenario)
+        return _replay_system(scenario.system, options, output)
     demand(scenario.workload)
     if options.batch:
         return _both_ways(scenario, options, output)
     with closing(subject_called(options.subject, _defect(options, scenario))) as subject:
         oracle = begin(options)
-        with progress_of(options) as progress:
+        with progress_of(options) as progress, as_written(options.scenario):
             progress.step(f"replaying {options.scenario.name}", options.runs if options.runs > 1 else None)
             replayed = replay(subject, scenario, runs=options.runs, on_run=progress.advance)
     _tell(replayed, output, every_event=options.story)
     with progress_of(options) as progress:
-        disagreements = ask(oracle, scenario, replayed.history, replayed.judgement, progress)
-    code = exit_code(replayed.judgement, disagreements, output)
+        word = ask(oracle, scenario, replayed.history, replayed.judgement, progress)
+    code = exit_code(replayed.judgement, word, output)
     if options.out is not None:
-        keep_run(options.out, replayed.scenario, replayed.history)
-        write_report(options.out, report_of(replayed, subject.name, _command(options)))
+        with progress_of(options) as progress:
+            progress.step("writing the report")
+            keep_run(options.out, replayed.scenario, replayed.history)
+            write_report(options.out, report_of(replayed, subject.name, _command(options), word))
         output.say(f"kept in {options.out}, with its report.html")
-    output.result({**_result(replayed, subject.name, options.scenario), "disagreements": disagreements})
+    heard = {"seen_by": seen_by(replayed.judgement, word), "not_asked": word.unasked}
+    told = _result(replayed, subject.name, options.scenario)
+    output.result({**told, **heard, "disagreements": word.disagreements})
     return code
 
 
-def _replay_system(path: Path, output: Output) -> ExitCode:
+def _replay_system(system: System, options: argparse.Namespace, output: Output) -> ExitCode:
     """A system of processes and channels, in its own world, judged by causality."""
-    from ..graphs.files import read_system
     from ..graphs.run import run_and_judge
     from ..graphs.story import sentences
 
-    told = run_and_judge(read_system(path).system)
+    with progress_of(options) as progress:
+        progress.step(f"replaying {options.scenario.name}")
+        told = run_and_judge(system)
     for sentence in sentences(told.history):
         output.say(sentence)
     output.say()
     tell_verdicts({"consistent-cut": told.verdict}, output)
     output.say(f"trace sha256 {told.trace_sha256}")
-    output.result({"format": FORMAT, "scenario": str(path), "outcome": told.outcome,
+    output.result({"format": FORMAT, "scenario": str(options.scenario), "outcome": told.outcome,
                    "verdicts": {"consistent-cut": told.verdict}, "trace_sha256": told.trace_sha256})  # fmt: skip
     return ExitCode.VIOLATED if told.outcome == "violated" else ExitCode.HELD
 
@@ -114,13 +129,16 @@ def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) 
     from ...properties.verdict import Violated
     from ..batches import INVARIANT, both_ways
     from ..exit_codes import UsageError
+    from ..files import as_written
     from ..streaming_batch import as_bounded
 
     elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect, "--runs": options.runs > 1,
                  "--out": options.out, "--story": options.story}  # fmt: skip
     if unused := [name for name, given in elsewhere.items() if given]:
         raise UsageError(f"--batch compares two ways of the reference engine: leave out {', '.join(unused)}")
-    verdict = both_ways(as_bounded(scenario))
+    with progress_of(options) as progress, as_written(options.scenario):
+        progress.step(f"replaying {options.scenario.name} as a stream and as a batch")
+        verdict = both_ways(as_bounded(scenario))
     tell_verdicts({INVARIANT: verdict}, output)
     output.result({"format": FORMAT, "scenario": str(options.scenario), "batch": verdict})
     return ExitCode.VIOLATED if isinstance(verdict, Violated) else ExitCode.HELD
@@ -146,6 +164,7 @@ def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
 
 def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
     from ...properties.case import Case
+    from ...reports.words import foreign_in_words
     from ..story import expected_rows
 
     scenario, history = replayed.scenario, replayed.history
@@ -161,6 +180,8 @@ def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
     output.say()
     if replayed.rate.runs > 1:
         output.say(replayed.rate_in_words)
+    if history.foreign_connections:
+        output.say(foreign_in_words(history.foreign_connections))
     output.say(f"trace sha256 {replayed.trace_sha256}")
 
 

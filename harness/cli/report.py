@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..exit_codes import ExitCode, UsageError
+from ..exit_codes import ExitCode, UsageError, one_line
+from .options import progress_of
 from .output import Output
 
 FORMAT = "cutproof-report/1"
@@ -28,14 +29,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...reports.junit import render_junit
     from ..files import write_whole
-    from ..store import JUNIT, REPORT, read_view, write_report
+    from ..store import JUNIT, REPORT, VIEW, read_view, rendered
 
     folder: Path = options.folder
     if not folder.is_dir():
         raise UsageError(f"there is no run folder {folder}")
-    view = read_view(folder)
-    write_report(folder, view)
-    write_whole(folder / JUNIT, render_junit(view.summary).encode())
+    with progress_of(options) as progress:
+        progress.step("writing the report")
+        view = read_view(folder)
+        try:
+            html, junit = rendered(view), render_junit(view.summary).encode("utf-8", "backslashreplace")
+        except Exception as error:  # of what is no report of any run: whoever wrote it, no run did
+            raise UsageError(f"{folder / VIEW} is no run's: {one_line(error)}; was it altered?") from error
+        write_whole(folder / REPORT, html)
+        write_whole(folder / JUNIT, junit)
     output.say(f"written: {folder / REPORT} and {folder / JUNIT}")
     output.result({"format": FORMAT, "report": str(folder / REPORT), "junit": str(folder / JUNIT)})
     return ExitCode.HELD

@@ -99,7 +99,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", metavar="DIR", type=Path, help="the run folder (a new one under out/)")
     kept.add_argument("--keep-histories", action="store_true", help="keep every history, not only those of failures")
-    kept.add_argument("--stop-at-first", action="store_true", help="stop at the first violated scenario")
+    kept.add_argument(
+        "--stop-at-first", action="store_true", help="stop at the first violated scenario, in the order of drawing"
+    )
     kept.add_argument(
         "--known-failures",
         metavar="FILE",
@@ -125,7 +127,9 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
     if options.workload is None and options.input is None:
         chosen = None
     else:
-        chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
+        with progress_of(options) as progress:
+            progress.step("reading the workload")
+            chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
     if isinstance(chosen, Example):
         return _example(chosen, subject, options, output)
     if isinstance(chosen, SystemExample):

@@ -36,6 +36,8 @@ PARTING_US = 3_000_000
 LOOK_AGAIN_US = 50_000
 ECHOES = 2
 """after the first, what was on its way when it was asked for has arrived"""
+LOOK_AT_PROXIES_US = 500_000
+"""of the machine's clock, between two looks at what Toxiproxy has; one takes some ms"""
 MOST_DEATHS = 12
 """of processes by themselves: after so many nobody is replaced any more"""
 
@@ -63,6 +65,7 @@ class Conductor:
         self._awaits_echo = False
         self._quiet = False
         self._has_begun = False
+        self._foreign = 0
         self._take: dict[type, Callable[[Member, Any], None]] = {
             f.Ready: lambda member, told: None,
             f.Reached: self._reached,
@@ -79,6 +82,7 @@ class Conductor:
             f.Ended: lambda member, told: self._jobs.ended(told),
             f.Lost: self._lost,
             f.Happened: lambda member, told: self._steering.happened(told.what),
+            f.Foreign: self._met_foreign,
             f.Echo: self._echoed,
             f.Count: self._counted,
         }
@@ -88,6 +92,7 @@ class Conductor:
     def conduct(self) -> None:
         """Run it until it is at rest, or its time is over.  Raises SubjectFailed, CutproofError."""
         crew = self.scene.crew
+        self._look_at_proxies()
         for name in (COORDINATOR, *self._opened.placement.processes):
             crew.spawn(name, self._steering.deviations())
         if not self._wait_for(lambda: not crew.missing(), READY_WITHIN_US):
@@ -108,8 +113,13 @@ class Conductor:
                 crew.move_again()
         if not self._quiet:
             crew.stand_still()
+        self._services.look()
         self.scene.journal.closing()
         self.scene.journal.flush()
+
+    def _look_at_proxies(self, *_: object) -> None:
+        self._services.look()
+        self.scene.loop.at(monotonic_us() + LOOK_AT_PROXIES_US, self._look_at_proxies)
 
     def _comes_to_its_end(self) -> bool:
         """Wait until the run is over; False when it is cut off before."""
@@ -232,6 +242,10 @@ class Conductor:
             self._forget(lost)
             self._come_up(told.process)
 
+    def _met_foreign(self, member: Member, told: f.Foreign) -> None:
+        """Somebody connected to a process who is not of the run, and was closed unheard: nothing of the job changes."""
+        self._foreign += told.count
+
     # -- ends and beginnings -----------------------------------------------------------
 
     def _miss(self, member: Member, end: Exit) -> None:
@@ -317,6 +331,7 @@ class Conductor:
             cut_short=self._bound.is_short,
             lasting=sorted(set(self.scene.lasting)),
             unapplied=self._steering.unapplied(),
+            foreign=self._foreign,
             rolls_back=sink.store == DATABASE,
             begun=self.scene.begun_us,
             timeline=self._opened.told.detailed,

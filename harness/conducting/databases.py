@@ -1,4 +1,4 @@
-"""The PostgreSQL of a harness process: killed as a whole, and back on the same port with what it had promised."""
+"""The PostgreSQL of a harness process: killed as a whole, and back at the same socket with what it had promised."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ...reference_impl.processes.offspring import children_of
 from ...reference_impl.processes.orders import Exited
 from ..exit_codes import HarnessFailed
 from ..services import postgres
-from . import ports
 from .handles import handle_of, last_words
 
 UP_WITHIN_S = 20.0
@@ -26,7 +25,6 @@ GONE_WITHIN_S = 1.0
 """after SIGKILL; usually a millisecond"""
 NAME = "postgres"
 INITDB = "initdb"
-TRIES = 3
 
 
 class DatabaseServer:
@@ -36,7 +34,7 @@ class DatabaseServer:
         self._launcher = launcher
         self._server: postgres.Server | None = None
         self._folder = Path()
-        self._port = 0
+        self._socket = Path()
         self.pid = 0
         """0: it is down, or not ours"""
         self.is_starting = True
@@ -47,14 +45,23 @@ class DatabaseServer:
             return
         self._server = postgres.Server.find(launcher.folder())
         self._folder = launcher.folder() / "postgres"
-        self._initialise(self._server)
-        self._first_start()
+        self._socket = launcher.folder() / "db"
+        password = postgres.new_password()
+        self.dsn = self._server.dsn(self._socket, password)
+        self._initialise(self._server, password)
+        self.wait_until_up(UP_WITHIN_S)
 
-    def _initialise(self, server: postgres.Server) -> None:
-        """Make its folder.  Under the launcher, since what writes there must not outlive this process."""
+    def _initialise(self, server: postgres.Server, password: str) -> None:
+        """Make its folders.  Under the launcher, since what writes there must not outlive this process."""
         server.make_folder(self._folder)
-        pid = self._launcher.execute(INITDB, server.initdb(self._folder), env=server.environment(), uid=server.uid)
-        end = self._end_of(pid, postgres.INITDB_TIMEOUT_S)
+        server.make_folder(self._socket)
+        told = server.write_password(self._launcher.folder() / "postgres-password", password)
+        try:
+            command = server.initdb(self._folder, told)
+            pid = self._launcher.execute(INITDB, command, env=server.environment(), uid=server.uid)
+            end = self._end_of(pid, postgres.INITDB_TIMEOUT_S)
+        finally:
+            told.unlink(missing_ok=True)
         if end is None:
             raise HarnessFailed(f"PostgreSQL's initdb has not ended within {postgres.INITDB_TIMEOUT_S:g} s")
         if end.code != 0:
@@ -71,18 +78,6 @@ class DatabaseServer:
             self._launcher.poll()
         return end
 
-    def _first_start(self) -> None:
-        for attempt in range(TRIES):
-            self._port = ports.pick()
-            self.start()
-            try:
-                self.wait_until_up(UP_WITHIN_S)
-                return
-            except HarnessFailed:
-                self.kill()  # somebody else may have got the port first
-                if attempt == TRIES - 1:
-                    raise
-
     @property
     def is_ours(self) -> bool:
         return self._server is not None
@@ -92,8 +87,8 @@ class DatabaseServer:
         server = self._server
         if server is None:
             return
-        self.dsn = server.dsn(self._port)
-        command = server.command(self._folder, self._port)
+        server.clear(self._socket)
+        command = server.command(self._folder, self._socket)
         env = server.environment()
         self.pid = self._launcher.execute(NAME, command, env=env, uid=server.uid, gently=True)
 

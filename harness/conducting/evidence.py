@@ -13,8 +13,9 @@ from ...faults.plan import kind_of
 from ...properties.history import History, Residue
 from ...properties.workload import Row
 from ...reference_impl.processes.journal import CorruptJournal
-from ..exit_codes import HarnessFailed, UsageError, one_line
+from ..exit_codes import CutproofError, HarnessFailed, UsageError, one_line
 from ..files import write_scenario, write_whole
+from ..reading import bytes_of, json_of
 from ..scenario import Scenario
 from ..subjects.merging import journals_in, merged
 from ..subjects.merging_order import Journal
@@ -24,6 +25,8 @@ EVIDENCE = "evidence.json"
 SCENARIO = "scenario.json"
 """for whoever wants to run it again; judging needs the evidence alone"""
 JOURNALS = "journal"
+LIMIT_BYTES = 256 * 1024 * 1024
+"""of each file that is kept"""
 SUBJECT = "processes"
 
 
@@ -42,6 +45,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lasting: list[int]
     """the faults that still acted"""
     unapplied: list[str]
+    foreign: int = 0
+    """as in the history"""
     rolls_back: bool
     """the sinks' store ends open transactions with the sessions they live in"""
     begun: int
@@ -93,14 +98,14 @@ def kept(folder: Path) -> tuple[Scenario, History]:
     try:
         evidence = _unsealed(folder)
         return evidence.scenario, history_of(evidence, folder / JOURNALS)
-    except (OSError, msgspec.DecodeError, HarnessFailed) as error:
+    except (OSError, msgspec.DecodeError, RecursionError, CutproofError) as error:
         raise UsageError(f"{folder} holds no run on processes that could be read: {one_line(error)}") from error
 
 
 def _unsealed(folder: Path) -> Evidence:
     """The evidence, when it and every journal are as they were kept: one journal less, and a sound job would seem to
     have lost what that tells of."""
-    sealed = msgspec.json.decode((folder / EVIDENCE).read_bytes(), type=Sealed)
+    sealed = msgspec.json.decode(json_of(bytes_of(folder / EVIDENCE, LIMIT_BYTES), EVIDENCE), type=Sealed)
     if zlib.crc32(sealed.kept) != sealed.checksum:
         raise HarnessFailed(f"{EVIDENCE} is altered: its checksum is wrong")
     was = msgspec.json.decode(sealed.kept, type=Kept)
@@ -120,7 +125,7 @@ def _unsealed(folder: Path) -> Evidence:
 
 
 def _listed(journals: Path) -> list[Listed]:
-    contents = [(path.name, path.read_bytes()) for path in sorted(journals.iterdir())]
+    contents = [(path.name, bytes_of(path, LIMIT_BYTES)) for path in sorted(journals.iterdir())]
     return [Listed(name=name, length=len(data), checksum=zlib.crc32(data)) for name, data in contents]
 
 
@@ -148,6 +153,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
         quiet=evidence.quiet,
         cut_short=evidence.cut_short,
         unapplied=list(evidence.unapplied),
+        foreign_connections=evidence.foreign,
     )
     try:
         found = journals_in(journals)

@@ -131,6 +131,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     detailed: bool
     sink: Place
     run: str
+    secret: bytes
+    """what the processes of the run know each other by"""
     ports: dict[str, int]
     """where each process listens"""
     routes: dict[str, int]
@@ -158,6 +160,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
             "incarnation": incarnation,
             "folder": str(self.folder),
             "supervision": str(self.supervision),
+            "secret": self.secret,
             "factory": process_job.FACTORY,
             "job": self.job,
             "settings": self.settings,

@@ -12,11 +12,12 @@ from ...reference_impl.core import local_recovery
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.processes import purge
 from ...reference_impl.processes.database_reader import Unreachable
+from ...reference_impl.processes.greeting import new_secret
 from ...reference_impl.processes.loop import monotonic_us
 from ...reference_impl.processes.sinks import DATABASE, Place
 from ..exit_codes import HarnessFailed
 from ..scenario import Resume, Scenario
-from ..subject import SubjectFailed
+from ..subject import ScenarioRefused
 from ..subjects import process_job
 from .crew import full_name
 from .layout import COORDINATOR, Placement, Told, lives_together, proxied, store_of
@@ -53,7 +54,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
-    """Prepare a run.  Raises SubjectFailed for what the engine refuses, CutproofError for what is missing."""
+    """Prepare a run.  Raises ScenarioRefused for what the engine refuses, CutproofError for what is missing."""
     job = process_job.describe(scenario, defect, scale)
     try:
         made = process_job.make_job(job)
@@ -61,7 +62,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
         for graph in (made.graph, *made.later):
             local_recovery.check(graph, made.config)
     except EngineError as error:
-        raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
+        raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
     placement = Placement.of((made.graph, *made.later), scenario.engine.nodes, together=lives_together(scenario))
     run = services.next_run()
     folder = services.launcher.folder() / run
@@ -80,6 +81,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
         detailed=timeline,
         sink=sink,
         run=run,
+        secret=new_secret(),
         ports=ports,
         routes=_routes(services, placement, ports, through),
         felt=frozenset(through),
@@ -95,7 +97,7 @@ def points_of(scenario: Scenario) -> frozenset[str]:
 
 
 def _make_folders(folder: Path) -> None:
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     for name in ("store", "journal"):
         (folder / name).mkdir()
 

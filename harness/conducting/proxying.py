@@ -18,6 +18,7 @@ from .handles import last_words
 
 UP_WITHIN_S = 5.0
 TRIES = 4
+LOOK_WITHIN_S = 0.5
 NAME = "toxiproxy"
 
 
@@ -79,11 +80,12 @@ class ProxyServer:
 
     def _start_one(self) -> None:
         mark = secrets.token_hex(8)
-        file = self._launcher.folder() / f"toxiproxy-{mark}.json"
-        file.write_text(mark_file(mark))
+        file = self._launcher.folder() / "toxiproxy.json"
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as told:
+            told.write(mark_file(mark))
         port = ports.pick()
         self.pid = self._launcher.execute(NAME, program.command(self._binary, port, mark=file))
-        self._server = Toxiproxy(port, mark=mark)
+        self._server = Toxiproxy(port, mark=mark, new_socket=self._launcher.new_socket)
 
     def _place_again(self) -> None:
         for name, before in list(self._proxies.items()):
@@ -116,10 +118,28 @@ class ProxyServer:
             raise ToxiproxyFailed("the Toxiproxy server is down")
         return self._server
 
+    def look(self) -> None:
+        """Raise HarnessFailed when it has a proxy, or a toxic, that was not made from here, and kill it: its control
+        port asks nobody who they are, and whatever goes through it may have been disturbed by somebody else."""
+        if self._server is None:
+            return
+        try:
+            found = self._server.not_ours(LOOK_WITHIN_S)
+        except ToxiproxyFailed:
+            return  # whoever needs it next is told
+        if found:
+            self.kill()
+            raise HarnessFailed(
+                f"another program of this machine has used the control port of the run's Toxiproxy, which has {found}:"
+                " that server was killed, and what was run is not judged; run again"
+            )
+
     # -- proxies ---------------------------------------------------------------------
 
     def make(self, name: str, upstream_port: int) -> int:
-        """Make a proxy, if need be with a new server; the port that it listens on, for good."""
+        """Make a proxy to a port of the run, if need be with a new server; the port that it listens on, for good."""
+        if upstream_port not in self._launcher.ports():
+            raise HarnessFailed(f"a proxy to port {upstream_port} is refused: no process of the run listens there")
         for attempt in range(TRIES):
             try:
                 proxy = self._up.proxy(name, upstream_port, ports.pick())

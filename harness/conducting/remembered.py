@@ -38,9 +38,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Remembering(Launcher):
     """A launcher that notes what is bequeathed to it, until that has been revoked or done."""
 
-    def __init__(self, *, warm: Sequence[str], module: str) -> None:
+    def __init__(self, *, warm: Sequence[str], module: str, network: str) -> None:
         self._notes: dict[str, tuple[Note, Path, int]] = {}
-        super().__init__(warm=warm, module=module)
+        super().__init__(warm=warm, module=module, network=network)
 
     def bequeath(self, name: str, entry: str, config: bytes) -> None:
         """Raises HarnessFailed too, when it cannot be noted."""

@@ -67,7 +67,7 @@ class Rest:
         self._frozen = on
         member = self._scene.crew.current(COORDINATOR)
         if member is not None:
-            member.send(Freeze(self._scene.clock.tick(), not on))
+            member.send(Freeze(self._scene.clock.tick(), self._scene.facts.job_number, not on))
 
     @property
     def is_at_rest(self) -> bool:

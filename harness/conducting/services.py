@@ -6,6 +6,7 @@ import secrets
 
 from ...reference_impl.processes.cluster import LauncherFailed
 from ..exit_codes import HarnessFailed
+from ..services import network
 from .databases import DatabaseServer
 from .proxying import ProxyServer
 from .remembered import Note, Remembering
@@ -32,7 +33,8 @@ class Services:
     def launcher(self) -> Remembering:
         if self._launcher is None:
             try:
-                self._launcher = Remembering(module=MODULE, warm=("node", "coordinator"))
+                warm = ("node", "coordinator")
+                self._launcher = Remembering(module=MODULE, warm=warm, network=network.wanted())
             except LauncherFailed as error:
                 raise HarnessFailed(f"no process can be started: {error}") from error
         return self._launcher
@@ -54,6 +56,11 @@ class Services:
         for name, server in (("Toxiproxy", self._proxies), ("PostgreSQL", self._database)):
             if server is not None and not server.is_starting and (end := self.launcher.end_of(server.pid)):
                 raise HarnessFailed(f"{name} ended by itself, with {end.how}; run again")
+
+    def look(self) -> None:
+        """Somebody else who has used the control port of Toxiproxy is an error of the environment too."""
+        if self._proxies is not None:
+            self._proxies.look()
 
     def close(self) -> list[Note]:
         """End everything; what the launcher started dies with it, and its folder goes.  What is left in a PostgreSQL

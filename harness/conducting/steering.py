@@ -58,7 +58,7 @@ class Steering:
             if member is None or not scene.facts.coordinator_lives:
                 scene.journal.command_returned(number, None, "no coordinator answers")
             else:
-                member.send(Issue(scene.clock.tick(), number, kind_of(command), drain))
+                member.send(Issue(scene.clock.tick(), self._jobs.number, number, kind_of(command), drain))
 
         # a command acts between steps: whoever reached the point finishes its step first
         return lambda: self._scene.after_real(0, act)

@@ -8,7 +8,10 @@ from typing import Any
 import msgspec
 
 from ...reference_impl.simulated.graph_plan import System, faults_of
-from ..files import ScenarioFileError, read_as, schema_of, write_whole
+from ..bounds import SYSTEM_BOUNDS, system_problems
+from ..bounds_schema import with_bounds
+from ..files import SCENARIO_LIMIT_BYTES, read_as, schema_of, write_whole
+from ..reading import FileError, bytes_of, json_of
 
 FORMAT = "cutproof-graph/1"
 LIMIT_BYTES = 1024 * 1024
@@ -32,23 +35,24 @@ _files = msgspec.json.Decoder(SystemFile)
 def is_system(path: Path) -> bool:
     """Whether a file says that it is one; False as well for what cannot be read, about which others have words."""
     try:
-        with path.open("rb") as file:
-            return msgspec.json.decode(file.read(LIMIT_BYTES), type=_Header).format.startswith("cutproof-graph/")
-    except (OSError, msgspec.DecodeError, RecursionError):
+        data = json_of(bytes_of(path, SCENARIO_LIMIT_BYTES), str(path))
+        return msgspec.json.decode(data, type=_Header).format.startswith("cutproof-graph/")
+    except (FileError, msgspec.DecodeError, RecursionError):
         return False
 
 
 def read_system(path: Path) -> SystemFile:
-    """The system in a file; raises ScenarioFileError in one line."""
+    """The system in a file; raises FileError in one line."""
     found = read_as(path, _files, FORMAT, LIMIT_BYTES)
-    for problem in faults_of(found.system):
-        raise ScenarioFileError(f"{path}: {problem}")
+    for find in (system_problems, faults_of):
+        for problem in find(found.system):
+            raise FileError(f"{path}: {problem}")
     return found
 
 
 def system_schema() -> dict[str, Any]:
     """The JSON Schema of such a file."""
-    return schema_of(SystemFile, FORMAT)
+    return with_bounds(schema_of(SystemFile, FORMAT), SYSTEM_BOUNDS)
 
 
 def write_system(path: Path, told: SystemFile) -> None:

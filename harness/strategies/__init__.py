@@ -28,11 +28,13 @@ from .choices import Choices, built
 from .dealing import told_apart
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .fitting import fit
+from .hunted import HUNTED
 from .plain import plain
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .rescaling import laid_out_anew
 from .stage import Frame, Template
 from .stop_hits import with_hits
+from .stragglers import with_stragglers
 from .templates import FAULTLESS, SHARES, TEMPLATES
 from .turns import turn_of
 from .workloads import Recipe, draw_topology, draw_workload
@@ -174,10 +176,11 @@ def _checked(frame: Frame) -> Frame:
 def _table(templates: Iterable[str]) -> list[Template]:
     """The templates, each as often as it is drawn; ValueError for a name that there is not, or for none."""
     names = tuple(templates)
-    unknown = sorted(set(names) - set(TEMPLATES))
+    known = TEMPLATES | HUNTED
+    unknown = sorted(set(names) - set(known))
     if unknown or not names:
         raise ValueError(f"no such template: {', '.join(unknown) or '(none given)'}")
-    return [TEMPLATES[name] for name in names for _ in range(SHARES[name])]
+    return [known[name] for name in names for _ in range(SHARES.get(name, 1))]
 
 
 def _left(templates: Iterable[str], frame: Frame) -> list[Template]:
@@ -227,6 +230,9 @@ def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
     if frame.real_time:
         scenario = eased(choices, scenario)
+    if frame.turn is None:
+        most = frame.max_faults if scenario.name != FAULTLESS else 0
+        scenario = with_stragglers(choices, scenario, most, real_time=frame.real_time)
     return _fit(scenario, frame)
 
 

@@ -181,13 +181,21 @@ def promising(engine: Engine, guarantee: str, sink: str) -> Engine:
     )
 
 
-def paced(engine: Engine) -> Engine:
-    """The engine with at least 4 ms between checkpoints, and reading slowed down by as much."""
+def paced(engine: Engine, workload: Workload, topology: Topology) -> Engine:
+    """The engine with at least 4 ms between checkpoints, reading slowed down by as much, and tasks that are busy.
+
+    A task that all sources feed can just keep up with them, so that records queue before each barrier.  A machine's
+    channels take no time to speak of: where nothing queues, all snapshots of a checkpoint lie between the same two
+    records, and its cut shows little.
+    """
     times = -(-LEAST_INTERVAL_US // engine.checkpoint_interval_us)
+    read_us = times * engine.read_interval_us
+    reading = sum(reads > 0 for reads in reads_by_source(workload, topology).values())
     return msgspec.structs.replace(
         engine,
         checkpoint_interval_us=times * engine.checkpoint_interval_us,
         minimum_pause_us=times * engine.minimum_pause_us,
-        read_interval_us=times * engine.read_interval_us,
+        read_interval_us=read_us,
+        apply_cost_us=max(engine.apply_cost_us, read_us // max(1, reading)),
         checkpoint_timeout_us=max(LEAST_TIMEOUT_US, engine.checkpoint_timeout_us),
     )

@@ -90,9 +90,15 @@ def _in_turn(times: list[int]) -> Iterator[tuple[int, int]]:
     yield from zip(ordered, (*ordered[1:], END_OF_TIME), strict=True)
 
 
-def loosened(choices: Choices, workload: Workload, read_us: int, *, may_idle: bool = True) -> Workload:
-    """The same with records that are behind the watermark, or with splits that are idle at times, if they may be."""
-    late, idle = choices.pick(((True, False), (False, True), (True, True)) if may_idle else ((True, False),))
+def loosened(
+    choices: Choices, workload: Workload, read_us: int, *, may_idle: bool = True, idle: bool = False
+) -> Workload:
+    """The same with records that are behind the watermark, or with splits that are idle at times.
+
+    `may_idle`: splits may be idle; `idle`: they are.
+    """
+    ways = ((True, False), (False, True), (True, True))
+    late, idle = choices.pick(ways[idle:] if may_idle else ways[:1])
     draw = Random(choices.between(0, (1 << 16) - 1)) if late else None
     inputs = tuple(
         msgspec.structs.replace(

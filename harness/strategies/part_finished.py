@@ -38,7 +38,7 @@ def part_finished(choices: Choices, frame: Frame) -> Scenario:
         retractions_percent=0,
         parallelism=(1, 2, 2, 3),
     )
-    given = None if frame.workload is not None else (_with_first_short(choices, draw_workload(choices, recipe)), None)
+    given = None if frame.workload is not None else (with_first_short(choices, draw_workload(choices, recipe)), None)
     tuning = Tuning(checkpoints=(6, 12), concurrent=(1, 1, 2), memory_percent=6)
     stage = stage_of(choices, frame, recipe, tuning, given)
     target = stage.target
@@ -57,7 +57,7 @@ def part_finished(choices: Choices, frame: Frame) -> Scenario:
 TEMPLATES: dict[str, Template] = {"part-finished": part_finished}
 
 
-def _with_first_short(choices: Choices, workload: Workload) -> Workload:
+def with_first_short(choices: Choices, workload: Workload) -> Workload:
     """Of the first input the first records alone, at least one, so that a join has something to join."""
     first, *others = workload.inputs
     most = choices.between(1, 5)

@@ -29,6 +29,8 @@ LONGEST_US = 30_000
 """for how long anything is held up, late or gone"""
 SHORT_PAUSE_US = 6_000
 """clearly shorter than what it takes to be given up for dead, as LONGEST_US is clearly longer"""
+LEAST_RECORDS = 40
+"""some of which are being read, or queue, at each checkpoint; reading them takes as long as reading fewer"""
 FEW_RESTARTS = 4
 """of a job that is lost for good: it ends when they are used up, and each takes its time"""
 UNLED_EVERY = 8
@@ -111,7 +113,7 @@ def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
         guarantee, sink = max(frame.guarantees, key=("exactly-once",).count), "transactional"
     recipe = frame.recipe(
         idempotent=sink == "idempotent",
-        least_records=24,
+        least_records=LEAST_RECORDS,
         least_operators=int("raise-in-operator" in lead),
     )
     tuning = Tuning(
@@ -144,7 +146,7 @@ def _aimed(choices: Choices, target: Forecast, kind: str) -> AnyFault:
     if kind in _IN_WAIT or kind in _LASTING:
         trigger: AnyTrigger = _reading(choices, target, 5, 45)
     elif choices.percent(50):
-        trigger = _reading(choices, target, 40, 90)
+        trigger = _reading(choices, target, 50, 95)
     else:
         trigger = _step(choices, target)
     maker = _MAKERS.get(kind)
@@ -174,7 +176,7 @@ def _power_loss(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def _blow(choices: Choices, target: Forecast) -> AnyFault:
-    return plan.KillTask(trigger=_reading(choices, target, 50, 90), task=choices.pick(target.layout.tasks))
+    return plan.KillTask(trigger=_reading(choices, target, 65, 95), task=choices.pick(target.layout.tasks))
 
 
 def _eased(choices: Choices, fault: AnyFault, target: Forecast) -> AnyFault:

@@ -137,7 +137,8 @@ def stage_of(
     committing = draw_committing(choices, drawn, frame.committing)
     pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
     drawn = msgspec.structs.replace(drawn, committing=committing, pooled_ids=pooled)
-    engine = frame.fitted(msgspec.structs.replace(paced(drawn) if frame.real_time else drawn, **settings))
+    drawn = paced(drawn, workload, topology) if frame.real_time else drawn
+    engine = frame.fitted(msgspec.structs.replace(drawn, **settings))
     if "failover" not in settings and has_regions(topology) and choices.percent(50):
         engine = msgspec.structs.replace(engine, failover="region")
     if not is_given and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):

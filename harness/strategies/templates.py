@@ -302,4 +302,4 @@ SHARES: dict[str, int] = {
     crossing.CROSSED: 4,
     cells.CELLS: 10,
 }
-"""how often each is drawn, beside the others"""
+"""how often each is drawn, beside the others; one that is not here, once where it is asked for by name"""

@@ -11,6 +11,7 @@ from ...properties.history import History
 from ...reference_impl.defects import parts_for
 from ...reference_impl.processes.cluster import LauncherFailed
 from ..abilities import OPERATORS, SOURCES
+from ..bounds import PROCESSES
 from ..checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
 from ..conducting.conductor import Conductor
 from ..conducting.evidence import SUBJECT, history_of, keep
@@ -18,9 +19,10 @@ from ..conducting.opening import opened
 from ..conducting.remembered import Note
 from ..conducting.services import Services
 from ..exit_codes import HarnessFailed, UsageError
+from ..layout import topologies_of
 from ..scenario import Scenario
 from ..services import postgres, toxiproxy
-from ..subject import Capabilities, SubjectFailed
+from ..subject import Capabilities, ScenarioRefused
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
 SCALE = 20
@@ -85,11 +87,14 @@ class ProcessesSubject:
         postgres.describe()
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
-        """Run a scenario; raises SubjectFailed for one that cannot be run, CutproofError for what is missing."""
+        """Run a scenario; raises ScenarioRefused for one that cannot be run, CutproofError for what is missing."""
         if scenario.engine.failover == "local" and scenario.engine.spilling != "continuous":
-            raise SubjectFailed(
+            raise ScenarioRefused(
                 "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
             )
+        tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
+        if tasks > PROCESSES.most:
+            raise ScenarioRefused(PROCESSES.told(tasks))
         try:
             return self._run(scenario, timeline)
         except (LauncherFailed, HarnessFailed) as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...faults.plan import KINDS
 from ...properties import history as h
+from ...properties.words import plural
 from ...properties.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.events import CompletedSnapshot
@@ -169,6 +170,9 @@ class Recorder:
 
     # -- the stores ------------------------------------------------------------------------
 
+    def keeps(self, state: str) -> None:
+        """The text of a snapshot, stored or loaded, is in the history from now on."""
+
     def snapshot_stored(
         self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
     ) -> None:
@@ -183,6 +187,7 @@ class Recorder:
                 state=state,
             )
         )
+        self.keeps(state)
         if self.detailed:
             self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
 
@@ -294,7 +299,7 @@ class Recorder:
                 request.writer,
                 request.attempt,
                 checkpoint=transaction.checkpoint,
-                detail=f"{len(transaction.rows)} rows",
+                detail=f"{plural(len(transaction.rows), 'row')}",
             )
 
     def looked(self, began: int, rows: int) -> None:

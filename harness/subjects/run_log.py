@@ -62,6 +62,7 @@ class RunLog:
         run = self._run
         before = len(run.applies) + len(run.reads)
         run.loaded = h.Loaded(checkpoint=checkpoint, order=self._recorder.order(), applies_before=before, state=state)
+        self._recorder.keeps(state)
         self._recorder.show("state-loaded", run, checkpoint)
 
     def input_ended(self) -> None:

@@ -17,9 +17,10 @@ from ...reference_impl.driver.decisions import Decisions
 from ...reference_impl.simulated.disturbances import Disturbances
 from ...reference_impl.simulated.world import World
 from ..abilities import OPERATORS, SOURCES
+from ..bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS
 from ..checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
-from ..subject import Capabilities, SubjectFailed
+from ..subject import Capabilities, ScenarioRefused
 from .recorder import Recorder
 from .translation import config, identity, job_graphs, lateness_us, logs, settings
 
@@ -64,12 +65,24 @@ class SimulatedSubject:
         )
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
-        """Run a scenario; raises SubjectFailed for one that the engine refuses."""
+        """Run a scenario; raises ScenarioRefused for one that the engine refuses, or whose run is too large."""
         try:
             run = Run(scenario, parts_for(self.defect), timeline)
         except EngineError as error:
-            raise SubjectFailed(f"the reference engine refuses the scenario: {error}") from error
+            raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
         return run.history()
+
+
+class BoundedRecorder(Recorder):
+    """Ends a run whose snapshots have become more than a history can keep."""
+
+    snapshot_bytes = 0
+    full: Callable[[], None]
+
+    def keeps(self, state: str) -> None:
+        self.snapshot_bytes += len(state)
+        if self.snapshot_bytes > LIMIT_SNAPSHOT_BYTES:
+            self.full()
 
 
 class Run:
@@ -105,14 +118,15 @@ class Run:
         )
         kinds = [fault_kind(fault) for fault in scenario.faults]
         dated = [source.name for source in scenario.workload.inputs if source.idle_after_us]
-        recorder = Recorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
+        self.recorder = BoundedRecorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
+        self.recorder.full = self._stop
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
             graphs,
             told,
             settings(scenario),
             logs(scenario.workload),
-            observer=recorder,
+            observer=self.recorder,
             decisions=self.decisions,
             parts=parts,
             identity="" if engine.sink == "plain" else identity(scenario.workload),
@@ -174,8 +188,9 @@ class Run:
         self.environment.at(self.world.loop.now + pause, act)
 
     def history(self) -> History:
-        """Run it, and everything that it let us see."""
+        """Run it, and everything that it let us see.  Raises ScenarioRefused."""
         self.world.run()
+        self._check_size()
         history, world = self._history, self.world
         history.quiet = world.quiet
         history.committed = list(world.external.rows())
@@ -185,6 +200,23 @@ class Run:
         if world.quiet:
             world.look()
         return history
+
+    def _stop(self) -> None:
+        self.world.loop.stopped = True
+
+    def _check_size(self) -> None:
+        now, engine = self.world.loop.now, self.scenario.engine
+        if self.recorder.snapshot_bytes > LIMIT_SNAPSHOT_BYTES:
+            raise ScenarioRefused(
+                f"its snapshots have more than {LIMIT_SNAPSHOT_BYTES:,} bytes after {now:,} µs, the most that a run may"
+                f" store: lower its keys, splits or records, or raise engine.checkpoint_interval_us "
+                f"({engine.checkpoint_interval_us:,})"
+            )
+        if self.world.loop.steps >= LIMIT_STEPS:
+            raise ScenarioRefused(
+                f"its run has had {LIMIT_STEPS:,} events after {now:,} µs, the most that one may have: lower records,"
+                " subtasks or faults, or raise engine.checkpoint_interval_us and engine.read_interval_us"
+            )
 
     def _residue(self) -> Residue:
         world = self.world

@@ -19,6 +19,7 @@ from ...reference_impl.core.config import Config
 from ...reference_impl.core.source import SplitLog
 from ...reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
 from ...reference_impl.driver.settings import Settings
+from ..bounds import LIMIT_STEPS
 from ..scenario import Engine, Resume, Scenario
 from ..user_functions import shares_state, user_operator
 
@@ -268,6 +269,7 @@ def settings(scenario: Scenario) -> Settings:
         spill_flush_us=told.spill_flush_us,
         transaction_us=told.transaction_us,
         limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario) + _patience_us(told),
+        limit_steps=LIMIT_STEPS,
     )
 
 

@@ -1,4 +1,4 @@
-"""Two tables judged: the engine of `cutproof check`.
+"""Two tables judged on Spark: the engine of `cutproof check` for what one process cannot hold.
 
 By default the tables are first summed in hashed buckets, one pass over both,
 and only the buckets that differ are looked at row by row; what is called
@@ -8,92 +8,52 @@ rows differ from each other there is no hashing.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from .differences import BUCKETS, COUNT, OWED, bucket, differences, differing_buckets, quoted
-from .errors import CheckInputError
-from .inputs import aligned, damaged_file, first_line, read
+from ..checking.addresses import PostgresTable
+from ..checking.differing import Compared, counted, judged
+from ..checking.errors import CheckInputError
+from ..checking.pair import Pair
+from ..checking.postgres import table_bytes
+from ..checking.repeated_keys import repeated_keys
+from ..checking.request import (
+    COUNT,
+    GUARANTEES,
+    KINDS,
+    OWED,
+    CheckRequest,
+    CheckResult,
+    Sample,
+    demand_request,
+)
+from .differences import BUCKETS, bucket, differences, differing_buckets, quoted
+from .inputs import damaged_file, first_line, restored, tables
 from .normal import is_nested
-from .sources import PostgresTable, table_bytes
-
-GUARANTEES = {
-    "exactly-once": ("lost", "repeated", "unexpected", "changed"),
-    "at-least-once": ("lost", "unexpected", "changed"),
-    "at-most-once": ("repeated", "unexpected", "changed"),
-}
-"""What each guarantee rules out."""
-
-
-class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Two tables and how they are to be compared; `rename` tells of expected columns how the
-    actual table calls them, `limit` how many rows of each kind are shown."""
-
-    expected: Path | PostgresTable
-    actual: Path | PostgresTable
-    key: tuple[str, ...] = ()
-    guarantee: str = "exactly-once"
-    ignore: tuple[str, ...] = ()
-    where: str | None = None
-    rename: dict[str, str] = {}
-    tolerance: dict[str, float] = {}
-    limit: int = 20
-    exact: bool = False
-
-
-class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that differs: `count` of it are lost, repeated or unexpected; of a changed row,
-    `row` is what was expected and `actual` what is there."""
-
-    kind: str
-    row: dict[str, Any]
-    count: int = 1
-    actual: dict[str, Any] | None = None
-
-
-class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`held`: what the guarantee rules out did not happen.  The counts are of rows; a `changed`
-    one is counted neither as lost nor as unexpected."""
-
-    held: bool
-    expected_rows: int
-    actual_rows: int
-    lost: int = 0
-    repeated: int = 0
-    unexpected: int = 0
-    changed: int = 0
-    samples: tuple[Sample, ...] = ()
-    exact: bool = True
-    """whether no hash took part in finding the tables equal"""
-
-    @property
-    def equal(self) -> bool:
-        return not (self.lost or self.repeated or self.unexpected or self.changed)
-
-
-def demand_tables(request: CheckRequest) -> None:
-    """That servers answer and have the tables, asked without Spark, which takes seconds to start; raises as `check`."""
-    for place in (request.expected, request.actual):
-        if isinstance(place, PostgresTable):
-            table_bytes(place)
 
 
 def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
     """Compare the two tables; `CheckInputError` when they cannot be, `TableUnreachable` when one cannot be got at."""
-    if request.guarantee not in GUARANTEES:
-        raise CheckInputError(f"the guarantee can be {', '.join(GUARANTEES)}, not {request.guarantee}")
-    with _sized(spark, request):
+    demand_request(request)
+    return compare(spark, Pair(request)).result
+
+
+def compare(spark: SparkSession, pair: Pair) -> Compared:
+    """The same with what differs; of more than `MOST_DIFFERENCES` rows the table of differences is empty."""
+    pair.bring()
+    with _sized(spark, pair), tempfile.TemporaryDirectory(prefix="cutproof-check-") as folder:
         try:
-            return _check(spark, request)
+            return _compare(spark, pair, Path(folder))
         except AnalysisException:
             raise
         except PySparkException as error:  # a value that does not fit its column, a damaged file
@@ -104,61 +64,78 @@ def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
             raise CheckInputError(f"the tables cannot be compared: {damage}") from error
 
 
-def _check(spark: SparkSession, request: CheckRequest) -> CheckResult:
-    expected, actual = aligned(
-        read(spark, request.expected),
-        read(spark, request.actual),
-        rename=request.rename,
-        where=request.where,
-        ignore=request.ignore,
-    )
-    _demand(request, expected)
+MOST_DIFFERENCES = 1_000_000
+"""rows that are brought here to be paired and written; more are counted where they are"""
+
+
+def _compare(spark: SparkSession, pair: Pair, folder: Path) -> Compared:
+    request = pair.request
+    expected, actual = tables(spark, pair, folder)
     hashed = not request.exact and not any(is_nested(field.dataType) for field in expected.schema)
     if hashed:
         buckets, expected_rows, actual_rows = differing_buckets(expected, actual)
-        if not buckets:
-            return CheckResult(held=True, expected_rows=expected_rows, actual_rows=actual_rows, exact=False)
-        differing = differences(_only(expected, buckets), _only(actual, buckets))
+        differing = differences(_only(expected, buckets), _only(actual, buckets)) if buckets else None
     else:
         expected_rows, actual_rows = expected.count(), actual.count()
         differing = differences(expected, actual)
-    if request.tolerance:
+    known: dict[str, Any] = {
+        "expected_rows": expected_rows,
+        "actual_rows": actual_rows,
+        "exact": not hashed,
+        "engine": "spark",
+        "conversions": pair.conversions,
+    }
+    if differing is None:
+        nothing = counted(_no_rows(pair), request)
+        return Compared(judged(nothing, request, **known, warnings=()), nothing)
+    if request.tolerated:
         differing = _tolerated(differing, request)
     differing = differing.persist()
     try:
-        counts = _counts(differing, request)
-        samples = tuple(_samples(differing, request, counts)) if any(counts.values()) else ()
+        if differing.count() <= MOST_DIFFERENCES:
+            rows = restored(differing.toArrow(), pair.types)
+            found = counted(rows, request)
+            return Compared(judged(found, request, **known, warnings=_repeated_keys(rows, request)), found)
+        return _many(differing, pair, known)
     finally:
         differing.unpersist()
-    return CheckResult(
+
+
+def _many(differing: DataFrame, pair: Pair, known: dict[str, Any]) -> Compared:
+    """The verdict on more rows than are brought here."""
+    request = pair.request
+    counts: dict[str, Any] = _counts(differing, request)
+    result = CheckResult(
         held=not any(counts[kind] for kind in GUARANTEES[request.guarantee]),
-        expected_rows=expected_rows,
-        actual_rows=actual_rows,
-        samples=samples,
-        exact=not hashed,
+        samples=tuple(_samples(differing, request, counts)),
+        warnings=(f"more than {MOST_DIFFERENCES:,} rows differ: they are counted, and not told by column or written",),
+        **known,
         **counts,
     )
+    return Compared(result, counted(_no_rows(pair), request))
 
 
-def _demand(request: CheckRequest, table: DataFrame) -> None:
-    for name in (*request.key, *request.tolerance):
-        if name not in table.columns:
-            raise CheckInputError(f"there is no column {name} to compare by; there are {', '.join(table.columns)}")
-    if request.tolerance and not request.key:
-        raise CheckInputError("a tolerance needs a key: it says which rows are to be compared")
-    for name in request.tolerance:
-        if name in request.key:
-            raise CheckInputError(f"the column {name} cannot be a key and have a tolerance")
-        if not isinstance(table.schema[name].dataType, T.NumericType):
-            raise CheckInputError(f"the column {name} has a tolerance, but is no number")
+def _no_rows(pair: Pair) -> Any:
+    fields = [*pair.types.items(), (COUNT, pa.int64()), (OWED, pa.bool_())]
+    return pa.schema(fields).empty_table()
+
+
+def _repeated_keys(rows: Any, request: CheckRequest) -> tuple[str, ...]:
+    """Of the rows that differ alone: to look through both tables would cost as much as to compare them."""
+    if not request.key:
+        return ()
+    sides = (("expected", pc.greater), ("actual", pc.less))
+    keys = ((side, rows.filter(than(rows.column(COUNT), 0)).select(list(request.key))) for side, than in sides)
+    found = (repeated_keys(table, f"{side}, among the rows that differ") for side, table in keys)
+    return tuple(line for line in found if line)
 
 
 @contextmanager
-def _sized(spark: SparkSession, request: CheckRequest) -> Iterator[None]:
+def _sized(spark: SparkSession, pair: Pair) -> Iterator[None]:
     """As many partitions as suit the size of the tables, for the time of one check."""
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name) or "2"
-    size = sum(_bytes(path) for path in (request.expected, request.actual))
+    size = sum(_bytes(path) for path in (pair.request.expected, pair.request.actual))
     spark.conf.set(name, str(max(int(before), min(size // PARTITION_BYTES, 1_000))))
     try:
         yield
@@ -195,18 +172,24 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
     Rows with the same other columns are paired in the order of the tolerated ones.
     """
     names = _data(differing)
-    tolerated = list(request.tolerance)
+    tolerated = list(request.tolerated)
     others = [name for name in names if name not in tolerated]
     single = differing.select(
         *_columns(names), OWED, F.signum(COUNT).cast("long").alias(COUNT), F.explode(F.sequence(F.lit(1), F.abs(COUNT)))
     ).drop("col")
-    place = F.row_number().over(Window.partitionBy(*_columns(others), COUNT).orderBy(*_columns(tolerated)))
+    place = F.row_number().over(
+        Window.partitionBy(*_columns(others), COUNT).orderBy(*(one.asc_nulls_last() for one in _columns(tolerated)))
+    )
     sides = Window.partitionBy(*_columns(others), "__place").orderBy(COUNT)
     whole = sides.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     near = F.lit(True)
-    for name, most in request.tolerance.items():
+    for name in tolerated:
+        most, share = request.tolerance.get(name, 0.0), request.relative_tolerance.get(name, 0.0)
         one, two = F.first(quoted(name)).over(whole), F.last(quoted(name)).over(whole)
-        near = near & (one.eqNullSafe(two) | F.coalesce(F.abs(F.try_subtract(one, two)) <= most, F.lit(False)))
+        gap = F.abs(F.try_subtract(one, two)).cast("double")
+        greater = F.greatest(F.abs(one.cast("double")), F.abs(two.cast("double")))
+        close = F.coalesce((gap <= most) | (gap <= greater * share), F.lit(False))
+        near = near & (one.eqNullSafe(two) | (close & (greater < float("inf"))))
     paired = single.withColumn("__place", place).withColumn("__near", near & (F.count("*").over(whole) == 2))
     left = paired.where(~F.col("__near")).groupBy(*_columns(names))
     return left.agg(F.sum(COUNT).alias(COUNT), F.max(OWED).alias(OWED))
@@ -244,9 +227,6 @@ def _samples(differing: DataFrame, request: CheckRequest, counts: dict[str, int]
             for found in first.select(*_columns(names), "__amount").collect():
                 values = found.asDict(recursive=True)
                 yield Sample(kind=kind, count=values.pop("__amount"), row=values)
-
-
-KINDS = ("lost", "repeated", "unexpected")
 
 
 def _kinds(differing: DataFrame) -> DataFrame:

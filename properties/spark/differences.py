@@ -12,9 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-COUNT = "__count"
-OWED = "__owed"
-"""The columns that `differences` adds."""
+from ..checking.request import COUNT, OWED
 
 _SIGN = "__sign"
 BUCKETS = 1024

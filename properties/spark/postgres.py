@@ -1,117 +1,36 @@
-"""A table of PostgreSQL as a source of Spark's own: what runs in Spark's Python workers.
-
-The driver decides beforehand what is read (`Plan`): the columns, the slices,
-and the snapshot that all slices share, so that a table is seen as it was at one
-moment, however long the reading takes.  Values come as values of the listed
-types; nothing of a table is evaluated.
-"""
+"""A table of PostgreSQL as a source of Spark's own: what runs in Spark's Python workers."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from decimal import Decimal
-from time import monotonic
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
-import psycopg
-import pyarrow as pa
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from .errors import CheckInputError, TableUnreachable
+from ..checking.postgres_link import Plan, TableColumn, batches
 
 FORMAT = "cutproof-postgres"
-CONNECT_TIMEOUT_S = 5
-SILENCE_S = 60.0
-"""How long a server may say nothing while it is asked for one thing."""
-ROWS_AT_ONCE = 20_000
-PLAIN_DIGITS = (38, 18)
-"""Precision and scale of a numeric column that declares none."""
-LARGEST_PRECISION = 38
 
-Answer = TypeVar("Answer")
-
-KINDS: dict[str, tuple[T.DataType, Any]] = {
-    "int2": (T.ShortType(), pa.int16()),
-    "int4": (T.IntegerType(), pa.int32()),
-    "int8": (T.LongType(), pa.int64()),
-    "float4": (T.FloatType(), pa.float32()),
-    "float8": (T.DoubleType(), pa.float64()),
-    "text": (T.StringType(), pa.string()),
-    "varchar": (T.StringType(), pa.string()),
-    "bool": (T.BooleanType(), pa.bool_()),
-    "date": (T.DateType(), pa.date32()),
-    "timestamp": (T.TimestampNTZType(), pa.timestamp("us")),
-    "timestamptz": (T.TimestampType(), pa.timestamp("us", "UTC")),
+KINDS: dict[str, T.DataType] = {
+    "int2": T.ShortType(),
+    "int4": T.IntegerType(),
+    "int8": T.LongType(),
+    "float4": T.FloatType(),
+    "float8": T.DoubleType(),
+    "text": T.StringType(),
+    "varchar": T.StringType(),
+    "bool": T.BooleanType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampNTZType(),
+    "timestamptz": T.TimestampType(),
 }
-"""PostgreSQL's type (as its catalogue calls it): Spark's, Arrow's.  `numeric` comes to these."""
+"""PostgreSQL's type (as its catalogue calls it): Spark's.  `numeric` comes to these."""
 
 
-class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column; `kind` is one of `KINDS` or numeric, whose digits are given."""
-
-    name: str
-    kind: str
-    precision: int = 0
-    scale: int = 0
-
-    @property
-    def spark(self) -> T.DataType:
-        return T.DecimalType(self.precision, self.scale) if self.kind == "numeric" else KINDS[self.kind][0]
-
-    @property
-    def arrow(self) -> Any:
-        return pa.decimal128(self.precision, self.scale) if self.kind == "numeric" else KINDS[self.kind][1]
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading of a table; `slices` are (first page, page behind the last, None at the end)."""
-
-    schema: str
-    table: str
-    columns: tuple[TableColumn, ...]
-    snapshot: str
-    slices: tuple[tuple[int, int | None], ...]
-
-
-class Link(psycopg.Connection[tuple[Any, ...]]):
-    """A connection on which nothing is waited for longer than SILENCE_S."""
-
-    def wait(self, gen: Generator[Any, Any, Answer], *arguments: Any, **options: Any) -> Answer:
-        return super().wait(self._bounded(gen), *arguments, **options)
-
-    def _bounded(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        deadline = monotonic() + SILENCE_S
-        try:
-            wanted = next(gen)
-            while True:
-                ready = yield wanted
-                if not ready and monotonic() > deadline:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError(f"it has said nothing for {SILENCE_S:g} s")
-                wanted = gen.send(ready)
-        except StopIteration as end:
-            answer: Answer = end.value
-            return answer
-
-
-def connect(conninfo: str, password: str = "") -> Link:
-    """A session that can only read, and sees one moment; raises psycopg.Error."""
-    link = Link.connect(
-        conninfo,
-        password=password or None,
-        autocommit=True,
-        connect_timeout=CONNECT_TIMEOUT_S,
-        application_name="cutproof-check",
-        client_encoding="utf8",
-    )
-    link.execute("SET TIME ZONE 'UTC'")
-    link.execute("SET idle_in_transaction_session_timeout = 0")
-    link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    return link
+def spark_type(column: TableColumn) -> T.DataType:
+    return T.DecimalType(column.precision, column.scale) if column.kind == "numeric" else KINDS[column.kind]
 
 
 class Source(DataSource):
@@ -146,73 +65,7 @@ class Reader(DataSourceReader):
         return [Slice(*pages) for pages in self._plan.slices]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Arrow batches; raises what `told` makes of an error."""
+        """Arrow batches; raises what `batches` makes of an error."""
         if not isinstance(partition, Slice):
             raise TypeError(f"no slice of a table: {partition!r}")
-        try:
-            with connect(self._conninfo, self._password) as link:
-                link.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(self._plan.snapshot))
-                with link.cursor(name="cutproof") as cursor:
-                    cursor.execute(query(self._plan, partition), binary=True)
-                    while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                        yield batch(self._plan.columns, rows)
-        except psycopg.Error as error:
-            raise told(error, f"{self._plan.schema}.{self._plan.table}") from None
-        except UnicodeDecodeError:
-            raise CheckInputError(f"{self._plan.schema}.{self._plan.table} holds text that is no UTF-8") from None
-
-
-def query(plan: Plan, part: Slice) -> sql.Composed:
-    """The rows of a slice.  Pages follow each other without a gap, and the last slice has no end."""
-    select = sql.SQL("SELECT {} FROM {}").format(
-        sql.SQL(", ").join(sql.Identifier(column.name) for column in plan.columns),
-        sql.Identifier(plan.schema, plan.table),
-    )
-    if part.first:
-        select += sql.SQL(" WHERE ctid >= {}::tid").format(f"({part.first},0)")
-    if part.behind is not None:
-        select += sql.SQL(" AND " if part.first else " WHERE ") + sql.SQL("ctid < {}::tid").format(f"({part.behind},0)")
-    return select
-
-
-def batch(columns: tuple[TableColumn, ...], rows: list[tuple[Any, ...]]) -> Any:
-    """Rows as an Arrow batch; raises CheckInputError on a value that Spark's type cannot hold."""
-    arrays = []
-    for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-        try:
-            arrays.append(pa.array(values, column.arrow))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-            raise CheckInputError(_does_not_fit(column, values)) from None
-    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
-
-
-def _does_not_fit(column: TableColumn, values: tuple[Any, ...]) -> str:
-    if column.kind != "numeric":
-        return f"the column {column.name} holds a value that is no {column.spark.simpleString()} of Spark"
-    odd = next((value for value in values if value is not None and not _fits(value, column)), "?")
-    return f"the column {column.name} holds {odd}, which is no {column.spark.simpleString()} of Spark"
-
-
-def _fits(value: Decimal, column: TableColumn) -> bool:
-    try:
-        pa.array([value], column.arrow)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def told(error: psycopg.Error, what: str) -> CheckInputError | TableUnreachable:
-    """An error of the server in one line: the user's (what is not there, or may not be read), or the environment's."""
-    text = " ".join(str(error).split())
-    if isinstance(error, psycopg.DataError):
-        return CheckInputError(f"{what} holds a value that cannot be read: {text}")
-    if isinstance(error, psycopg.errors.InsufficientPrivilege):
-        return CheckInputError(f"{what} may not be read by this user: {text}")
-    if isinstance(error, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn):
-        return CheckInputError(f"{what} was dropped or altered while it was read: {text}")
-    return TableUnreachable(f"PostgreSQL does not answer while {what} is read: {text}")
-
-
-def full_conninfo(parameters: dict[str, Any]) -> str:
-    """Connection parameters without a password, as libpq takes them."""
-    return make_conninfo(**{name: value for name, value in parameters.items() if name != "password"})
+        return batches(self._conninfo, self._password, self._plan, (partition.first, partition.behind))

@@ -14,15 +14,13 @@ import msgspec
 from ..broadcast import with_rules
 from ..case import Case
 from ..classes import FOLLOWING
-from ..held_back import batches
 from ..line import INFINITE
 from ..replay import is_determined
-from ..unfit import undescribed
-from ..user_functions import user_nodes
-from ..workload import SINK, STATEFUL, User, is_clocked, window_of
+from ..workload import SINK, STATEFUL, is_clocked, window_of
 from .heard import advances_of, in_turn, watermarks
 from .senders import Senders
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
+from .unasked import Unasked, applied_unasked, nothing_asked, unasked
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,18 +48,21 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     Of a run in which a job began with operators that nobody described nothing is asked.
     What batches held back is not taken from the rows that are compared.
     """
-    window = window_of(case.workload)
-    if undescribed(case) is not None:
-        return ()
-    if window is not None and isinstance(window.operator, User) and window.operator.clocked:
+    if nothing_asked(case):
         return ()
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
-    told = not user_nodes(case.workload) and not batches(case.workload) and not _moved(case)
-    if by_applies and told and case.lines.persistent is None and is_determined(case.workload, case.topology):
+    if by_applies and not applied_unasked(case):
         questions.append(_by_applies(case, f"{name}, as applied", rows=_at_sink(case)))
     questions.extend(_off_line(case, name, number) for number in _off_the_line(case))
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
+
+
+def unasked_by(case: Case, questions: Sequence[Question]) -> Unasked:
+    """What these questions about a case, all that there are, leave out."""
+    rows = [cut for one in questions for cut in one.quick.rows]
+    states = [(cut, node) for one in questions for cut, nodes in one.quick.states.items() for node in nodes]
+    return unasked(case, rows, states)
 
 
 def _asked(case: Case) -> tuple[int, ...]:
@@ -84,18 +85,6 @@ def _at_sink(case: Case) -> bool:
     lay in flight at a cut, the epoch of each matters."""
     strict = case.by_applies and case.history.guarantee == "exactly-once"
     return is_determined(case.workload, case.topology, every_attempt=strict)
-
-
-def _moved(case: Case) -> bool:
-    """Whether what goes by subtask went on in a job laid out otherwise.
-
-    Of windows that follow the applied records a subtask's watermark there is that
-    of several before it, of broadcast state a subtask's copy that of another; of
-    neither is the oracle told.
-    """
-    layouts = list(case.layouts.values())
-    by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
-    return by_subtask and any(layout != layouts[0] for layout in layouts)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:

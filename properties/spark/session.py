@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -53,10 +54,16 @@ TABLES = {
 AT_HOME = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """For a local master only: a cluster's workers must find the driver."""
 
+KILL_AGAIN_S = 0.1
+"""a Java that was only about to be started is killed when it is there"""
+
 _lock = threading.Lock()
 _session: Future[SparkSession] | None = None
 _master = ""
 _janitor: subprocess.Popen[str] | None = None
+_starting: threading.Thread | None = None
+_kept: Path | None = None
+"""the folder of the Spark that is running, or being started"""
 
 
 def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -74,12 +81,13 @@ def start_in_background(
     then: Callable[[SparkSession], None] | None = None,
 ) -> Future[SparkSession]:
     """Begin to start the session, or find the one there is; `then` warms it up before it is handed out."""
-    global _session, _master
+    global _session, _master, _starting
     with _lock:
         if _session is None:
             _session, _master = Future(), master or LOCAL
             work = (_session, _master, SETTINGS | dict(settings or {}), then)
-            threading.Thread(target=_fill, args=work, daemon=True, name="spark-start").start()
+            _starting = threading.Thread(target=_fill, args=work, daemon=True, name="spark-start")
+            _starting.start()
         elif master not in (None, _master):
             raise SparkUnavailable(f"this process already has a Spark session on {_master}, not on {master}")
         return _session
@@ -92,6 +100,25 @@ def stop() -> None:
         stopping, _session = _session, None
     if stopping is not None and stopping.exception() is None:
         _shut_down(stopping.result())
+
+
+def abandon(within_s: float, *, asked: bool = False) -> bool:
+    """Before the interpreter ends: kill the Java of a Spark that is still being started, or is being `asked`.
+
+    Whoever waits for its answer gets an error; whether the thread that starts it has ended.
+    """
+    starting = _starting
+    if starting is None:
+        return True
+    deadline = time.monotonic() + within_s
+    while asked or starting.is_alive():
+        if _kept is not None:
+            janitor.kill(janitor.started_with(_kept))
+        starting.join(min(KILL_AGAIN_S, max(0.0, deadline - time.monotonic())))
+        asked = False
+        if time.monotonic() >= deadline:
+            break
+    return not starting.is_alive()
 
 
 def _fill(
@@ -123,7 +150,7 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 def _folder() -> Path:
     """A folder for Spark's log and files, kept by a process that removes it when this one is gone."""
-    global _janitor
+    global _janitor, _kept
     if _janitor is not None:
         _janitor.communicate()
     _janitor = subprocess.Popen(
@@ -135,7 +162,8 @@ def _folder() -> Path:
     )
     if _janitor.stdout is None:
         raise SparkUnavailable("the keeper of Spark's folder does not speak")
-    return Path(_janitor.stdout.readline().rstrip("\n"))
+    _kept = Path(_janitor.stdout.readline().rstrip("\n"))
+    return _kept
 
 
 def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> SparkSession:

@@ -38,8 +38,8 @@ class Attempts(ABC):
         self.config = config
         self.parts = parts
         self.tasks = tuple(task for task, _, _ in graph.tasks())
-        self.writers = tuple(task for task, spec, _ in graph.tasks() if spec.seals(config.sink))
-        """whose transactions have to be settled when the job is closed"""
+        self.writers = tuple(task for task, spec, _ in graph.tasks() if spec.must_be_shut_out(config.sink))
+        """who is shut out of the external store, and whose transactions are settled, when the job is closed"""
         self.graph = graph
         self.checkpoints = Checkpoints(job, config, parts, graph)
         self.attempt = attempt
@@ -101,7 +101,7 @@ class Attempts(ABC):
         self.checkpoints.gone = {}
         self._leaving = {}
         self._put_off = []
-        self.checkpoints.enumerators = Enumerators(self.graph, self.config, self.parts, restores)
+        self.checkpoints.enumerators = Enumerators(self.job, self.graph, self.config, self.parts, restores)
 
         def when_saved() -> list[Effect]:
             return self._deploy(restores, cause) if isinstance(self.stage, Saving) else []
@@ -138,9 +138,8 @@ class Attempts(ABC):
         finished = self._finished_before(restores)
         before = layout_of(self.graph, restores) if restores is not None else self.graph
         if restores is not None and before is not self.graph:
-            return deployment_from(
-                before, tasks, self.attempt, restores, finished, in_flight=self.config.alignment != "aligned"
-            )
+            in_flight = self.config.alignment != "aligned"
+            return deployment_from(before, tasks, self.attempt, self.job, restores, finished, in_flight)
         orders = deployment(tasks, self.attempt, self.job, restores, finished, suspends=suspends)
         return with_unions(self.graph, orders, restores)
 
@@ -173,7 +172,7 @@ class Attempts(ABC):
         stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
             *self.checkpoints.abandon(f"the attempt failed: {cause}"),
-            *(self.checkpoints.tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
+            *(self.checkpoints.tell(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
             *(Return(command, error=f"the attempt failed: {cause}") for command in stops),
         ]
         self._restarts += 1
@@ -335,12 +334,13 @@ def deployment(
     Tasks of a finished operator come up finished.
     """
     if restores is None:
-        return [Tell(task, Deploy(attempt=attempt)) for task in tasks]
+        return [Tell(task, Deploy(job=job, attempt=attempt)) for task in tasks]
     suspended = suspends and restores.ending != "" and restores.job == job
     return [
         Tell(
             task,
             Deploy(
+                job=job,
                 attempt=attempt,
                 checkpoint=restores.checkpoint,
                 handle=None if task in restores.states else restores.handles.get(task),

@@ -85,7 +85,7 @@ class Checkpoints:
         """of finished tasks: what snapshots refer to that the tasks took no part in"""
         self.retained: list[CompletedSnapshot] = []
         self.unsettled: dict[Handle, None] = {}
-        self.enumerators = Enumerators(graph, config, parts, None)
+        self.enumerators = Enumerators(job, graph, config, parts, None)
         """of the attempt that runs"""
 
     # -- begin ---------------------------------------------------------------------
@@ -141,7 +141,11 @@ class Checkpoints:
         """Tell those who start it: the tasks without a sender that has not finished."""
         ending = pending.ending if pending.ending != "finish" else ""
         order = Trigger(
-            attempt=pending.attempt, checkpoint=pending.checkpoint, ending=ending, patience=pending.patience
+            job=self.job,
+            attempt=pending.attempt,
+            checkpoint=pending.checkpoint,
+            ending=ending,
+            patience=pending.patience,
         )
         first = self._graph.first_of(self._unfinished()) if self.left else self.sources
         told = [task for task in first if task not in pending.acknowledged and task not in pending.started]
@@ -185,7 +189,9 @@ class Checkpoints:
         """Take an acknowledgement; the last one has the checkpoint's record written."""
         completion = self.parts.completion
         pending = completion.find(self, ack)
-        if pending is None or self.attempt_of(pending, ack.task) != ack.attempt or ack.task not in self.tasks:
+        if pending is None or ack.job != self.job or ack.task not in self.tasks:
+            return self._reject(ack)
+        if self.attempt_of(pending, ack.task) != ack.attempt:
             return self._reject(ack)
         if ack.task in pending.finished:
             return self._reject(ack)  # it was written before its task finished, and is not needed any more
@@ -285,7 +291,7 @@ class Checkpoints:
         return effects
 
     def _tell_abort(self, pending: Pending) -> list[Effect]:
-        order = Abort(attempt=pending.attempt, checkpoint=pending.checkpoint)
+        order = Abort(job=self.job, attempt=pending.attempt, checkpoint=pending.checkpoint)
         return [self.tell(task, order) for task in self.tasks]
 
     def _handle(self, pending: Pending, task: TaskId) -> Handle:

@@ -2,7 +2,9 @@
 
 Its sinks may be dead, so the coordinator itself shuts every writer out and
 aborts what no complete checkpoint covers.  What one covers stays: it was
-promised, and a resumed job commits it.
+promised, and a resumed job commits it.  Who writes rows that replace others is
+shut out too: a job that is resumed with fewer sinks would not do it, and what
+is under way would replace newer rows.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Coordinator(Regional):
         self.checkpoints.next_id = record.next_checkpoint
         self._had_snapshot = record.had_snapshot
         self._closing = (record.closing, record.reason)
-        cancels = [Tell(task, Cancel(attempt=record.attempt)) for task in self.tasks]
+        cancels = [Tell(task, Cancel(job=self.job, attempt=record.attempt)) for task in self.tasks]
         early = [Sweep(())] if self.parts.cleanup.on_takeover(listed=False) else []
         return [*cancels, *early, ListSnapshots()]
 
@@ -172,16 +172,18 @@ class Coordinator(Regional):
         waits = bool(self._leaving)
         self._leaving.update((task, pending.checkpoint) for task in going)
         oldest, since = self.checkpoints.oldest, self.checkpoints.logs_from
-        news = Complete(attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest, logs_from=since)
+        news = Complete(
+            job=self.job, attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest, logs_from=since
+        )
         others = [task for task in self.tasks if task not in self._leaving and task not in finished]
         stay = [self.checkpoints.tell(task, news) for task in others]
         again = self._later("leave") if going and not waits else []
         return [*stay, *self._tell_leave(going), *again]
 
     def _tell_leave(self, tasks: Sequence[TaskId]) -> list[Effect]:
-        attempt = self.attempt
+        job, attempt = self.job, self.attempt
         tell, leaving = self.checkpoints.tell, self._leaving
-        return [tell(task, Terminate(attempt=attempt, checkpoint=leaving[task])) for task in tasks]
+        return [tell(task, Terminate(job=job, attempt=attempt, checkpoint=leaving[task])) for task in tasks]
 
     def _remind_leave(self) -> list[Effect]:
         """Until each has said that it is gone it is told again: the news, or the answer, may be lost."""
@@ -218,7 +220,9 @@ class Coordinator(Regional):
         message = event.message
         if isinstance(message, Ack):
             return self._on_ack(message)
-        if not isinstance(message, ToCoordinator) or message.attempt != self.attempt_of(message.task):
+        if not isinstance(message, ToCoordinator) or message.job != self.job:
+            return []
+        if message.attempt != self.attempt_of(message.task):
             return []
         if isinstance(message, Running):
             return self._on_running(message)
@@ -266,7 +270,7 @@ class Coordinator(Regional):
     def _tell_terminate(self) -> list[Effect]:
         """Until each task has finished it is told again: the last news must not be lost."""
         stage = expect(self.stage, Terminating)
-        order = Terminate(attempt=self.attempt, checkpoint=stage.checkpoint)
+        order = Terminate(job=self.job, attempt=self.attempt, checkpoint=stage.checkpoint)
         return [*(self.checkpoints.tell(task, order) for task in stage.waiting), *self._later("terminate")]
 
     def _on_finished(self, message: Finished) -> list[Effect]:
@@ -297,7 +301,7 @@ class Coordinator(Regional):
         effects = [
             *(Return(command, error=f"the job is {status}") for command in pending),
             *self.checkpoints.abandon(f"the job is {status}"),
-            *(self.checkpoints.tell(task, Cancel(attempt=self.attempt)) for task in self.tasks),
+            *(self.checkpoints.tell(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
         ]
         self._renumber({})
         self.stage = Closing(status, reason, self.attempt, CheckpointId(0), ())

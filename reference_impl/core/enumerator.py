@@ -86,8 +86,11 @@ class _Reader(msgspec.Struct):
 class Enumerator:
     """One source's, in one attempt."""
 
-    def __init__(self, spec: OperatorSpec, readers: Mapping[TaskId, None], restored: EnumeratorState | None) -> None:
+    def __init__(
+        self, job: int, spec: OperatorSpec, readers: Mapping[TaskId, None], restored: EnumeratorState | None
+    ) -> None:
         """`restored` is what the snapshot that the attempt restores says, None if it starts from nothing."""
+        self._job = job
         self._readers = {reader: _Reader() for reader in readers}
         appears = dict(zip(spec.splits, spec.appears_us, strict=False))
         before = restored or EnumeratorState()
@@ -188,6 +191,7 @@ class Enumerator:
     def _tell(self, attempt: AttemptId, task: TaskId) -> Effect:
         reader = self._readers[task]
         order = Assign(
+            job=self._job,
             attempt=attempt,
             serial=reader.serial,
             splits=dict(reader.given),
@@ -200,7 +204,9 @@ class Enumerator:
 class Enumerators:
     """All of a job's, in one attempt; false when it has none."""
 
-    def __init__(self, graph: JobGraph, config: Config, parts: Parts, restores: CompletedSnapshot | None) -> None:
+    def __init__(
+        self, job: int, graph: JobGraph, config: Config, parts: Parts, restores: CompletedSnapshot | None
+    ) -> None:
         """Raises Refused where no checkpoint would keep what they know."""
         before = restores.enumerators if restores is not None else {}
         self._parts = parts
@@ -209,7 +215,7 @@ class Enumerators:
         for spec in graph.operators:
             if spec.enumerated:
                 readers = dict.fromkeys(task_id(spec.name, subtask) for subtask in range(spec.parallelism))
-                self._each[spec.name] = Enumerator(spec, readers, before.get(spec.name))
+                self._each[spec.name] = Enumerator(job, spec, readers, before.get(spec.name))
         if self._each and not config.rewinds:
             raise Refused(f"{', '.join(self._each)} has an enumerator, and {config.guarantee} keeps no state of it")
         self._watches = False

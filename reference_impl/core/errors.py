@@ -24,6 +24,10 @@ class CorruptSnapshot(EngineError):
     """A snapshot whose bytes are torn or altered."""
 
 
+class PlaceUnknown(EngineError):
+    """A task is to go back to a checkpoint of whose place in its order of receipt nothing is known (any more)."""
+
+
 class ProtocolViolated(EngineError):
     """An event that the protocol does not allow in this state: a bug, here or in a driver."""
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from .config import Config
-from .errors import Refused
+from .errors import PlaceUnknown, Refused
 from .ids import CheckpointId
 from .messages import CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
 from .part import Part
@@ -105,7 +105,10 @@ class OrderOfReceipt:
         self._places[checkpoint] = place
 
     def place(self, checkpoint: CheckpointId) -> Place:
-        """Raises KeyError where no snapshot of that checkpoint was taken."""
+        """Raises PlaceUnknown where no snapshot of that checkpoint was taken, or what lies there was trimmed."""
+        if checkpoint not in self._places:
+            where = f"its snapshot of checkpoint {checkpoint} was taken" if checkpoint else "it began"
+            raise PlaceUnknown(f"the place in its order of receipt at which {where} is not known")
         return self._places[checkpoint]
 
     def taken_at(self, last: CheckpointId) -> dict[CheckpointId, tuple[int, ...]]:

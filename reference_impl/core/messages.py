@@ -81,8 +81,10 @@ Element = Record | Barrier | CancelBarrier | Watermark | Idle | EndOfData | EndO
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Control(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
-    """Base of the control messages; each belongs to one attempt and is ignored by others."""
+    """Base of the control messages; each belongs to one job and to one attempt of it, and is ignored by others."""
 
+    job: int
+    """counted from 1 over all that were submitted, one resumed from the other (see `fencing`)"""
     attempt: AttemptId
 
 

@@ -19,6 +19,7 @@ from .commit_parts import SinkRecovery as SinkRecovery
 from .effects import Effect, Open
 from .enumerator import Enumerating
 from .events import CompletedSnapshot
+from .fencing import Fencing as Fencing
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .in_flight import Capture
 from .local_recovery import LocalRecovery
@@ -351,6 +352,7 @@ class Parts:
         self.triggering = Triggering()
         self.completion = Completion()
         self.failover = Failover()
+        self.fencing = Fencing()
         self.restore_choice = RestoreChoice()
         self.cleanup = Cleanup()
         self.redistribution = Redistribution()

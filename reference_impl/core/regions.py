@@ -98,7 +98,7 @@ class Regional(Attempts):
         pending = list(self.checkpoints.pending.values())
         effects = [
             *(effect for one in pending for effect in self.checkpoints.abort(one, reason)),
-            *(self.checkpoints.tell(task, Cancel(attempt=self.attempt)) for task in lost),
+            *(self.checkpoints.tell(task, Cancel(job=self.job, attempt=self.attempt)) for task in lost),
             *(Return(one.command, error=reason) for one in pending if one.command is not None),
         ]
         if isinstance(self.stage, Mending) and not self.stage.has_begun:

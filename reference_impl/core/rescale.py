@@ -273,6 +273,7 @@ def deployment_from(
     old: JobGraph,
     tasks: Sequence[TaskId],
     attempt: AttemptId,
+    job: int,
     restores: CompletedSnapshot,
     finished: Sequence[TaskId],
     in_flight: bool,
@@ -285,6 +286,7 @@ def deployment_from(
         Tell(
             task,
             Deploy(
+                job=job,
                 attempt=attempt,
                 checkpoint=restores.checkpoint,
                 pieces=() if task in finished else pieces[task.rpartition("-")[0]],

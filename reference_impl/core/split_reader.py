@@ -50,7 +50,7 @@ class SplitReader(SourceTask):
         return super().opened()
 
     def came_up(self) -> Running:
-        return Running(attempt=self.spec.attempt, task=self.spec.task, returned=self._returned)
+        return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, returned=self._returned)
 
     # -- splits --------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ class SplitReader(SourceTask):
         return self._ask()
 
     def _ask(self) -> list[Effect]:
-        question = Ask(attempt=self.spec.attempt, task=self.spec.task, number=self._asked)
+        question = Ask(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, number=self._asked)
         return [Report(question), SetTimer("ask", self.config.retry_us)]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
@@ -84,7 +84,9 @@ class SplitReader(SourceTask):
         self._answered = max(self._answered, message.answers)
         news = bool(given) or not (message.more or self._told_last)
         self._told_last = self._told_last or not message.more
-        taken = Report(Assigned(attempt=self.spec.attempt, task=self.spec.task, serial=message.serial))
+        taken = Report(
+            Assigned(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, serial=message.serial)
+        )
         return [taken, PollAgain()] if news else [taken]
 
     def _hold(self, splits: Mapping[int, int]) -> None:

@@ -161,7 +161,9 @@ class Task:
     # -- coming up -----------------------------------------------------------------
 
     def _on_received(self, event: Received) -> list[Effect]:
-        require(event.message.attempt == self.spec.attempt, "a message of another attempt reached a task")
+        message, spec = event.message, self.spec
+        require(message.job == spec.job, "a message of another job reached a task")
+        require(message.attempt == spec.attempt, "a message of another attempt reached a task")
         if self.finished:
             return self.parts.finishing.gone(self, event.message)
         effects: list[Effect] = self._messages[type(event.message)](event.message)
@@ -226,7 +228,7 @@ class Task:
         return [*self.parts.startup.on_restored(), Report(self.came_up())]
 
     def came_up(self) -> Running:
-        return Running(attempt=self.spec.attempt, task=self.spec.task)
+        return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
 
     # -- snapshots -----------------------------------------------------------------
 
@@ -269,6 +271,7 @@ class Task:
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
         ack = Ack(
+            job=spec.job,
             attempt=spec.attempt,
             task=spec.task,
             checkpoint=checkpoint,
@@ -301,7 +304,7 @@ class Task:
 
     def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:
         spec = self.spec
-        return Report(Decline(attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, reason=reason))
+        return Report(Decline(job=spec.job, attempt=spec.attempt, task=spec.task, checkpoint=checkpoint, reason=reason))
 
     def _on_persist_failed(self, event: PersistFailed) -> list[Effect]:
         return [self.decline(event.checkpoint, event.reason)]
@@ -331,7 +334,7 @@ class Task:
         return False
 
     def _report_end(self) -> list[Effect]:
-        message = InputEnded(attempt=self.spec.attempt, task=self.spec.task)
+        message = InputEnded(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
         return [Report(message), SetTimer("ended", 4 * self.config.retry_us)]
 
     def on_terminate(self, message: Terminate) -> list[Effect]:
@@ -339,7 +342,7 @@ class Task:
 
     def finish(self) -> list[Effect]:
         """Be gone, and say so; again to whoever did not hear it."""
-        gone = Report(Finished(attempt=self.spec.attempt, task=self.spec.task))
+        gone = Report(Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
         if self.finished:
             return [gone]
         self.finished = True
@@ -351,7 +354,7 @@ class Task:
     def stay_finished(self) -> list[Effect]:
         """It was restored from a snapshot by which it had finished: those downstream wait for the ends alone."""
         self.running = self.input_ended = True
-        report = Report(Running(attempt=self.spec.attempt, task=self.spec.task))
+        report = Report(Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
         ends = [] if self.holds_end else self.broadcast(EndOfData())
         return [Open(), report, *ends, *self.finish()]
 

@@ -67,6 +67,11 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Its tasks write in transactions, where sinks are of that kind: operators that commit do in any case."""
         return self.role == "two-phase" or (self.role == "sink" and sink == "transactional")
 
+    def must_be_shut_out(self, sink: str) -> bool:
+        """What its tasks have sent could do harm behind the end of the job: transactions that stay open, and rows that
+        replace those of the job that follows.  A plain row that is late is one that was to be seen."""
+        return self.seals(sink) or (self.role == "sink" and sink == "idempotent")
+
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """One channel: sender to receiver, the receiver's input it belongs to, how it is chosen."""

@@ -1,4 +1,4 @@
-"""Groups A and E: how the coordinator counts, completes and gives up."""
+"""Groups A and E, and M02: how the coordinator counts, completes and gives up, and whom its messages reach."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ..core.attempts import Attempts
 from ..core.checkpoints import Checkpoints, Pending
 from ..core.events import CompletedSnapshot
-from ..core.ids import CheckpointId, Handle, TaskId
-from ..core.messages import Ack
-from ..core.parts import CheckpointIds, Cleanup, Completion, Failover, Triggering
+from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.messages import Ack, Cancel, ToTask
+from ..core.parts import CheckpointIds, Cleanup, Completion, Failover, Fencing, Triggering
 from ..core.stages import Restarting, Saving
 from .registry import Defect
 
@@ -131,6 +131,16 @@ class StartsAgain(CheckpointIds):
         checkpoints.next_id = CheckpointId(1)
 
 
+class StopsTheNext(Fencing):
+    """M02: an order to stop goes by the task's name: one of a former job stops the task of the job that followed."""
+
+    def addressed(self, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
+        if isinstance(message, Cancel) and message.job < job and newest:
+            self.reached = True
+            return newest
+        return super().addressed(message, job, newest)
+
+
 class RefusesRepeats(Completion):
     """I32: an acknowledgement that came before is not known again, and its state discarded."""
 
@@ -226,5 +236,12 @@ DEFECTS = (
         title="what is sent again is not known again",
         invariant="progress",
         replacements=lambda: {"completion": RefusesRepeats()},
+    ),
+    Defect(
+        id="M02",
+        upstream="KAFKA-15690",
+        title="a late order to stop a task of a former job stops that of the next",
+        invariant="progress",
+        replacements=lambda: {"fencing": StopsTheNext()},
     ),
 )

@@ -8,7 +8,7 @@ import msgspec
 
 from ..core.events import Received
 from ..core.ids import TaskId
-from ..core.messages import Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
+from ..core.messages import AnyControl, Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
 
 if TYPE_CHECKING:
     from .coordination import CoordinatorRunner
@@ -40,11 +40,14 @@ class Meddlings:
 
 
 def reach_task(world: World, task: TaskId, message: ToTask) -> None:
-    """A control message arrives where a task lives."""
+    """A control message arrives where a task lives; one of a former job is nobody's."""
+    attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task))
+    if attempt is None:
+        return
     if isinstance(message, Deploy):
         world.point("task-deployed", task, "before", None)
-        world.come_up(task, message.attempt, message.channels_of)
-    runner = world.runner(task, message.attempt)
+        world.come_up(task, attempt, message.channels_of)
+    runner = world.runner(task, attempt)
     if runner is None or not runner.alive:
         return
     if isinstance(message, Cancel):
@@ -57,7 +60,7 @@ def reach_task(world: World, task: TaskId, message: ToTask) -> None:
     if isinstance(message, Assign):
         runner.log.assigned(message.splits)
     if world.detailed:
-        world.show_control(task, message, to_task=True)
+        show_control(world, task, message, to_task=True)
     runner.deliver(Received(message))
     if isinstance(message, Deploy):
         world.point("task-deployed", task, "after", runner)
@@ -75,7 +78,18 @@ def reach_coordinator(
     if acknowledges and not world.point("ack-received", task, "before", coordinator):
         return
     if world.detailed:
-        world.show_control(task, message, to_task=False)
+        show_control(world, task, message, to_task=False)
     coordinator.feed(Received(message))
     if acknowledges:
         world.point("ack-received", task, "after", coordinator)
+
+
+def show_control(world: World, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
+    """The time line has it where it arrives."""
+    world.observer.timed(
+        f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
+        task if to_task else "coordinator",
+        message.attempt,
+        peer="coordinator" if to_task else task,
+        checkpoint=getattr(message, "checkpoint", None),
+    )

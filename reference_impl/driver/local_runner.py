@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.effects import Append, Effect, Open, Persist, Refill, Report, Restored, Ship, Sync, Taken, TrimLog
+from ..core.errors import PlaceUnknown
 from ..core.events import Came, Event, LogsFound, Received
+from ..core.ids import CheckpointId
 from ..core.local_recovery import Place, Receipt, end_code, end_of, is_numbered
 from ..core.messages import Barrier, Complete, Element, Record, Running
 from ..core.task import NO_CHECKPOINT, Task
@@ -201,21 +203,33 @@ class LocalRunner(TaskRunner):
 
     # -- coming up alone -----------------------------------------------------------------
 
+    def _place_at(self, checkpoint: CheckpointId) -> Place | None:
+        """None where it is not known: the task fails, for it cannot do the same again."""
+        try:
+            return self._order.place(checkpoint)
+        except PlaceUnknown as error:
+            self.world.task_failed(self, str(error), None)
+            return None
+
     def _restored(self, effect: Restored) -> None:
         unsent = effect.state.unsent
         still = [len(unsent.get(number, ())) for number in range(len(self._outlets))]
         if not self.returns:
             self._order.mark(effect.checkpoint, self._place(still))
         else:
-            place = self._order.place(effect.checkpoint)
+            place = self._place_at(effect.checkpoint)
+            if place is None:
+                return
             for outlet, said, waits in zip(self._outlets, place.said, still, strict=True):
                 outlet.begin_at(said - waits)
         self.words.restored(effect)
 
     def _refill(self, effect: Refill) -> None:
         """What was in flight at its snapshot is in the channel's log, but for what that began with."""
-        first = self._order.place(self.task.restored_checkpoint).taken[effect.channel]
-        for number, element in enumerate(effect.elements, first):
+        place = self._place_at(self.task.restored_checkpoint)
+        if place is None:
+            return
+        for number, element in enumerate(effect.elements, place.taken[effect.channel]):
             self._inlets[effect.channel].take_in(number, element)
 
     def _open(self, effect: Open) -> None:
@@ -226,7 +240,9 @@ class LocalRunner(TaskRunner):
         super()._open(effect)
 
     def _begin_again(self) -> None:
-        place = self._order.place(self.task.restored_checkpoint)
+        place = self._place_at(self.task.restored_checkpoint)
+        if place is None:
+            return
         if self.task.restored_checkpoint == NO_CHECKPOINT:
             for outlet, said in zip(self._outlets, place.said, strict=True):
                 outlet.begin_at(said)

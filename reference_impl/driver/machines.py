@@ -8,6 +8,7 @@ import msgspec
 
 from ..core.committing import Committer, GlobalCommitter, WriterSink
 from ..core.config import Config
+from ..core.errors import EngineError
 from ..core.ids import AttemptId, ChannelId, TaskId, channel_id
 from ..core.input_task import OperatorTask
 from ..core.parts import Parts
@@ -44,8 +45,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return passing((self.graph, *self.later))
 
 
+class Unmade(EngineError):
+    """An attempt of a task could not be made, for what the engine raised: it has failed before it began."""
+
+
 class Machines:
-    """Makes the machine of any attempt of any task of a job."""
+    """Makes the machine of any attempt of any task of a job; raises Unmade where the engine cannot."""
 
     def __init__(self, job: Job, number: int = 1) -> None:
         """`number`: of the job, which may have been laid out anew when it was resumed."""
@@ -69,6 +74,8 @@ class Machines:
 
     def place(self, task: TaskId) -> tuple[str, int]:
         """Its operator and its subtask number."""
+        if task not in self._specs:
+            raise Unmade(f"the job has no task {task}")
         spec, subtask = self._specs[task]
         return spec.name, subtask
 
@@ -82,6 +89,14 @@ class Machines:
     ) -> Task:
         """One attempt of a task, not yet told anything; `begins` says where a split's log begins now; `channels_of`:
         as in `TaskSpec`."""
+        try:
+            return self._machine(task, attempt, job, begins, channels_of)
+        except Exception as error:  # whatever it is, also of a user's function, this attempt is dead of it
+            raise Unmade(raised(error)) from error
+
+    def _machine(
+        self, task: TaskId, attempt: AttemptId, job: int, begins: Callable[[int], int], channels_of: AttemptId | None
+    ) -> Task:
         out = self._out[task]
         spec, subtask = self._specs[task]
         described = TaskSpec(
@@ -130,6 +145,11 @@ class Machines:
         if config.sink == "transactional":
             return TransactionalSink(described, config, parts)
         return DirectSink(described, config, parts, self._job.identity)
+
+
+def raised(error: Exception) -> str:
+    """How a task's failure is told that an exception inside the engine is."""
+    return f"the engine raised {type(error).__name__}: {error}"
 
 
 def passing(graphs: Sequence[JobGraph]) -> tuple[TaskId, ...]:

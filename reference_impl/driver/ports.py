@@ -15,7 +15,7 @@ from ..core.config import Config
 from ..core.effects import EndJob, Return
 from ..core.events import CompletedSnapshot, JobRecord
 from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
-from ..core.messages import AnyControl, Element, ToCoordinator, ToTask
+from ..core.messages import Element, ToCoordinator, ToTask
 from ..core.parts import Parts
 from ..core.state import Ref, TaskState
 from ..core.transactions import AnyRequest, Outcome
@@ -224,9 +224,14 @@ class World(Protocol):
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
         """A fault has the external store give a sealed transaction up; whether it was there to be given up."""
 
-    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None: ...
-
     # -- of tasks
+
+    @property
+    def job_number(self) -> int:
+        """Of the job that runs here, or ran last; jobs are counted from 1."""
+
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        """The newest attempt of a task that lives here; 0: none does."""
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.effects import (
@@ -46,8 +47,10 @@ from ..core.task import NO_CHECKPOINT, Task
 from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
 from .ahead import Ahead
+from .asking import ask, put_back
 from .bell import Bell
 from .intake import Intake
+from .machines import raised
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
 from .timers import Timers
@@ -116,7 +119,7 @@ class TaskRunner:
             Block: self._block,
             Unblock: self._unblock,
             Overtake: self._ahead.put,
-            Refill: lambda effect: inputs[effect.channel].refill(effect.elements, effect.handed_over, effect.replays),
+            Refill: lambda effect: ask(self, partial(put_back, inputs[effect.channel], effect)),
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
@@ -213,7 +216,7 @@ class TaskRunner:
         try:
             return self.task.step(event)
         except Exception as error:
-            self.world.task_failed(self, f"the engine raised {type(error).__name__}: {error}", None)
+            self.world.task_failed(self, raised(error), None)
             return []
 
     # -- input -----------------------------------------------------------------------
@@ -252,10 +255,8 @@ class TaskRunner:
             self._take_record(chosen, channel, element)
         else:
             self._take_other(chosen, channel, element)
-        for other in self.inputs:
-            if other.queue:
-                self.schedule(self._busy_until)
-                return
+        if any(other.queue for other in self.inputs):
+            self.schedule(self._busy_until)
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
         if self.task.clocked and not self._bell.tell():

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Latencies, costs and sizes; `limit_us` ends a run that does not come to rest."""
+    """Latencies, costs and sizes; `limit_us`, or in virtual time `limit_steps`, ends a run that does not rest."""
 
     memory: bool = False
     channel_capacity: int = 16
@@ -33,3 +33,4 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """until it gives up a task that stands still"""
     takeover_us: int = 5_000
     limit_us: int = 2_000_000
+    limit_steps: int = 3_000_000

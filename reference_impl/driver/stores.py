@@ -13,6 +13,7 @@ from ..core.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLo
 from ..core.ids import Handle
 from ..core.source import SourceTask
 from .arms import Arms
+from .asking import ask
 
 if TYPE_CHECKING:
     from .ports import Draft, Files, Jobs, World
@@ -62,14 +63,18 @@ class Stores:
         if runner.paused:  # a process that stands still does not go on writing either
             self.world.loop.after(duration, self._written, write)
             return
+        state = ask(runner, effect.snapshot.materialise)
+        if state is None:
+            self.writing = [one for one in self.writing if one is not write]
+            return
         if write.torn_by is not None:
             self.writing.remove(write)
-            self.files.tear(effect.handle, effect.snapshot.materialise())
+            self.files.tear(effect.handle, state)
             self.world.fired(write.torn_by, f"half of {effect.handle} is written", runner.attempt)
             self.world.kill(runner, "it died while it wrote a snapshot", write.torn_by)
             return
         try:
-            write.draft = self.files.begin(effect.handle, effect.snapshot.materialise())
+            write.draft = self.files.begin(effect.handle, state)
         except OSError as error:
             self.writing.remove(write)
             self._fail(write, str(error))
@@ -129,7 +134,10 @@ class Stores:
         if effect.synchronous:
             runner.thaw()
         if self.world.point("ack-sent", runner.name, "before", runner):
-            ack = msgspec.structs.replace(effect.ack, state=effect.snapshot.materialise())
+            state = ask(runner, effect.snapshot.materialise)
+            if state is None:
+                return
+            ack = msgspec.structs.replace(effect.ack, state=state)
             self.world.control.to_coordinator(runner.name, ack)
             self.world.point("ack-sent", runner.name, "after", runner)
 

@@ -23,7 +23,8 @@ from ..driver.timeline import show_sent
 from ..trace import ChannelLog
 from ..wire import Codec
 from .clock import Clock
-from .connections import Connection, Outbox, accepting, dial
+from .connections import Connection, Outbox, dial
+from .entrance import Entrance
 from .frames import Accepted, Bye, Credit, Data, DataFrame, Open, Refused
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class OutputChannel:
     def _connect(self, *_: object) -> None:
         if self._closed:
             return
-        self._connection = Connection(dial(self._port), CODEC, self._outbox, self._take, self._ended)
+        self._connection = Connection(dial(self._port), CODEC, self._outbox, self._take, self._ended, greets=True)
         self._connection.send(self._opening())
 
     def _opening(self) -> Open:
@@ -305,7 +306,7 @@ class Reception:
         self._channels: dict[str, tuple[AttemptId, AnyInput]] = {}
         self._waiting: list[tuple[Open, _Guest]] = []
         self.closed = False
-        accepting(listener, outbox.loop, self._welcome)
+        Entrance(listener, outbox, self._welcome)
 
     def _welcome(self, sock: socket.socket) -> None:
         _Guest(sock, self, self._outbox)

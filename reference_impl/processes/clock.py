@@ -3,11 +3,22 @@
 Stamps are µs, so that they can be read as a time too; where two happenings
 stand in a cause and effect, the effect's stamp is the larger one (Kulkarni et
 al., Logical Physical Clocks, 2014; logical and physical part share one number).
+
+All processes read one machine's monotonic clock, so what an honest one says is
+hardly ahead of it.  A stamp that is far ahead is refused: nobody could say
+anything later that is more than a lie, and whoever hears it would lie too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+AHEAD_US = 1_000_000
+"""A stamp may be so far ahead of the machine's clock where it is heard."""
+
+
+class StampRefused(Exception):
+    """A stamp from too far ahead; the clock has not moved."""
 
 
 class Clock:
@@ -23,6 +34,9 @@ class Clock:
         return self._last
 
     def heard(self, stamp: int) -> None:
-        """Something stamped so has arrived: what follows is later."""
+        """Something stamped so has arrived: what follows is later.  Raises StampRefused."""
         if stamp > self._last:
+            ahead = stamp - self._now_us()
+            if ahead > AHEAD_US:
+                raise StampRefused(f"a stamp is {ahead} µs ahead of this machine's clock: at most {AHEAD_US} are taken")
             self._last = stamp

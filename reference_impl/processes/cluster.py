@@ -18,7 +18,7 @@ import msgspec
 
 from . import offspring
 from .children import GENTLE_S, SWEEP_S
-from .launcher import CHUNK_BYTES, LOGS, WILLS_S, remove
+from .launcher import CHUNK_BYTES, HOST_NETWORK, LOGS, WILLS_S, remove
 from .orders import (
     Answer,
     Ask,
@@ -73,13 +73,16 @@ class Launcher:
         on_exit: Callable[[Exited], None] | None = None,
         warm: Sequence[str] = (),
         module: str = MODULE,
+        network: str = HOST_NETWORK,
         patience_s: float = PATIENCE_S,
     ) -> None:
         """`on_exit` is called from within `poll` and all other calls; it must make none.  `warm` names entries to
-        import while nobody waits.  `module` runs as the launcher: one that calls `launcher.main` with its entries."""
+        import while nobody waits.  `module` runs as the launcher: one that calls `launcher.main` with its entries.
+        `network`: host; own, a network namespace that nobody else is in; or any: that, where the machine allows it."""
         self.exits: list[Exited] = []
         """every exit so far, in the order of the reaping; of one process, see `end_of`"""
         self._ends: dict[int, Exited] = {}
+        self._ports: dict[str, int] = {}
         self._told = 0
         self._on_exit = on_exit
         self._patience_s = patience_s
@@ -88,6 +91,7 @@ class Launcher:
         self._frames = Frames()
         self._answers: dict[int, Answer] = {}
         self._folder: Path | None = None
+        self._door = ""
         self._closed = False
         # What it says when it cannot even start; no stream of the harness's own is held open by it.
         self._complaints = _scratch()
@@ -95,7 +99,7 @@ class Launcher:
         try:
             with other:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", module, str(other.fileno()), str(self._owner), *warm],
+                    [sys.executable, "-P", "-m", module, str(other.fileno()), str(self._owner), network, *warm],
                     stdin=subprocess.DEVNULL,
                     stdout=self._complaints,
                     stderr=self._complaints,
@@ -170,11 +174,38 @@ class Launcher:
     def listen(self, name: str) -> int:
         """A port of 127.0.0.1 that stays the same, and open, over the deaths of whoever listens there.  Connections
         made while nobody does wait for the next one."""
-        return self._ask(Listen(serial=self._next(), name=name), Listening).port
+        port = self._ask(Listen(serial=self._next(), name=name), Listening).port
+        self._ports[name] = port
+        return port
+
+    def ports(self) -> list[int]:
+        """Those that have been given out and not given up."""
+        return list(self._ports.values())
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether what it starts is in a network of its own."""
+        return bool(self._door)
+
+    def new_socket(self) -> socket.socket:
+        """A TCP socket, not connected, that reaches the ports of what this launcher has started."""
+        if not self._door:
+            return socket.socket()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+            asking.settimeout(self._patience_s)
+            try:
+                asking.connect(self._door)
+                _, (descriptor, *_), _, _ = socket.recv_fds(asking, 1, 1)
+            except (OSError, ValueError) as error:
+                raise LauncherFailed(f"the launcher hands out no socket: {error}") from error
+        return socket.socket(fileno=descriptor)
 
     def unlisten(self, names: Iterable[str]) -> None:
         """Give ports up; processes that have them keep them until they end."""
-        self._ask(Unlisten(serial=self._next(), names=tuple(names)), Done)
+        given_up = tuple(names)
+        self._ask(Unlisten(serial=self._next(), names=given_up), Done)
+        for name in given_up:
+            self._ports.pop(name, None)
 
     def signal(self, pid: int, number: int) -> None:
         """Signal a process that this launcher started.  After SIGKILL it has been reaped, and `exits` has it; after
@@ -285,7 +316,7 @@ class Launcher:
 
     def _hear(self, said: Told) -> None:
         if isinstance(said, Ready):
-            self._folder = Path(said.folder)
+            self._folder, self._door = Path(said.folder), said.door
         elif isinstance(said, Exited):
             self.exits.append(said)
             self._ends[said.pid] = said

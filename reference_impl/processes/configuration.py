@@ -37,6 +37,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """of the run: store/, sink/ and journal/ are in it"""
     supervision: str
     """the Unix socket at which the harness listens"""
+    secret: bytes
+    """of the run: what its processes know each other by"""
     factory: str
     job: bytes
     settings: Settings

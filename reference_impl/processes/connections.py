@@ -7,9 +7,11 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import require
 from ..wire import Codec, Reader, WireError
-from .clock import Clock
+from .clock import Clock, StampRefused
 from .frames import Frame
+from .greeting import Dialling, ForeignPeer
 from .loop import Loop
 
 CHUNK = 1 << 16
@@ -19,7 +21,8 @@ class Connection:
     """One connection; what is sent leaves with `flush`, after the journal was written.
 
     `on_end(reason)` is called once when the other side is gone, resets, or talks
-    nonsense; not after `close`.
+    nonsense; not after `close`.  `greets`: this side has dialled, and both prove
+    first to be of the run; what is sent meanwhile leaves afterwards.
     """
 
     def __init__(
@@ -29,6 +32,8 @@ class Connection:
         outbox: Outbox,
         on_frame: Callable[[Any], None],
         on_end: Callable[[str], None],
+        *,
+        greets: bool = False,
     ) -> None:
         sock.setblocking(False)
         self.sock = sock
@@ -44,6 +49,7 @@ class Connection:
         self._on_end = on_end
         self._unsent = bytearray()
         self._writing = False
+        self._greeting = Dialling(outbox.secret) if greets else None
         outbox.loop.watch(sock, self._ready)
 
     def send(self, frame: Frame) -> None:
@@ -54,7 +60,7 @@ class Connection:
 
     def flush(self) -> None:
         """Let go what the kernel takes; the rest when it takes more."""
-        if not self.is_open:
+        if not self.is_open or (self._greeting is not None and not self._greeting.proof):
             return
         try:
             while self._unsent:
@@ -85,12 +91,16 @@ class Connection:
 
     def read(self) -> None:
         """Take what has arrived."""
+        greeting = self._greeting
         try:
-            data = self.sock.recv(CHUNK)
+            data = self.sock.recv(CHUNK if greeting is None else greeting.missing)
         except BlockingIOError:
             return
         except OSError as error:
             self._end(str(error))
+            return
+        if greeting is not None and data:
+            self._greet(greeting, data)
             return
         try:
             frames = self._reader.feed(data)
@@ -101,12 +111,30 @@ class Connection:
         if self._reader.pending:
             self.partial_reads += 1
         for frame in frames:
-            self._outbox.clock.heard(frame.stamp)
+            try:
+                self._outbox.clock.heard(frame.stamp)
+            except StampRefused as error:
+                self.nonsense = str(error)
+                self._end(self.nonsense)
+                return
             self._on_frame(frame)
             if not self.is_open:
                 return
         if not data:
             self._end("it was closed")
+
+    def _greet(self, greeting: Dialling, data: bytes) -> None:
+        had_proof = bool(greeting.proof)
+        try:
+            if greeting.take(data):
+                self._greeting = None
+        except ForeignPeer as error:
+            self._outbox.met_foreign()
+            self._end(str(error))
+            return
+        if greeting.proof and not had_proof:
+            self._unsent[:0] = greeting.proof
+            self._outbox.add(self)
 
     def _end(self, reason: str) -> None:
         self.is_open = False
@@ -116,12 +144,25 @@ class Connection:
 
 
 class Outbox:
-    """What all connections of a process share: the loop, the clock, and who has something in line."""
+    """What all connections of a process share: the loop, the clock, the run's secret, and who has something in line."""
 
-    def __init__(self, loop: Loop, clock: Clock) -> None:
+    def __init__(self, loop: Loop, clock: Clock, secret: bytes = b"") -> None:
+        """Without a secret nobody is dialled and nobody let in; sockets of the file system need none."""
         self.loop = loop
         self.clock = clock
+        self.foreign = 0
+        """connections that were closed because whoever was at the other end is not of the run"""
+        self._secret = secret
         self._waiting: dict[Connection, None] = {}
+
+    @property
+    def secret(self) -> bytes:
+        require(bool(self._secret), "a connection over TCP begins with the run's secret, and there is none")
+        return self._secret
+
+    def met_foreign(self) -> None:
+        """Somebody is not of the run."""
+        self.foreign += 1
 
     def add(self, connection: Connection) -> None:
         self._waiting[connection] = None
@@ -139,18 +180,3 @@ def dial(port: int) -> socket.socket:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.connect_ex(("127.0.0.1", port))
     return sock
-
-
-def accepting(sock: socket.socket, loop: Loop, taken: Callable[[socket.socket], None]) -> None:
-    """Take every connection that comes in at a listening socket."""
-    sock.setblocking(False)
-
-    def ready(_: int) -> None:
-        try:
-            accepted, _address = sock.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return  # another process shares the port and was faster, or the other side has gone
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        taken(accepted)
-
-    loop.watch(sock, ready)

@@ -23,7 +23,8 @@ from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
 from ..wire import Codec
 from .configuration import CoordinatorConfiguration, started_by_hand
-from .connections import Connection, accepting
+from .connections import Connection
+from .entrance import Entrance
 from .frames import (
     Completed,
     ControlFrame,
@@ -95,7 +96,7 @@ class Nodes:
         self._moved: dict[TaskId, AttemptId] = {}
         """the newest attempts of those that came up alone since all tasks did"""
         self._watched_us = monotonic_us()
-        accepting(listener, world.loop, lambda sock: self._all.append(Guest(sock, self)))
+        Entrance(listener, world.outbox, lambda sock: self._all.append(Guest(sock, self)))
         self._watch()
 
     # -- messages ------------------------------------------------------------------------
@@ -138,13 +139,15 @@ class Nodes:
             else:
                 self._moved.pop(task, None)
         if guest is not None:
-            guest.send(ForTask(self.world.clock.tick(), task, self.world.job_number, message))
+            guest.send(ForTask(self.world.clock.tick(), task, message))
 
     def _is_late(self, task: TaskId, message: Deploy, guest: Guest | None) -> bool:
         """An order to come up that another has followed since, or one repeated whose process is gone, and with it the
         attempt: it comes up once."""
         attempt, ordered = self._ordered.get(task, (AttemptId(0), None))
-        return message.attempt != self.world.attempt_of(task) or (attempt == message.attempt and ordered is not guest)
+        if message.job != self.world.job_number or message.attempt != self.world.attempt_of(task):
+            return True
+        return attempt == message.attempt and ordered is not guest
 
     def _say_moved(self, task: TaskId, attempt: AttemptId) -> None:
         """Those that send to it may still be connected with an attempt of it that stands still, and those that come up
@@ -187,8 +190,11 @@ class Nodes:
             self._lose(before, PROCESS_GONE)
         for task, attempt in self._moved.items():
             guest.send(Moved(self.world.clock.tick(), task, attempt))
+        former = 0 < hello.job < self.world.job_number
+        if former:
+            guest.send(JobOver(self.world.clock.tick(), hello.job))
         for task, attempt in hello.attempts.items():
-            if attempt:
+            if attempt and not former:
                 self._deployed[task] = (attempt, guest)
             waiting = self._waiting.pop(task, None)
             if waiting is not None and waiting.attempt == self.world.attempt_of(task):
@@ -234,7 +240,7 @@ class CoordinatorWorld(ProcessWorld):
         self.coordination = configuration
         self.runner_now: CoordinatorRunner | None = None
         self.job_number = 0
-        self._freezing = False
+        self._frozen_job: int | None = None
         self._retained: tuple[CompletedSnapshot, ...] = ()
         self._facts: JobFacts | None = None
         self._nodes = Nodes(self, listener)
@@ -250,7 +256,7 @@ class CoordinatorWorld(ProcessWorld):
 
     @property
     def freezing(self) -> bool:
-        return self._freezing
+        return self._frozen_job == self.job_number
 
     def attempt_of(self, task: TaskId) -> AttemptId:
         """The number that the coordinator has for a task: those that restart alone have one of their own."""
@@ -274,6 +280,8 @@ class CoordinatorWorld(ProcessWorld):
         initial: tuple[CompletedSnapshot, ...],
         record: JobRecord | None,
     ) -> None:
+        if self.runner_now is not None:
+            self.runner_now.alive = False  # no timer and no answer of a former job's does anything in this one
         self.job_number = job
         machine = Coordinator(
             job,
@@ -348,7 +356,9 @@ class CoordinatorWorld(ProcessWorld):
 
     def _issue(self, order: Issue) -> None:
         self.observer.command_issued(order.command, order.kind, order.drain)
-        if self.runner_now is not None and self.point("savepoint-requested", None, "before", self.runner_now):
+        if order.job != self.job_number:
+            self.command_returned(Return(order.command, error="the job has ended"))
+        elif self.runner_now is not None and self.point("savepoint-requested", None, "before", self.runner_now):
             self.runner_now.feed(Commanded(order.command, order.kind, order.drain))
             self.point("savepoint-requested", None, "after", self.runner_now)
 
@@ -357,7 +367,8 @@ class CoordinatorWorld(ProcessWorld):
         self._nodes.meddlings.waiting.append(Meddling(order.how, order.message, task, order.fault, order.by_us))
 
     def _freeze(self, order: Freeze) -> None:
-        self._freezing = not order.off
+        if order.job >= self.job_number:  # who freezes a job may be heard before who submits it
+            self._frozen_job = None if order.off else order.job
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

@@ -28,16 +28,16 @@ from .frame import Frame as Frame
 
 
 class Hello(Frame):
-    """A node is there; `attempts` are the live attempts of its tasks (0: none)."""
+    """A node is there; `attempts` are the live attempts of its tasks (0: none), of `job` (0: it knows of none)."""
 
     process: str
     incarnation: int
     attempts: dict[TaskId, AttemptId]
+    job: int
 
 
 class ForTask(Frame):
     task: TaskId
-    job: int
     message: ToTask
 
 
@@ -211,6 +211,12 @@ class Happened(Frame):
     what: str
 
 
+class Foreign(Frame):
+    """Connections were closed, `count` since this was said last, because whoever made them is not of the run."""
+
+    count: int
+
+
 class Count(Frame):
     """The answer to `Ask`: what the task had done when it took its snapshot of the checkpoint
     (records read and applied), what it has done now, and by channel what it sent and received."""
@@ -259,8 +265,9 @@ class Poisoned(Frame):
 
 
 class Issue(Frame):
-    """A user asks the coordinator for something."""
+    """A user asks the coordinator for something, of the job that he knows of."""
 
+    job: int
     command: int
     kind: str
     drain: bool
@@ -293,8 +300,9 @@ class Ask(Frame):
 
 
 class Freeze(Frame):
-    """The run is about to end: trigger no checkpoint any more (or, with `off`, do so again)."""
+    """The run is about to end: trigger no checkpoint of the job any more (or, with `off`, do so again)."""
 
+    job: int
     off: bool
 
 
@@ -325,6 +333,7 @@ SupervisionFrame = (
     | Ended
     | Lost
     | Happened
+    | Foreign
     | Count
     | Arm
     | Disarm

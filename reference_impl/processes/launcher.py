@@ -30,7 +30,7 @@ from typing import NoReturn
 
 import msgspec
 
-from . import offspring
+from . import namespace, offspring
 from .children import Children
 from .orders import (
     Answer,
@@ -62,8 +62,10 @@ ENTRIES: Mapping[str, str] = {
 }
 """What a forked child can be: `package.module:function`, imported when it is first wanted."""
 LOGS = "logs"
+DOOR = "door"
 WILLS_S = 5.0
 """for all that is left to be done when every process is gone; then that is killed too"""
+HOST_NETWORK, OWN_NETWORK = "host", "own"
 BACKLOG = 128
 CHUNK_BYTES = 1 << 16
 UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -84,12 +86,33 @@ class Launcher:
         self._wills: dict[str, Bequeath] = {}
         self._frames = Frames()
         self._unsent = bytearray()
+        self._door: socket.socket | None = None
         self._alive = True
         self._selector = selectors.DefaultSelector()
         control.setblocking(False)
         self._watch(self._children.woken, self._children.reap)
         self._watch(control, self._receive)
         self._watch_life_of(client)
+
+    def open_door(self) -> str:
+        """Hand out sockets of this process's network, at a Unix socket that its owner alone may use; where that is."""
+        path = self._folder / DOOR
+        self._door = door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            door.bind(str(path))
+        finally:
+            os.umask(before)
+        door.listen(BACKLOG)
+        door.setblocking(False)
+        self._watch(door, lambda: self._hand_out(door))
+        return str(path)
+
+    def _hand_out(self, door: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # whoever wanted it has gone
+            asking, _ = door.accept()
+            with asking, socket.socket() as unconnected:
+                socket.send_fds(asking, [b"s"], [unconnected.fileno()])
 
     def warm(self, names: tuple[str, ...]) -> None:
         """Import entries before they are wanted; one that cannot be is told when it is."""
@@ -112,6 +135,8 @@ class Launcher:
         for listener in self._listening.values():
             listener.close()
         self._listening.clear()
+        if self._door is not None:
+            self._door.close()
         self._children.end()
         for will in self._wills.values():
             self._fork(Fork(serial=will.serial, name=will.name, entry=will.entry, config=will.config))
@@ -277,7 +302,7 @@ class Launcher:
         if not name or "/" in name or "\0" in name:
             raise Refused(f"{name!r} cannot name a process: a file is named after it")
         to = self._folder / (path or f"{LOGS}/{name}.log")
-        return os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        return os.open(to, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
 def remove(folder: Path) -> None:
@@ -298,7 +323,13 @@ def make_folder() -> Path:
     return folder
 
 
-def serve(control: socket.socket, client: int, entries: Mapping[str, str], warm: tuple[str, ...] = ()) -> None:
+def serve(
+    control: socket.socket,
+    client: int,
+    entries: Mapping[str, str],
+    warm: tuple[str, ...] = (),
+    network: str = HOST_NETWORK,
+) -> None:
     """Serve a client, by its pid and the socket it speaks over, until it is gone; then leave nothing."""
     for number in UNHEARD:
         signal.signal(number, signal.SIG_IGN)
@@ -307,11 +338,12 @@ def serve(control: socket.socket, client: int, entries: Mapping[str, str], warm:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EPERM):
             raise
+    is_apart = _enter_own(network)
     folder = make_folder()
     try:
         launcher = Launcher(control, client, folder, entries)
         try:
-            launcher.say(Ready(folder=str(folder)))
+            launcher.say(Ready(folder=str(folder), door=launcher.open_door() if is_apart else ""))
             launcher.warm(warm)
             launcher.run()
         finally:
@@ -320,12 +352,26 @@ def serve(control: socket.socket, client: int, entries: Mapping[str, str], warm:
         remove(folder)
 
 
+def _enter_own(network: str) -> bool:
+    """Whether everything that is started from now on is in a network of its own; SystemExit where that is demanded and
+    cannot be."""
+    if network == HOST_NETWORK:
+        return False
+    reason = namespace.why_not()
+    if reason and network == OWN_NETWORK:
+        sys.exit(f"this machine allows no network of their own to the processes of a run: {reason}")
+    if not reason:
+        namespace.enter()
+    return not reason
+
+
 def main(entries: Mapping[str, str] = ENTRIES) -> None:
-    """The command line: the control socket's descriptor, the client's pid, names of entries to import at once."""
-    descriptor, client, *warm = sys.argv[1:]
+    """The command line: the control socket's descriptor, the client's pid, the network (own, host, or any), names of
+    entries to import at once."""
+    descriptor, client, network, *warm = sys.argv[1:]
     control = socket.socket(fileno=int(descriptor))
     control.set_inheritable(False)
-    serve(control, int(client), entries, tuple(warm))
+    serve(control, int(client), entries, tuple(warm), network)
 
 
 if __name__ == "__main__":

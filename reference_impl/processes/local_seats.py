@@ -10,6 +10,7 @@ from ..core.events import Event
 from ..core.ids import AttemptId, ChannelId, TaskId
 from ..core.messages import Element
 from ..driver.local_runner import LocalRunner
+from ..driver.machines import Unmade
 from ..trace import ChannelLog
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
@@ -46,13 +47,13 @@ def _folder(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: Att
 
 
 def take_seat(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> LocalSeat | None:
-    """None where `take_place` finds none; raises OSError, and CorruptSnapshot, and leaves nothing open then."""
+    """None where `take_place` finds none; raises OSError, CorruptSnapshot and Unmade, and leaves nothing open then."""
     order = take_place(world, task, attempt, channels_of)
     if order is None:
         return None
     try:
         return LocalSeat(world, task, attempt, channels_of, order)
-    except UNUSABLE:
+    except (*UNUSABLE, Unmade):
         order.close()
         raise
 
@@ -92,13 +93,13 @@ class LocalSeat:
         self._whole = attempt if channels_of is None else channels_of
         self._folder = _folder(world, task, attempt, channels_of)
         machines = world.machines
-        names = machines.inputs(task), machines.outputs(task)
         operator, subtask = machines.place(task)
+        machine = machines.machine(task, attempt, world.job_number, world.jobs.begins, channels_of)
+        names = machines.inputs(task), machines.outputs(task)
         returns = channels_of is not None
         self.inputs = [self._input(number, name, returns) for number, name in enumerate(names[0])]
         log = world.observer.task_started(task, operator, subtask, attempt, world.job_number, *names)
         self.outputs = [self._output(name) for name in names[1]]
-        machine = machines.machine(task, attempt, world.job_number, world.jobs.begins, channels_of)
         try:
             self.runner = DiskRunner(world, machine, log, self.inputs, self.outputs, self.order, returns=returns)
         except UNUSABLE:

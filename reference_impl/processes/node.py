@@ -12,14 +12,11 @@ from functools import partial
 
 import msgspec
 
-from ..core.committing import CommittingTask, GlobalCommitter
 from ..core.errors import require
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
-from ..core.sink import TransactionalSink
-from ..core.task import Task
 from ..driver.control import reach_task
-from ..driver.machines import Machines
+from ..driver.machines import Machines, Unmade
 from ..driver.poison import Poison
 from ..driver.runner import TaskRunner
 from ..wire import Codec
@@ -49,6 +46,7 @@ from .local_seats import UNUSABLE, take_seat, unusable
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
 from .receipts import DiskReceipts
+from .unsettled import is_handed, oldest_unsettled
 from .world import ProcessWorld, absent, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
@@ -108,9 +106,10 @@ class Coordination:
     def _connect(self, *_: object) -> None:
         world, configuration = self._world, self._world.node
         sock = dial(configuration.coordinator_port)
-        self._connection = Connection(sock, CODEC, world.outbox, self._take, self._ended)
+        self._connection = Connection(sock, CODEC, world.outbox, self._take, self._ended, greets=True)
         attempts = {task: world.attempt_of(task) for task in configuration.tasks}
-        self._send(Hello(world.clock.tick(), configuration.process, configuration.incarnation, attempts))
+        known = configuration.process, configuration.incarnation, attempts, world.job_number
+        self._send(Hello(world.clock.tick(), *known))
 
     def beat(self, *_: object) -> None:
         self._send(Heartbeat(self._world.clock.tick()))
@@ -119,10 +118,10 @@ class Coordination:
     def _take(self, frame: ControlFrame) -> None:
         world = self._world
         if isinstance(frame, ForTask):
-            world.job_number = frame.job
+            world.enter(frame.message.job)
             reach_task(world, frame.task, frame.message)
         elif isinstance(frame, JobOver):
-            world.end_all()
+            world.end_job(frame.job)
         elif isinstance(frame, GivenUp):
             world.give_up()
         elif isinstance(frame, Moved):
@@ -146,7 +145,8 @@ class NodeWorld(ProcessWorld):
         self._moved: dict[TaskId, AttemptId] = {}
         """the newest attempts of those that came up alone, here or elsewhere, as far as it was told"""
         self.job_number = 0
-        """of the job that the coordinator speaks of"""
+        """of the newest job that the coordinator has spoken of"""
+        self.job_over = False
         self._reception = Reception(listener, self.outbox)
         self._orders[Ask] = self._count
         self._orders[Poisoned] = self._poison
@@ -175,7 +175,9 @@ class NodeWorld(ProcessWorld):
         return seat.runner if seat is not None else None
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
-        """Make room for an attempt, unless it was here or a newer one is."""
+        """Make room for an attempt, unless it was here or a newer one is, or the job has ended."""
+        if self.job_over:
+            return
         require(channels_of is None or self._is_local, "nobody comes up alone between channels that have no log")
         before = self._latest.get(task)
         if before is not None:
@@ -183,7 +185,11 @@ class NodeWorld(ProcessWorld):
                 return
             before.runner.end("cancelled")
             self._leave_seat(before)
-        seat = self._local_seat(task, attempt, channels_of) if self._is_local else self._seat(task, attempt)
+        try:
+            seat = self._local_seat(task, attempt, channels_of) if self._is_local else self._seat(task, attempt)
+        except Unmade as error:
+            self._not_up(task, attempt, str(error))
+            return
         if seat is None:
             return
         self._seats[(task, attempt)] = self._latest[task] = seat
@@ -193,6 +199,7 @@ class NodeWorld(ProcessWorld):
 
     def _seat(self, task: TaskId, attempt: AttemptId) -> Seat:
         operator, subtask = self.machines.place(task)
+        machine = self.machines.machine(task, attempt, self.job_number, self.jobs.begins)
         names = self.machines.inputs(task), self.machines.outputs(task)
         log = self.observer.task_started(task, operator, subtask, attempt, self.job_number, *names)
         refilled = self.journal.channel_refilled
@@ -211,7 +218,6 @@ class NodeWorld(ProcessWorld):
             )
             for name in names[1]
         ]
-        machine = self.machines.machine(task, attempt, self.job_number, self.jobs.begins)
         runner = TaskRunner(self, machine, log, inputs, outputs)
         seat = Seat(runner, inputs, outputs)
         for output in outputs:
@@ -229,8 +235,7 @@ class NodeWorld(ProcessWorld):
         try:
             made = take_seat(self, task, attempt, channels_of)
         except UNUSABLE as error:
-            self.observer.task_failed(task, attempt, unusable(error), None)
-            self._coordination.failed(task, attempt, unusable(error))
+            self._not_up(task, attempt, unusable(error))
             return None
         if made is None:
             return None
@@ -242,6 +247,11 @@ class NodeWorld(ProcessWorld):
             if moved > whole:
                 output.receiver_moved(moved)
         return Seat(made.runner, made.inputs, made.outputs, made.order)
+
+    def _not_up(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
+        """An attempt has failed before it was there."""
+        self.observer.task_failed(task, attempt, reason, None)
+        self._coordination.failed(task, attempt, reason)
 
     def _attach_for_good(self, channel: NumberedInput, whole: AttemptId) -> None:
         """Let one connection in after the other; that one breaks is no failure."""
@@ -300,8 +310,17 @@ class NodeWorld(ProcessWorld):
         self.observer.task_failed(runner.name, runner.attempt, reason, fault if fault is not None else runner.blame)
         self._coordination.failed(runner.name, runner.attempt, reason)
 
-    def end_all(self) -> None:
-        """The job has ended: nothing of it runs on."""
+    def enter(self, job: int) -> None:
+        """The coordinator speaks of a job: if it is another than before, that has ended, told here or not."""
+        if job > self.job_number:
+            self.end_job(self.job_number)
+            self.job_number, self.job_over = job, False
+
+    def end_job(self, job: int) -> None:
+        """A job has ended: nothing of it runs on.  If it is a former one it has been ended already."""
+        if job != self.job_number:
+            return
+        self.job_over = True
         for seat in self._seats.values():
             seat.runner.end("finished" if seat.runner.task.finished else "cancelled")
 
@@ -364,18 +383,6 @@ class NodeWorld(ProcessWorld):
         if seat is not None:
             seat.runner.blame = fault
             self.fired(fault, f"the user function of {task} raises", seat.runner.attempt)
-
-
-def oldest_unsettled(machine: Task) -> CheckpointId | None:
-    """The oldest checkpoint with a sealed transaction that a task has not settled."""
-    sealed = machine.sealed if isinstance(machine, TransactionalSink | CommittingTask) else ()
-    return min((transaction.checkpoint for transaction in sealed), default=None)
-
-
-def is_handed(runner: TaskRunner) -> bool:
-    """Whether something of a complete checkpoint is on its way to a task that commits: to a global committer
-    nothing else comes."""
-    return isinstance(runner.task, GlobalCommitter) and any(channel.queue for channel in runner.inputs)
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

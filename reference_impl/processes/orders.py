@@ -67,6 +67,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The first thing a launcher says."""
 
     folder: str
+    door: str = ""
+    """where sockets of its own network are handed out; empty when it is in the machine's"""
 
 
 class Started(Request, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ from ..core.effects import EndJob, Return
 from ..core.errors import ProtocolViolated
 from ..core.events import CompletedSnapshot
 from ..core.ids import AttemptId, TaskId, Tasks
-from ..core.messages import AnyControl, kind_of
 from ..core.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
@@ -30,7 +29,7 @@ from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
 from .connections import Outbox
 from .files import DiskFiles, DiskJobs
-from .frames import Arm, Close, Disarm, Echo, Fired, Happened, SupervisionFrame
+from .frames import Arm, Close, Disarm, Echo, Fired, Foreign, Happened, SupervisionFrame
 from .journal import Journal
 from .logs import DiskLogs
 from .loop import Loop, monotonic_us
@@ -86,7 +85,7 @@ class ProcessWorld(ABC):
         self.detailed = configuration.detailed
         self.loop = Loop(configuration.scale, configuration.epoch_us)
         self.clock = Clock(monotonic_us)
-        self.outbox = Outbox(self.loop, self.clock)
+        self.outbox = Outbox(self.loop, self.clock, configuration.secret)
         self.journal = Journal(self._path(JOURNAL) / self._own_name(), self.clock)
         self.observer: Observer = self.journal
         self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
@@ -104,6 +103,7 @@ class ProcessWorld(ABC):
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
         self._defect_told = False
+        self._foreign_told = 0
         self._orders: dict[type, Callable[[Any], None]] = {
             Arm: lambda order: self.arms.arm(order.kind, order.target, order.fault, order.times),
             Disarm: lambda order: self.arms.disarm(order.fault),
@@ -125,6 +125,9 @@ class ProcessWorld(ABC):
         if not self._defect_told and self.parts.reached:
             self._defect_told = True
             self.journal.defect_reached()
+        if self.outbox.foreign > self._foreign_told:
+            self.supervision.send(Foreign(self.clock.tick(), self.outbox.foreign - self._foreign_told))
+            self._foreign_told = self.outbox.foreign
         self.flush()
 
     def flush(self) -> None:
@@ -178,15 +181,6 @@ class ProcessWorld(ABC):
         """The store is not this process's to command: the harness does it, as who administers the store would."""
         return self.supervision.expire(fault, name, attempt)
 
-    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
-        self.observer.timed(
-            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
-            task if to_task else "coordinator",
-            message.attempt,
-            peer="coordinator" if to_task else task,
-            checkpoint=getattr(message, "checkpoint", None),
-        )
-
     @property
     @abstractmethod
     def control(self) -> Control: ...
@@ -199,6 +193,13 @@ class ProcessWorld(ABC):
     @property
     def freezing(self) -> bool:
         return False
+
+    job_number = 0
+    """of the newest job that this process knows of; 0: of none"""
+
+    @abstractmethod
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        """The newest attempt of a task, as this process knows it; 0: it knows of none."""
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
         absent("a task")

@@ -28,13 +28,14 @@ class Assembly:
             self._machines = Machines(self._job, number)
 
     def runner(self, task: TaskId, attempt: AttemptId, job: int, channels_of: AttemptId | None = None) -> TaskRunner:
-        """One attempt of a task, wired, its machine not yet told anything; `channels_of`: see `LocalAssembly`."""
+        """One attempt of a task, wired, its machine not yet told anything; `channels_of`: see `LocalAssembly`.
+        Raises Unmade, and has changed nothing then."""
         operator, subtask = self._machines.place(task)
+        machine = self._machines.machine(task, attempt, job, self._world.jobs.begins)
         inputs = [self._channel(name, attempt) for name in self._machines.inputs(task)]
         outputs = [self._channel(name, attempt) for name in self._machines.outputs(task)]
         names = [channel.name for channel in inputs], [channel.name for channel in outputs]
         log = self._world.observer.task_started(task, operator, subtask, attempt, job, *names)
-        machine = self._machines.machine(task, attempt, job, self._world.jobs.begins)
         runner = TaskRunner(self._world, machine, log, inputs, outputs)
         for number, channel in enumerate(inputs):
             channel.receiver, channel.number = runner, number

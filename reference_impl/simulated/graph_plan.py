@@ -125,17 +125,24 @@ def _faults_of_beginnings(system: System) -> list[str]:
     if system.method == "chandy-lamport":
         for name in dict.fromkeys(names):
             began = [one.process for one in system.beginnings if one.snapshot == name]
-            lost = [process for process in system.processes if process not in reached(began, system.channels)]
+            there = set(reached(began, system.channels))
+            lost = [process for process in system.processes if process not in there]
             found += [f"snapshot {name!r} never reaches {process!r}" for process in lost]
     return found
 
 
 def reached(first: Sequence[str], channels: Sequence[Channel]) -> list[str]:
     """Whom a marker comes to that some processes begin with, these included."""
-    found = list(first)
-    for process in found:  # grows as it goes
-        found += [one.receiver for one in channels if one.sender == process and one.receiver not in found]
-    return found
+    onward: dict[str, list[str]] = {}
+    for channel in channels:
+        onward.setdefault(channel.sender, []).append(channel.receiver)
+    found = dict.fromkeys(first)
+    waiting = list(found)
+    for process in waiting:  # grows as it goes
+        new = dict.fromkeys(one for one in onward.get(process, ()) if one not in found)
+        found |= new
+        waiting += new
+    return waiting
 
 
 def _faults_of_breach(breach: Breach, names: set[str], channels: dict[str, Channel]) -> list[str]:

@@ -36,19 +36,19 @@ class LocalAssembly(Assembly):
         self._eras: dict[AttemptId, Era] = {}
 
     def runner(self, task: TaskId, attempt: AttemptId, job: int, channels_of: AttemptId | None = None) -> TaskRunner:
+        operator, subtask = self._machines.place(task)
+        machine = self._machines.machine(task, attempt, job, self._world.jobs.begins, channels_of)
         whole = attempt if channels_of is None else channels_of
         era = self._eras.setdefault(whole, Era())
         order = era.orders.setdefault(task, Receipts())
         if task in era.working:
             era.working[task].detach()
             order.lose()
-        operator, subtask = self._machines.place(task)
         names = self._machines.inputs(task), self._machines.outputs(task)
         world = self._world
         log = world.observer.task_started(task, operator, subtask, attempt, job, *names)
         outlets = [self._outlet(name, attempt, whole) for name in names[1]]
         inlets = [self._inlet(name, whole) for name in names[0]]
-        machine = self._machines.machine(task, attempt, job, world.jobs.begins, channels_of)
         runner = LocalRunner(world, machine, log, inlets, outlets, order, returns=channels_of is not None)
         _join(runner, inlets, outlets)
         era.working[task] = runner
@@ -76,7 +76,7 @@ class LocalAssembly(Assembly):
             return OwnLog()
         receiver = TaskId(name.partition(">")[2])
         number = self._machines.inputs(receiver).index(name)
-        folder = world.parts.naming.logs(world.job, receiver, whole)
+        folder = world.parts.naming.logs(world.job_number, receiver, whole)
         return SpilledLog(expect(world.spills.store, LogShelf), f"{folder}/{number}")
 
     def _outlet(self, name: ChannelId, attempt: AttemptId, whole: AttemptId) -> Outlet:

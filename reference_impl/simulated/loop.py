@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 Action = Callable[[Any, Any], None]
+UNBOUNDED = 1 << 62
 
 
 class Loop:
@@ -28,12 +29,12 @@ class Loop:
         self._sequence += 1
         heappush(self._heap, (self.now + delay, self._sequence, action, first, second))
 
-    def run(self, until: int, watch: Callable[[], None] | None = None) -> bool:
-        """Carry out everything due until nothing is left or `stopped` is set (True), or
-        until a time has come (False); `watch` is called after each action."""
+    def run(self, until: int, watch: Callable[[], None] | None = None, steps: int = UNBOUNDED) -> bool:
+        """Carry out everything due until nothing is left or `stopped` is set (True), or until a time has come or so
+        many steps have been made (False); `watch` is called after each action."""
         heap = self._heap
         while heap and not self.stopped:
-            if heap[0][0] > until:
+            if heap[0][0] > until or self.steps >= steps:
                 return False
             self.now, _, action, first, second = heappop(heap)
             self.steps += 1

@@ -26,7 +26,7 @@ def phase_of(world: World) -> str:
     if isinstance(machine.stage, _RECOVERING):
         return "recovering"
     if not isinstance(machine.stage, _UP):
-        return "deploying" if world.attempts <= 1 and world.job == 1 else "recovering"
+        return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"
     if isinstance(machine.stage, Terminating) or machine.is_ending:
         return "finishing"
     if any(any(runner.blocked) for runner in world.live()):

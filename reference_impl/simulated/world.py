@@ -14,7 +14,6 @@ from ..core.coordinator import Coordinator
 from ..core.effects import EndJob, Return
 from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
 from ..core.ids import AttemptId, CheckpointId, TaskId, Tasks
-from ..core.messages import AnyControl, kind_of
 from ..core.parts import Parts
 from ..core.source import SplitLog
 from ..core.task import Task
@@ -23,7 +22,7 @@ from ..core.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions
-from ..driver.machines import Job, numbered, passing
+from ..driver.machines import Job, Unmade, numbered, passing
 from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
@@ -80,7 +79,7 @@ class World:
         self.sessions = Sessions(self, self.external, arms)
         self.spills = Spills(self, LogShelf(whole_files=config.spill_store == "files"))
         self.coordinator: CoordinatorRunner | None = None
-        self.job = 0
+        self.job_number = 0
         self.job_over = True
         self.quiet = False
         self.newest: CompletedSnapshot | None = None
@@ -118,17 +117,19 @@ class World:
         self._watched = director.points
 
     def run(self) -> None:
-        """Submit the job and run until everything is at rest, or the limit is reached."""
+        """Submit the job and run until everything is at rest, or a limit of time or steps is reached."""
         self.submit(())
         watch = self._watch_phase if self._director is not None and self._director.phases else None
-        self.quiet = self.loop.run(self.settings.limit_us, watch)
+        self.quiet = self.loop.run(self.settings.limit_us, watch, self.settings.limit_steps)
 
     def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
         """Start a job: from nothing, or from the snapshots of the one before."""
-        previous = self.jobs.load(self.job)
-        self.job += 1
+        previous = self.jobs.load(self.job_number)
+        if self.coordinator is not None:
+            self.coordinator.alive = False  # no timer and no answer of a former job's does anything in this one
+        self.job_number += 1
         self.job_over = False
-        self._lay_out(self._job.graph_of(self.job))
+        self._lay_out(self._job.graph_of(self.job_number))
         self._submission = (
             AttemptId(previous.attempt + 2) if previous else AttemptId(1),
             CheckpointId(previous.next_checkpoint + 8) if previous else CheckpointId(1),
@@ -140,22 +141,15 @@ class World:
     def _lay_out(self, graph: JobGraph) -> None:
         """The job begins; a task that it has no more is nobody's concern."""
         self.graph = graph
-        self._assembly.lay_out(self.job)
+        self._assembly.lay_out(self.job_number)
         there = {task for task, _, _ in graph.tasks()}
         self._latest = {task: runner for task, runner in self._latest.items() if task in there}
 
     def _coordinator(self) -> Coordinator:
         """A coordinator that knows how the job was submitted, and nothing more."""
         attempt, checkpoint, initial = self._submission
-        return Coordinator(
-            self.job,
-            self.graph,
-            self.config,
-            self.parts,
-            first_attempt=attempt,
-            first_checkpoint=checkpoint,
-            initial=initial,
-        )
+        told = self.job_number, self.graph, self.config, self.parts
+        return Coordinator(*told, first_attempt=attempt, first_checkpoint=checkpoint, initial=initial)
 
     def resumable(self) -> list[CompletedSnapshot]:
         """What a job that is resumed can begin with: every complete snapshot that there still is."""
@@ -167,7 +161,7 @@ class World:
             return
         self.coordinator = CoordinatorRunner(self, self._coordinator())
         self.observer.coordinator(True, None)
-        record = self.jobs.load(self.job)
+        record = self.jobs.load(self.job_number)
         self.coordinator.feed(CoordinatorStarted(record))
 
     def command(self, command: int, kind: str, drain: bool) -> None:
@@ -176,7 +170,7 @@ class World:
         if self.coordinator is None or not self.coordinator.alive:
             self.observer.command_returned(command, None, "no coordinator answers")
             return
-        self._commands[command] = self.job
+        self._commands[command] = self.job_number
         if self.point("savepoint-requested", None, "before", self.coordinator):
             self.coordinator.feed(Commanded(command, kind, drain))
             self.point("savepoint-requested", None, "after", self.coordinator)
@@ -195,14 +189,19 @@ class World:
         assert self.coordinator is not None
         self.newest = self.coordinator.machine.checkpoints.newest() or self.newest
         self.retained = self.coordinator.machine.checkpoints.retained
-        self.observer.job_ended(self.job, effect.status, effect.checkpoint, effect.reason)
+        self.observer.job_ended(self.job_number, effect.status, effect.checkpoint, effect.reason)
         if self._director is not None:
-            self._director.job_ended(self.job, effect.status)
+            self._director.job_ended(self.job_number, effect.status)
 
     # -- tasks -----------------------------------------------------------------------
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
         return self._runners.get((task, attempt))
+
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        """The newest attempt of a task that lives; 0: none does."""
+        runner = self._latest.get(task)
+        return runner.attempt if runner is not None and runner.alive else AttemptId(0)
 
     def latest(self, task: str) -> TaskRunner | None:
         """The newest attempt of a task, alive or not."""
@@ -232,7 +231,14 @@ class World:
             return
         if before is not None and before.alive and not before.paused:
             before.end("cancelled")
-        runner = self._assembly.runner(task, attempt, self.job, channels_of)
+        try:
+            runner = self._assembly.runner(task, attempt, self.job_number, channels_of)
+        except Unmade as error:
+            self.observer.task_failed(task, attempt, str(error), None)
+            self.loop.after(
+                self.settings.detection_us, self._lose, TaskLost(task, attempt, str(error)), self.job_number
+            )
+            return
         self._runners[(task, attempt)] = runner
         self._latest[task] = runner
         poison = self._poisoned.get(task)
@@ -271,8 +277,11 @@ class World:
 
     def lose(self, runner: TaskRunner, reason: str) -> None:
         """Tell the coordinator, if there is one, that an attempt of a task is gone."""
-        if self.coordinator is not None:
-            self.coordinator.feed(TaskLost(runner.name, runner.attempt, reason))
+        self._lose(TaskLost(runner.name, runner.attempt, reason), runner.task.spec.job)
+
+    def _lose(self, lost: TaskLost, job: int) -> None:
+        if self.coordinator is not None and self.coordinator.machine.job == job:
+            self.coordinator.feed(lost)
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
         """The coordinator is gone, by a fault or by itself; another takes over after a while."""
@@ -350,15 +359,6 @@ class World:
     def look(self) -> None:
         """A read-committed reader looks at the sink."""
         self.observer.looked(self.observer.order(), len(self.external.visible))
-
-    def show_control(self, task: TaskId, message: AnyControl, to_task: bool) -> None:
-        self.observer.timed(
-            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
-            task if to_task else "coordinator",
-            message.attempt,
-            peer="coordinator" if to_task else task,
-            checkpoint=getattr(message, "checkpoint", None),
-        )
 
     # -- coming to rest ------------------------------------------------------------------
 

@@ -11,6 +11,9 @@ from browser.chromium import Page
 from browser.looks import sticking_out, unreachable
 from cutproof.faults.plan import KINDS
 from cutproof.faults.points import POINTS
+from cutproof.harness.files import read_scenario
+from cutproof.harness.subject_names import subject_called
+from cutproof.properties.history import History
 from cutproof.reports.model import Coverage, CoverageRow
 from cutproof.reports.render import render_html
 from unit.reports import stories
@@ -29,14 +32,24 @@ EVERYWHERE = Coverage(
 """The widest map there can be."""
 
 
+def recorded(defect: str) -> History:
+    """A planted defect's counterexample of the corpus, as it runs."""
+    scenario = read_scenario(Path(__file__).parents[1] / "corpus" / f"{defect}.json")
+    return subject_called("simulated", defect).run(scenario, timeline=True)
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     view = stories.report()
     long = stories.counterexample("long", stories.long_history())
+    found = [msgspec.structs.replace(stories.counterexample(name, recorded(name)), checkpoint=1)
+             for name in ("A01", "M14")]  # fmt: skip
     hostile = msgspec.structs.replace(stories.counterexample("hostile"), story=HOSTILE, scenario=HOSTILE)
     file = tmp_path_factory.mktemp("report") / "report.html"
     summary = msgspec.structs.replace(view.summary, coverage=EVERYWHERE)
-    everything = msgspec.structs.replace(view, counterexamples=(*view.counterexamples, long, hostile), summary=summary)
+    everything = msgspec.structs.replace(
+        view, counterexamples=(*view.counterexamples, long, *found, hostile), summary=summary
+    )
     file.write_text(render_html(everything), encoding="utf-8")
     return file
 
@@ -51,11 +64,78 @@ def test_the_headings_are_there_in_order(page: Page) -> None:
     headings = page.evaluate("[...document.querySelectorAll('h1, h2')].map(e => e.innerText.trim())")
     assert headings == [
         "✗ consistent-cut was violated.",
+        "What failed",
         "Did it hold?",
         "What was really tried",
-        "Counterexamples",
         "How the run went",
     ]
+
+
+@pytest.mark.parametrize(("width", "within"), [(1280, 700), (390, 900)])
+def test_what_failed_stands_under_the_verdict(page: Page, width: int, within: int) -> None:
+    page.resize(width)
+    assert page.evaluate("document.querySelector('article .story').getBoundingClientRect().top") < within
+
+
+def test_every_violated_scenario_is_listed_with_the_command_that_runs_it_again(page: Page) -> None:
+    rows = page.evaluate("[...document.querySelectorAll('.violated-scenarios tbody tr')].map(e => e.innerText)")
+    assert len(rows) == len(stories.report().violated) > 1
+    assert all("cutproof replay out/7/scenarios.jsonl:" in row for row in rows)
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_phone_shows_every_replay_command_whole(page: Page, width: int) -> None:
+    page.resize(width)
+    commands = "[...document.querySelectorAll('.replay code, .command')]"
+    assert page.evaluate(f"{commands}.length") > 3
+    assert page.evaluate(f"{commands}.filter(e => e.scrollWidth > e.clientWidth && e.clientWidth).length") == 0
+
+
+COVERED = """(() => {
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+  const found = []
+  for (const article of document.querySelectorAll('article')) {
+    const boxes = [...article.querySelectorAll('.picture .message.barrier rect')].map(e => e.getBoundingClientRect())
+    const cuts = [...article.querySelectorAll('.picture .cut.main path:not(.leader)')]
+    for (const name of article.querySelectorAll('.picture .record-name.crossing')) {
+      const box = name.getBoundingClientRect()
+      const on = cuts.some(cut => {
+        const matrix = cut.getScreenCTM(), length = cut.getTotalLength()
+        return Array.from({length: 400}, (_, at) => cut.getPointAtLength(length * at / 399).matrixTransform(matrix))
+          .some(at => box.left < at.x && at.x < box.right && box.top < at.y && at.y < box.bottom)
+      })
+      found.push([name.textContent, on || boxes.some(other => meet(box, other))])
+    }
+  }
+  return found
+})()"""
+
+
+def test_no_line_and_no_box_covers_the_name_of_a_record_that_crosses_the_cut(page: Page) -> None:
+    found = page.evaluate(COVERED)
+    assert len(found) > 3
+    assert [name for name, covered in found if covered] == []
+
+
+def test_a_picture_that_is_wider_than_its_window_says_that_it_goes_on(page: Page) -> None:
+    said = (
+        "[...document.querySelectorAll('article')].map(e => [e.querySelector('.diagram'), e.querySelector('.goes-on')])"
+    )
+    shown = f"{said}.filter(([picture]) => picture).map(([picture, words]) => "
+    told = "[picture.scrollWidth > picture.clientWidth + 1, getComputedStyle(words).display != 'none'])"
+    for width in (390, 768, 1280):
+        page.resize(width)
+        found = page.evaluate(shown + told)
+        assert [wider for wider, _ in found] == [says for _, says in found], width
+    page.resize(390)
+    assert any(says for _, says in page.evaluate(shown + told))
+
+
+def test_a_map_of_the_coverage_says_in_a_sentence_how_much_was_hit_and_shows_dots_for_the_rest(page: Page) -> None:
+    summary = page.evaluate("document.querySelector('#tried details:has(.coverage) summary').innerText")
+    assert "possible cells hit" in summary
+    cells = page.evaluate("[...document.querySelectorAll('.coverage td')].map(e => e.textContent)")
+    assert set(cells) <= {"", "·"} | {cell for cell in cells if cell.replace(",", "").isdecimal()}
 
 
 def test_the_rows_that_differ_can_be_read(page: Page) -> None:

@@ -98,6 +98,7 @@ SIMULATED = {
     "L08": "unexpected row",
     "L09": "idle too soon",
     "L10": "time differs",
+    "M02": "no rest",
     "M14": "sent before, applied after",
     "P01": "reference to nothing",
     "P02": "in-flight data discarded",

@@ -109,7 +109,7 @@ def test_a_row_that_still_waits_when_all_has_ended_violates_drain() -> None:
     verdict = drain.check(altered(held_back(20), hold))
     assert isinstance(verdict, Violated)
     assert (verdict.difference, verdict.tasks) == ("buffer left", ("batch-0",))
-    assert "holds 1 rows back" in verdict.message
+    assert "holds 1 row back" in verdict.message
 
 
 STOPPED_US = 20_000

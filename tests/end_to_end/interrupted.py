@@ -30,7 +30,8 @@ def send_at_call(number: signal.Signals, place: str) -> None:
 
 
 if __name__ == "__main__":
-    from cutproof.harness.cli import main
+    from cutproof.harness.cli import command
 
     send_at_call(signal.Signals[sys.argv[1]], sys.argv[2])
-    raise SystemExit(main(sys.argv[3:]))
+    sys.argv[1:] = sys.argv[3:]
+    command()

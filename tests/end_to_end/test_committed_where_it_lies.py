@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from cutproof.properties.spark.sources import CommittedFiles, PostgresTable, committed_rows
+from cutproof.properties.checking.addresses import PostgresTable
+from cutproof.properties.spark.sources import CommittedFiles, committed_rows
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Row
 from unit.processes.stores import Processes, RunningServer, done
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from .command_line import TIMEOUT_S, command, without_java
+from .test_nothing_left import remaining
 
 
 def _wait_for_scenarios(path: Path) -> None:
@@ -81,6 +83,62 @@ def test_an_interruption_at_any_moment_leaves_a_report(moment: str, number: str,
     found = {one["scenario"] for one in summary["counterexamples"]}
     assert bool(found) == bool(summary["scenarios"]["violated"])
     assert all((tmp_path / "run" / scenario).exists() for scenario in found)
+
+
+FILE = Path(__file__).parents[1] / "corpus" / "processes" / "A01.json"
+SLOW = {"CUTPROOF_TIME_SCALE": "1000"}
+"""a scenario takes many times as long as an interruption may"""
+WITHIN_S = 20.0
+"""for a machine that has other things to do; on one that has not it is two or three"""
+
+ON_PROCESSES = {
+    "verify": ("verify", "--subject", "processes", "--scenarios", "100", "--seed", "1876", "--out", "run"),
+    "replay": ("replay", FILE, "--subject", "processes", "--quick"),
+    "defects": ("defects", "run", "A01", "A03", "--subject", "processes", "--scenarios", FILE.parent),
+}
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+@pytest.mark.parametrize(
+    ("verb", "signals"),
+    [
+        ("verify", (signal.SIGTERM,)),
+        ("verify", (signal.SIGINT, signal.SIGINT)),
+        ("replay", (signal.SIGINT, signal.SIGTERM)),
+        ("defects", (signal.SIGTERM, signal.SIGTERM)),
+    ],
+)
+def test_an_interruption_does_not_wait_for_a_run_on_processes(
+    verb: str, signals: tuple[signal.Signals, ...], open_folder: Path
+) -> None:
+    temporary = open_folder / "temporary"
+    temporary.mkdir()
+    temporary.chmod(0o711)
+    running = subprocess.Popen(
+        command(*ON_PROCESSES[verb], "--json"),
+        cwd=open_folder,
+        env={**without_java(open_folder), "TMPDIR": str(temporary), **SLOW},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + TIMEOUT_S
+    while not any(temporary.glob("cutproof-*/c*_1/journal/*.0")):
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < until, "no run has begun"
+        time.sleep(0.05)
+    began = time.monotonic()
+    for number in signals:
+        running.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the second finds what the first does under way
+            running.wait(0.2)
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert (running.returncode, time.monotonic() - began < WITHIN_S) == (130, True), stderr
+    assert json.loads(stdout).get("interrupted", True)
+    assert "Traceback" not in stderr
+    assert remaining(temporary) == []
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_disk_that_is_full_is_the_environments_failure(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def toxiproxy_of_another_kind(folder: Path) -> dict[str, str]:
 
 
 def postgres_on_a_dead_port(folder: Path) -> dict[str, str]:
-    return environment(CUTPROOF_POSTGRES=postgres.Server.dsn(ports.pick()))
+    return environment(CUTPROOF_POSTGRES=f"host=127.0.0.1 port={ports.pick()} user={postgres.USER} dbname=postgres")
 
 
 def no_postgres(folder: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.files import write_scenario
 from cutproof.harness.workloads import listing
+from cutproof.properties.spark.unasked import QUICK
 from cutproof.properties.verdict import INVARIANTS
 
 from .command_line import Command, cutproof_command, environment, result
@@ -31,6 +33,16 @@ def test_verify_writes_a_run_folder_and_prints_its_summary(tmp_path: Path) -> No
     assert (summary["scenarios"]["violated"], summary["oracle"]["disagreements"]) == (0, 0)
     assert summary["oracle"]["engine"].startswith("pyspark ")
     assert summary["oracle"]["workloads"] > 0
+    heard = summary["oracle"]
+    assert 0 < heard["asked"] == 40 - sum(heard["not_asked"].values())
+    assert 0 < heard["state"]["asked"] == 40 - sum(heard["state"]["not_asked"].values())
+    assert 0 < summary["invariants"]["exactly-once"]["by_both"] <= summary["invariants"]["exactly-once"]["holds"]
+    lines = [json.loads(line) for line in (tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()]
+    assert heard["not_asked"] == Counter(line["not_asked"]["rows"] for line in lines if "rows" in line["not_asked"])
+    assert summary["shortfalls"] == []
+    assert summary["not_judged_by_shares"].startswith("The run had 40 of the 1,500 scenarios")
+    assert "shortfall" not in done.stderr
+    assert "PySpark computed the rows owed in" in done.stderr
     assert set(INVARIANTS) <= set(summary["invariants"])
     kept = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"summary.json", "report.html", "junit.xml", "scenarios.jsonl", "counterexamples", "histories"} <= kept
@@ -51,6 +63,11 @@ def test_a_planted_defect_is_a_violation_with_a_story_that_replays(command_here:
     assert replayed.returncode == 1
     assert result(replayed)["verdicts"][found["invariant"]]["verdict"] == "violated"
     assert result(replayed)["defect_reached"] is True
+    alone = result(replayed)["seen_by"][found["invariant"]]
+    assert alone["judges"] == 1
+    heard = result(command_here(*found["replay"].split()[1:], "--json"))["seen_by"][found["invariant"]]
+    assert heard == {"judges": found["judges"], "not_asked": found["not_asked"]}
+    assert bool(found["not_asked"]) is (found["judges"] == 1)
     sound = cutproof_command(tmp_path, "replay", f"run/{found['scenario']}", "--defect", "none", "--quick")
     assert sound.returncode == 0
 
@@ -106,7 +123,7 @@ def test_the_same_scenario_gives_the_same_trace_under_another_hash_seed(tmp_path
     assert len(traces) == 1
 
 
-def test_replay_tells_a_story_and_keeps_what_judge_can_judge(tmp_path: Path) -> None:
+def test_replay_tells_a_story_and_keeps_what_judge_can_judge(command_here: Command, tmp_path: Path) -> None:
     write_scenario(tmp_path / "it.json", EXAMPLES["single-input-barrier"].scenario)
     done = cutproof_command(tmp_path, "replay", "it.json", "--quick", "--story", "--out", "kept")
     assert done.returncode == 0, done.stderr
@@ -122,6 +139,11 @@ def test_replay_tells_a_story_and_keeps_what_judge_can_judge(tmp_path: Path) -> 
     judged = cutproof_command(tmp_path, "judge", "kept/altered.json", "--scenario", "it.json", "--quick", "--json")
     assert judged.returncode == 1
     assert result(judged)["verdicts"]["exactly-once"]["verdict"] == "violated"
+    assert result(judged)["seen_by"]["exactly-once"] == {"judges": 1, "not_asked": QUICK}
+    heard = command_here("judge", "kept/altered.json", "--scenario", "it.json", "--json")
+    assert result(heard)["seen_by"]["exactly-once"] == {"judges": 2, "not_asked": ""}
+    assert "exactly-once: Both judges saw it." in heard.stderr
+    assert f"exactly-once: One judge saw it: PySpark was not asked, because {QUICK}." in judged.stderr
 
 
 def test_the_names_are_listed(tmp_path: Path) -> None:
@@ -137,13 +159,15 @@ def test_tampering_shows_that_the_judge_has_teeth(tmp_path: Path) -> None:
     assert (report["missed"], report["not_reached"]) == (0, [])
 
 
-def test_defects_are_listed_and_run(tmp_path: Path) -> None:
+def test_defects_are_listed_and_run(tmp_path: Path, command_here: Command) -> None:
     listed = result(cutproof_command(tmp_path, "defects", "list", "--json"))["defects"]
     assert {"id", "upstream", "invariant", "title"} == set(listed[0])
-    done = cutproof_command(tmp_path, "defects", "run", "I06", "E03", "--json", "--out", "kept")
+    done = command_here("defects", "run", "I06", "E03", "--json", "--out", "kept")
     assert done.returncode == 0, done.stderr
     report = result(done)
     assert (report["format"], report["caught"], report["missed"]) == ("cutproof-defects/1", 2, 0)
+    assert (report["oracle"]["asked"], report["oracle"]["disagreements"]) == (4, 0)
+    assert report["oracle"]["expected_rows"] > 0
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["E03.json", "I06.json"]
-    missed = cutproof_command(tmp_path, "defects", "run", "F08", "--scenarios", "1")
+    missed = cutproof_command(tmp_path, "defects", "run", "B04", "--scenarios", "1", "--quick")
     assert missed.returncode == 3

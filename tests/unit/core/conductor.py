@@ -138,8 +138,8 @@ class Conductor:
     # -- the tasks speak ---------------------------------------------------------------
 
     def say(self, kind: type[Control], task: str, attempt: int | None = None, **more: Any) -> list[Effect]:
-        told = {"attempt": AttemptId(attempt or self.machine.attempt), "task": TaskId(task), **more}
-        return self.feed(Received(kind(**told)))
+        told = {"job": self.machine.job, "attempt": AttemptId(attempt or self.machine.attempt), "task": TaskId(task)}
+        return self.feed(Received(kind(**{**told, **more})))
 
     def running(self, *tasks: str) -> list[Effect]:
         return [effect for task in tasks or self.machine.tasks for effect in self.say(Running, task)]
@@ -232,7 +232,7 @@ def deployed(effects: list[Effect]) -> dict[str, Deploy]:
 
 def cancels(attempt: int) -> list[Tell]:
     """What every task of an attempt that is given up is told."""
-    return [Tell(task, Cancel(attempt=AttemptId(attempt))) for task in TASKS]
+    return [Tell(task, Cancel(job=1, attempt=AttemptId(attempt))) for task in TASKS]
 
 
 def notes(effects: list[Effect]) -> list[tuple[str, int | None]]:

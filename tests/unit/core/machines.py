@@ -106,23 +106,23 @@ def answered(task: Task, number: int, outcome: Done | Denied | NoAnswer | None =
 
 
 def deploy(state: TaskState | None = None, checkpoint: int | None = None, **more: Any) -> Deploy:
-    return Deploy(attempt=ATTEMPT, checkpoint=checkpoint, state=state, **more)
+    return Deploy(job=1, attempt=ATTEMPT, checkpoint=checkpoint, state=state, **more)
 
 
 def trigger(checkpoint: int, ending: str = "") -> Trigger:
-    return Trigger(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), ending=ending)
+    return Trigger(job=1, attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), ending=ending)
 
 
 def complete(checkpoint: int) -> Complete:
-    return Complete(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint))
+    return Complete(job=1, attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint))
 
 
 def abort(checkpoint: int) -> Abort:
-    return Abort(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint))
+    return Abort(job=1, attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint))
 
 
 def terminate(checkpoint: int | None) -> Terminate:
-    return Terminate(attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint) if checkpoint else None)
+    return Terminate(job=1, attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint) if checkpoint else None)
 
 
 def barrier(checkpoint: int) -> Barrier:
@@ -143,6 +143,7 @@ def handle(task: str, checkpoint: int) -> Handle:
 def ack(task: str, checkpoint: int, *, ended: bool = False) -> Report:
     return Report(
         Ack(
+            job=1,
             attempt=ATTEMPT,
             task=TaskId(task),
             checkpoint=CheckpointId(checkpoint),
@@ -153,20 +154,22 @@ def ack(task: str, checkpoint: int, *, ended: bool = False) -> Report:
 
 
 def decline(task: str, checkpoint: int, reason: str) -> Report:
-    return Report(Decline(attempt=ATTEMPT, task=TaskId(task), checkpoint=CheckpointId(checkpoint), reason=reason))
+    return Report(
+        Decline(job=1, attempt=ATTEMPT, task=TaskId(task), checkpoint=CheckpointId(checkpoint), reason=reason)
+    )
 
 
 def running(task: str) -> list[Effect]:
     """What a task says and does when it is restored."""
-    return [Open(), Report(Running(attempt=ATTEMPT, task=TaskId(task)))]
+    return [Open(), Report(Running(job=1, attempt=ATTEMPT, task=TaskId(task)))]
 
 
 def ended(task: str) -> Report:
-    return Report(InputEnded(attempt=ATTEMPT, task=TaskId(task)))
+    return Report(InputEnded(job=1, attempt=ATTEMPT, task=TaskId(task)))
 
 
 def finished(task: str) -> list[Effect]:
-    return [Report(Finished(attempt=ATTEMPT, task=TaskId(task)))]
+    return [Report(Finished(job=1, attempt=ATTEMPT, task=TaskId(task)))]
 
 
 def sent(effects: list[Effect]) -> list[tuple[int, Element]]:

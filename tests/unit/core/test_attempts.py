@@ -43,7 +43,7 @@ def test_an_attempt_is_deployed_only_when_its_number_is_durable() -> None:
     assert save == SaveJob(JobRecord(job=1, attempt=1, next_checkpoint=1, version=1))
     assert job.saved() == [
         Note("attempt-started", None, 1, "the job was submitted"),
-        *(Tell(task, Deploy(attempt=1)) for task in TASKS),
+        *(Tell(task, Deploy(job=1, attempt=1)) for task in TASKS),
         SetTimer("deploy 1", 100_000),
     ]
 
@@ -83,7 +83,7 @@ def test_a_resumed_job_starts_from_what_it_is_given() -> None:
     assert sorted(sweep.keep) == sorted([*handles(2), *handles(3)]), "what the job before left behind is nobody's now"
     assert save == SaveJob(JobRecord(job=2, attempt=5, next_checkpoint=12, version=1, had_snapshot=True))
     orders = deployed(job.saved())
-    assert orders[OP] == Deploy(attempt=5, checkpoint=3, handle=handle(3, OP))
+    assert orders[OP] == Deploy(job=2, attempt=5, checkpoint=3, handle=handle(3, OP))
     job.running()
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 12)
 
@@ -101,7 +101,7 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
     assert save.record.attempt == 2
     note, *orders, timer = job.saved()
     assert note == Note("attempt-started", 2, 2, "op-0: it was killed")
-    assert orders == [Tell(task, Deploy(attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS]
+    assert orders == [Tell(task, Deploy(job=1, attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS]
     assert timer == SetTimer("deploy 2", 100_000)
 
 
@@ -112,7 +112,7 @@ def test_states_from_memory_travel_with_the_deployment() -> None:
     job.saved()
     job.stored(1)
     job.lose()
-    assert deployed(job.again())[SOURCE] == Deploy(attempt=2, checkpoint=1, state=TaskState(positions={0: 7}))
+    assert deployed(job.again())[SOURCE] == Deploy(job=1, attempt=2, checkpoint=1, state=TaskState(positions={0: 7}))
 
 
 def test_what_is_pending_is_given_up_with_the_attempt() -> None:

@@ -33,7 +33,7 @@ def task(operator: Burst | None = None, *, restores: bool = False) -> OperatorTa
     )
     made = OperatorTask(spec, Config(), Parts(), operator or Burst(10, "count"))
     if not restores:
-        made.step(Received(Deploy(attempt=AttemptId(1))))
+        made.step(Received(Deploy(job=1, attempt=AttemptId(1))))
     return made
 
 
@@ -98,7 +98,7 @@ def test_a_restored_timer_is_asked_for_and_fires_at_its_own_time() -> None:
     state = before.snapshot_now().materialise()
     assert state.alarms == [(110, 1, 100)]
     after = task(restores=True)
-    after.step(Received(Deploy(attempt=AttemptId(1), checkpoint=CheckpointId(1), handle=Handle("h"))))
+    after.step(Received(Deploy(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1), handle=Handle("h"))))
     assert wakes(after.step(SnapshotLoaded(state))) == [110]
     assert rows(after.step(Ticked(109))) == []
     assert rows(after.step(Ticked(300))) == [(1, 1, 5, 100)]

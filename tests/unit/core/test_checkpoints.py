@@ -38,7 +38,7 @@ def test_a_checkpoint_is_triggered_only_when_its_id_is_durable() -> None:
     assert job.saved() == [
         Note("checkpoint-triggered", 1, 1),
         SetTimer("timeout 1", 40_000),
-        Tell(SOURCE, Trigger(attempt=1, checkpoint=1)),
+        Tell(SOURCE, Trigger(job=1, attempt=1, checkpoint=1)),
     ]
 
 
@@ -136,7 +136,9 @@ def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
     job = Conductor().up()
     job.trigger()
     assert not addressed(Complete, job.ack(1))
-    assert told(Complete, job.stored(1)) == [(task, Complete(attempt=1, checkpoint=1, oldest=1)) for task in TASKS]
+    assert told(Complete, job.stored(1)) == [
+        (task, Complete(job=1, attempt=1, checkpoint=1, oldest=1)) for task in TASKS
+    ]
 
 
 def test_an_acknowledgement_repeated_while_the_record_is_stored_or_after_discards_nothing() -> None:
@@ -183,7 +185,7 @@ def test_the_record_of_a_job_tells_of_snapshots_in_files_too() -> None:
 
 
 def aborts(checkpoint: int, attempt: int = 1) -> list[Tell]:
-    return [Tell(task, Abort(attempt=attempt, checkpoint=checkpoint)) for task in TASKS]
+    return [Tell(task, Abort(job=1, attempt=attempt, checkpoint=checkpoint)) for task in TASKS]
 
 
 def test_a_declined_checkpoint_is_given_up_and_what_there_is_of_it_discarded() -> None:

@@ -45,12 +45,12 @@ def test_when_all_input_has_ended_one_final_checkpoint_is_taken() -> None:
     assert job.ended(SOURCE, OP, OP) == []
     (save,) = job.ended(SINK)
     assert isinstance(save, SaveJob)
-    assert told(Trigger, job.saved()) == [(SOURCE, Trigger(attempt=1, checkpoint=1))]
+    assert told(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
     assert job.ended() == []
     (snapshot,) = stored(job.ack(1))
     assert snapshot.ending == "finish"
     effects = job.stored(1)
-    assert told(Terminate, effects) == [(task, Terminate(attempt=1, checkpoint=1)) for task in TASKS]
+    assert told(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=1)) for task in TASKS]
     assert not addressed(Complete, effects)
 
 
@@ -99,8 +99,8 @@ def test_tasks_are_told_to_terminate_until_each_has_finished() -> None:
     job.stored(1)
     assert job.finished(OP) == []
     assert job.timer("terminate") == [
-        Tell(SOURCE, Terminate(attempt=1, checkpoint=1)),
-        Tell(SINK, Terminate(attempt=1, checkpoint=1)),
+        Tell(SOURCE, Terminate(job=1, attempt=1, checkpoint=1)),
+        Tell(SINK, Terminate(job=1, attempt=1, checkpoint=1)),
         SetTimer("terminate", 3_000),
     ]
     assert job.finished(OP, SINK) == []
@@ -124,14 +124,14 @@ def test_a_failure_while_terminating_starts_over_from_the_final_checkpoint() -> 
 
 def test_at_most_once_ends_without_a_checkpoint() -> None:
     job = Conductor(guarantee="at-most-once", sink="plain").up()
-    assert told(Terminate, job.ended()) == [(task, Terminate(attempt=1, checkpoint=None)) for task in TASKS]
+    assert told(Terminate, job.ended()) == [(task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS]
     assert end(job.finished()) == ("finished", None, "")
 
 
 def test_at_most_once_does_not_rewind() -> None:
     job = Conductor(guarantee="at-most-once", sink="plain", coordinator={"initial": (complete_snapshot(3),)})
     job.start()
-    assert deployed(job.saved())[OP] == Deploy(attempt=1)
+    assert deployed(job.saved())[OP] == Deploy(job=1, attempt=1)
 
 
 @pytest.mark.parametrize(

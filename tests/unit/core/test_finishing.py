@@ -148,7 +148,7 @@ def test_who_acknowledged_after_all_its_input_may_go() -> None:
     job.ack(1, SHORT, ended=True)
     job.ack(1, LONG, OP_0, OP_1, SINK)
     effects = job.stored(1)
-    assert told(Terminate, effects) == [(SHORT, Terminate(attempt=1, checkpoint=1))]
+    assert told(Terminate, effects) == [(SHORT, Terminate(job=1, attempt=1, checkpoint=1))]
     assert addressed(Complete, effects) == [LONG, OP_0, OP_1, SINK]
     assert "leave" in timers(effects)
     assert addressed(Terminate, job.timer("leave")) == [SHORT], "it is told until it answers"
@@ -389,4 +389,4 @@ def test_a_new_operator_before_a_finished_one_is_refused_by_name(
 
 
 def test_who_reports_is_known_by_its_report() -> None:
-    assert finished("op-0") == [Report(Finished(attempt=AttemptId(3), task=OP_0))]
+    assert finished("op-0") == [Report(Finished(job=1, attempt=AttemptId(3), task=OP_0))]

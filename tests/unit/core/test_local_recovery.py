@@ -12,7 +12,7 @@ from machines import ATTEMPT, operator, sent, source, take, told, trigger
 from cutproof.reference_impl.core.bursts import Burst
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Append, Block, Note
-from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.errors import PlaceUnknown, Refused
 from cutproof.reference_impl.core.events import Came, LogsFound
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.input_task import OperatorTask
@@ -38,6 +38,7 @@ from cutproof.reference_impl.core.messages import (
 )
 from cutproof.reference_impl.core.operators import Map
 from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.task import NO_CHECKPOINT
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
 
 LOCAL = Config(failover="local")
@@ -71,19 +72,22 @@ def test_so_does_a_snapshots_place_behind_it() -> None:
     order.mark(CheckpointId(2), place(2))
     order.lose()
     assert order.place(CheckpointId(1)) == place(1)
-    with pytest.raises(KeyError):
+    with pytest.raises(PlaceUnknown, match="at which its snapshot of checkpoint 2 was taken is not known"):
         order.place(CheckpointId(2))
 
 
 def test_what_lies_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_its_place() -> None:
     order = taken_down((0, 0), (1, 0), (0, 1), (1, 1), durable=4)
+    order.mark(NO_CHECKPOINT, place(0))
     order.mark(CheckpointId(1), place(1))
     order.mark(CheckpointId(2), place(3))
     assert order.trim(CheckpointId(2)) == place(3)
     assert order.since(place(3)) == ((1, 1),)
     assert order.end == 4
-    with pytest.raises(KeyError):
+    with pytest.raises(PlaceUnknown, match="at which its snapshot of checkpoint 1 was taken is not known"):
         order.place(CheckpointId(1))
+    with pytest.raises(PlaceUnknown, match="at which it began is not known"):
+        order.place(NO_CHECKPOINT)
 
 
 def test_a_checkpoint_that_is_not_known_trims_nothing() -> None:
@@ -181,7 +185,7 @@ def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
         Note("attempt-started", 1, 2, "op-0: it was killed"),
         Note("tasks-recovered", 1, 2, tasks=(OP,)),
     ]
-    told = Deploy(attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
+    told = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
     assert deployed(effects) == {OP: told}
     assert job.machine.attempt_of(SOURCE) == job.machine.attempt_of(SINK) == 1
     assert notes(job.running(OP)) == [("attempt-running", None)]
@@ -193,7 +197,7 @@ def test_it_is_told_what_was_given_up_when_it_was_lost() -> None:
     given_up = job.lose(OP)
     assert ("checkpoint-aborted", 1) in notes(given_up)
     job.timer("restart")
-    assert deployed(job.saved()) == {OP: Deploy(attempt=2, channels_of=1, given_up=1)}
+    assert deployed(job.saved()) == {OP: Deploy(job=1, attempt=2, channels_of=1, given_up=1)}
 
 
 def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everything() -> None:
@@ -207,7 +211,7 @@ def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everyth
         whole.lose(task)
     whole.timer("restart")
     orders = deployed(whole.saved())
-    assert orders == {task: Deploy(attempt=2) for task in TASKS}, "in channels of their own"
+    assert orders == {task: Deploy(job=1, attempt=2) for task in TASKS}, "in channels of their own"
 
 
 def test_the_channels_are_those_of_the_newest_attempt_of_all() -> None:
@@ -233,15 +237,15 @@ def test_a_task_that_may_have_said_that_nothing_follows_restarts_all() -> None:
 
 # -- the task ----------------------------------------------------------------------------------------------------
 
-ALONE = Deploy(attempt=ATTEMPT, channels_of=1, given_up=3)
+ALONE = Deploy(job=1, attempt=ATTEMPT, channels_of=1, given_up=3)
 
 
 def test_those_downstream_wait_for_no_barrier_that_was_given_up() -> None:
-    assert called_off(Deploy(attempt=ATTEMPT, checkpoint=1, channels_of=1, given_up=3)) == [
+    assert called_off(Deploy(job=1, attempt=ATTEMPT, checkpoint=1, channels_of=1, given_up=3)) == [
         CancelBarrier(CheckpointId(2)),
         CancelBarrier(CheckpointId(3)),
     ]
-    assert called_off(Deploy(attempt=ATTEMPT, checkpoint=3, channels_of=1, given_up=3)) == []
+    assert called_off(Deploy(job=1, attempt=ATTEMPT, checkpoint=3, channels_of=1, given_up=3)) == []
 
 
 def test_a_task_that_comes_up_alone_takes_no_part_in_what_was_given_up() -> None:
@@ -257,7 +261,7 @@ def test_a_task_that_comes_up_alone_goes_on_in_the_logs_of_the_one_before() -> N
     described = msgspec.structs.replace(operator(inputs=2).spec, channels_of=AttemptId(7))
     logged = Config(failover="local", spilling="continuous")
     task = OperatorTask(described, logged, Parts(), Map(lambda key, value: (key, value)))
-    told(task, Deploy(attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
+    told(task, Deploy(job=1, attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
     task.step(LogsFound(((5, 6), (0, 0)), {CheckpointId(1): (3, 0)}))
     folder = f"job-{task.spec.job}/log/op-0-7"
     assert task.step(Came(0, Watermark(1))) == [], "it is durable"

@@ -148,7 +148,7 @@ def test_in_the_old_layout_a_task_reads_all_and_has_its_own_state_again() -> Non
     mine = [key for key in range(12) if task.operator.place.owns(key)]
     others = [key for key in range(12) if key not in mine]
     pieces = tuple(Piece(handle=Handle(name), gates=(0,)) for name in "ab")
-    order = Deploy(attempt=ATTEMPT, checkpoint=ONE, handle=Handle("b"), pieces=pieces)
+    order = Deploy(job=1, attempt=ATTEMPT, checkpoint=ONE, handle=Handle("b"), pieces=pieces)
     assert told(task, order) == [Load(Handle("a"))]
     assert task.step(SnapshotLoaded(counts(*others[1:], mine[0]))) == [Load(Handle("b"))]
     loaded = only(Restored, task.step(SnapshotLoaded(counts(*mine[1:], others[0])))).state

@@ -23,7 +23,7 @@ def ledger(after_us: int = 0, channels: int = 1) -> Ledger:
 
 def complete(logs_from: int | None) -> Complete:
     oldest = CheckpointId(logs_from) if logs_from is not None else None
-    return Complete(attempt=AttemptId(1), checkpoint=TWO, logs_from=oldest)
+    return Complete(job=1, attempt=AttemptId(1), checkpoint=TWO, logs_from=oldest)
 
 
 def taken(book: Ledger, *elements: Record) -> list[Lying]:

@@ -117,7 +117,7 @@ def test_a_lost_task_restarts_its_region_alone() -> None:
         Note("attempt-started", 1, 2, "sink-1: it was killed"),
         Note("tasks-restarted", 1, 2, tasks=(TaskId("source-1"), TaskId("sink-1"))),
     ]
-    assert deployed(effects) == {task: Deploy(attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
+    assert deployed(effects) == {task: Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
     assert notes(job.running(*B)) == [("attempt-running", None)]
     assert job.machine.is_running
 
@@ -358,7 +358,7 @@ def test_a_survivor_that_finishes_meanwhile_stays_finished() -> None:
     job.lose("sink-1")
     job.finished(*A)
     again = job.again()
-    assert deployed(again) == {task: Deploy(attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
+    assert deployed(again) == {task: Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
     job.running(*B)
     assert addressed(Trigger, job.trigger()) == ["source-1"]
 

@@ -124,7 +124,7 @@ def spec(task: str, subtask: int, of: int, **more: object) -> TaskSpec:
 
 
 def rescaled(*pieces: Piece) -> Deploy:
-    return Deploy(attempt=ATTEMPT, checkpoint=ONE, pieces=pieces)
+    return Deploy(job=1, attempt=ATTEMPT, checkpoint=ONE, pieces=pieces)
 
 
 def test_a_task_reads_one_piece_after_the_other_and_opens_with_its_share() -> None:

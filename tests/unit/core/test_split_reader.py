@@ -36,15 +36,15 @@ def reader(*lengths: int, begins: int = 0, bounded: bool = True) -> SplitReader:
 
 
 def assign(serial: int, splits: dict[int, int], answers: int = 1, more: bool = True) -> Assign:
-    return Assign(attempt=ATTEMPT, serial=serial, splits=splits, answers=answers, more=more)
+    return Assign(job=1, attempt=ATTEMPT, serial=serial, splits=splits, answers=answers, more=more)
 
 
 def question(number: int) -> list[Effect]:
-    return [Report(Ask(attempt=ATTEMPT, task=NAME, number=number)), SetTimer("ask", Config().retry_us)]
+    return [Report(Ask(job=1, attempt=ATTEMPT, task=NAME, number=number)), SetTimer("ask", Config().retry_us)]
 
 
 def taken(serial: int) -> Report:
-    return Report(Assigned(attempt=ATTEMPT, task=NAME, serial=serial))
+    return Report(Assigned(job=1, attempt=ATTEMPT, task=NAME, serial=serial))
 
 
 def read(task: SplitReader, times: int) -> list[tuple[int, int]]:
@@ -108,7 +108,7 @@ def test_its_input_ends_when_no_more_will_come() -> None:
     assert task.awaits_splits
     assert told(task, assign(2, {0: 0}, more=False)) == [taken(2), PollAgain()]
     reports = [effect.message for effect in task.step(Poll()) if isinstance(effect, Report)]
-    assert reports == [InputEnded(attempt=ATTEMPT, task=NAME)]
+    assert reports == [InputEnded(job=1, attempt=ATTEMPT, task=NAME)]
     assert not task.awaits_splits
 
 
@@ -146,7 +146,7 @@ def test_what_it_restores_it_hands_back() -> None:
     task = bare(4, 4)
     effects = told(task, deploy(state=TaskState(positions={1: 3}), checkpoint=4))
     assert only(Restored, effects).state.positions == {1: 3}
-    assert only(Report, effects).message == Running(attempt=ATTEMPT, task=NAME, returned={1: 3})
+    assert only(Report, effects).message == Running(job=1, attempt=ATTEMPT, task=NAME, returned={1: 3})
     assert task.positions == {}
     told(task, assign(1, {1: 3}))
     assert read(task, 1) == [(1, 3)]

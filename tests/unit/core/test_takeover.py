@@ -113,7 +113,7 @@ def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
     assert all(order.suspended for order in orders.values())
     note, *terminates, timer = job.running()
     assert note == Note("attempt-running", None, 5)
-    assert terminates == [Tell(task, Terminate(attempt=5, checkpoint=6)) for task in TASKS]
+    assert terminates == [Tell(task, Terminate(job=1, attempt=5, checkpoint=6)) for task in TASKS]
     assert timer == SetTimer("terminate", 3_000)
     assert end(job.finished()) == ("finished", 6, "")
 

@@ -257,7 +257,7 @@ def test_messages_of_the_same_attempt_repeated_change_nothing() -> None:
 
 def test_a_message_of_another_attempt_is_a_bug_of_the_driver() -> None:
     with pytest.raises(ProtocolViolated, match="another attempt"):
-        up(operator()).step(Received(Complete(attempt=AttemptId(2), checkpoint=1)))
+        up(operator()).step(Received(Complete(job=1, attempt=AttemptId(2), checkpoint=1)))
 
 
 def test_what_a_task_is_not() -> None:
@@ -313,4 +313,4 @@ def test_no_output_sends_nothing() -> None:
 
 def test_it_reports_to_the_coordinator_under_its_attempt() -> None:
     report = told(operator(), deploy())[1]
-    assert report == Report(Running(attempt=AttemptId(3), task="op-0"))
+    assert report == Report(Running(job=1, attempt=AttemptId(3), task="op-0"))

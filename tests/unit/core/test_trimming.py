@@ -21,7 +21,7 @@ from cutproof.reference_impl.core.state import TaskState
 def complete(task: SourceTask, checkpoint: int, oldest: int) -> list[Effect]:
     return told(
         task,
-        Complete(attempt=AttemptId(3), checkpoint=CheckpointId(checkpoint), oldest=CheckpointId(oldest)),
+        Complete(job=1, attempt=AttemptId(3), checkpoint=CheckpointId(checkpoint), oldest=CheckpointId(oldest)),
     )
 
 

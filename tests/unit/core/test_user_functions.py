@@ -193,7 +193,9 @@ def test_a_task_whose_function_changed_fails_with_the_reason() -> None:
     worker = operator(Waits)
     take(worker, at(1, 5))
     task = machines.operator(operator(changed(last=value_of(int))))
-    effects = task.step(Received(Deploy(attempt=machines.ATTEMPT, checkpoint=CheckpointId(4), state=state_of(worker))))
+    effects = task.step(
+        Received(Deploy(job=1, attempt=machines.ATTEMPT, checkpoint=CheckpointId(4), state=state_of(worker)))
+    )
     assert machines.reason(effects) == (
         "op-0 cannot go on from its snapshot: the snapshot of mine holds the state 'seen', list of int, "
         "which it does not declare"

@@ -169,7 +169,7 @@ def test_discard_at_finish_asks_again_for_a_sealed_one_that_a_dead_store_did_not
 def test_there_is_no_final_checkpoint(how: str) -> None:
     job = Conductor(finishing=how).up()
     effects = job.ended()
-    assert told_to(Terminate, effects) == [(task, Terminate(attempt=1, checkpoint=None)) for task in TASKS]
+    assert told_to(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS]
     assert end(job.finished()) == ("finished", None, "")
 
 

@@ -13,6 +13,7 @@ from cutproof.harness.files import read_history, read_scenario
 from cutproof.properties import history as contract
 from cutproof.properties.history import History
 from cutproof.properties.judge import Judgement, judge
+from cutproof.properties.spark.unasked import REASONS
 from cutproof.properties.verdict import INVARIANTS, Holds, Unknown
 from cutproof.properties.workload import origin_of
 
@@ -151,3 +152,9 @@ def test_every_invariant_says_what_it_needs() -> None:
     table = TEXT.partition("## What each invariant needs")[2].partition("`channels`, `reads` and")[0]
     named = {name for cell in re.findall(r"^\| ([a-z, -]+) \|", table, flags=re.MULTILINE) for name in cell.split(", ")}
     assert named == set(INVARIANTS)
+
+
+def test_the_reasons_for_which_pyspark_is_not_asked_are_those_of_the_page() -> None:
+    section = TEXT.partition("## Two judges")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", section, re.MULTILINE)
+    assert [row.strip() for row in rows if row.strip() != "Reason"] == list(REASONS)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import requests
 
 from cutproof.faults.injectors.toxiproxy import Proxy, Slice, Stall, Toxiproxy, ToxiproxyFailed
 from cutproof.harness.services import toxiproxy as service
@@ -153,3 +154,60 @@ def test_another_server_on_the_port_is_found_out(own: Server, tmp_path: Path) ->
 def test_what_is_no_toxiproxy_is_found_out(echo: Echo) -> None:
     with pytest.raises(ToxiproxyFailed, match="no Toxiproxy came up"):
         Toxiproxy(echo.port, patience_s=0.2).wait_until_up(0.3)
+
+
+def lists(server: Server) -> str:
+    """What of it was not made by who controls it."""
+    return server.control.not_ours(5)
+
+
+def test_what_was_made_from_here_is_ours_whatever_was_done_to_it(server: Server, proxy: Proxy, echo: Echo) -> None:
+    assert lists(server) == ""
+    name = proxy.add(Stall())
+    assert lists(server) == ""
+    proxy.disable()
+    assert lists(server) == ""
+    proxy.enable()
+    proxy.remove(name)
+    server.control.proxy("second", echo.port).delete()
+    assert lists(server) == ""
+    proxy.add(Stall())
+    proxy.disable()
+    server.control.reset()
+    assert lists(server) == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "told", "says"),
+    [
+        (
+            "POST",
+            "/proxies",
+            {"name": "leak", "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1"},
+            r"the proxy 'leak' from (\[::\]|0\.0\.0\.0):\d+ to 127\.0\.0\.1:1",
+        ),
+        (
+            "POST",
+            "/proxies",
+            {"name": "cutproof-mark-x", "listen": "127.0.0.1:0", "upstream": "x:1"},
+            "cutproof-mark-x",
+        ),
+        ("POST", f"/proxies/{NAME}", {"upstream": "127.0.0.1:1"}, "to 127.0.0.1:1"),
+        ("POST", f"/proxies/{NAME}", {"enabled": False}, "disabled"),
+        (
+            "POST",
+            f"/proxies/{NAME}/toxics",
+            {"type": "latency", "attributes": {"latency": 9}},
+            "with the toxic 'latency_",
+        ),
+        ("DELETE", f"/proxies/{NAME}", None, f"no proxy '{re.escape(NAME)}' any more"),
+    ],
+    ids=["a proxy", "one with a mark's name", "another upstream", "closed", "a toxic", "gone"],
+)
+def test_what_somebody_else_did_is_seen(
+    own: Server, echo: Echo, method: str, path: str, told: dict[str, object] | None, says: str
+) -> None:
+    own.control.proxy(NAME, echo.port)
+    assert lists(own) == ""
+    requests.request(method, f"http://127.0.0.1:{own.control.port}{path}", json=told, timeout=5).raise_for_status()
+    assert re.search(says, lists(own))

@@ -151,6 +151,7 @@ def laid_out(
         detailed=False,
         sink=Place(store=store, folder=folder / "sink"),
         run="run",
+        secret=b"of the run",
         ports=dict.fromkeys([COORDINATOR, *placement.processes], 1),
         routes=dict.fromkeys(placement.channels, 2),
         felt=frozenset(felt),

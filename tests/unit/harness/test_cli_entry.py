@@ -10,9 +10,10 @@ import pytest
 
 from cutproof.harness.cli import entry
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
-from cutproof.harness.files import ScenarioFileError
+from cutproof.harness.reading import FileError
 from cutproof.harness.subject import SubjectFailed
-from cutproof.properties.spark.errors import CheckInputError, SparkUnavailable
+from cutproof.properties.checking.errors import CheckInputError
+from cutproof.properties.spark.errors import SparkUnavailable
 
 
 def test_every_verb_has_help_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +65,7 @@ def test_with_json_an_error_is_the_one_object(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("error", "code", "says"),
     [
-        (ScenarioFileError("x.json: truncated"), ExitCode.USAGE, "x.json: truncated"),
+        (FileError("x.json: truncated"), ExitCode.USAGE, "x.json: truncated"),
         (CheckInputError("no column a"), ExitCode.USAGE, "no column a"),
         (SparkUnavailable("no Java"), ExitCode.HARNESS_FAILED, "no Java"),
         (SubjectFailed("engine is gone"), ExitCode.HARNESS_FAILED, "engine is gone"),

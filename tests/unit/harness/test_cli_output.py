@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
-from cutproof.harness.cli.output import Output
+import pytest
+
+from cutproof.harness.cli.output import Output, show_what_can_be_shown
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
 
 
@@ -44,3 +47,34 @@ def test_a_table_is_as_wide_as_its_cells() -> None:
     output, stdout, _ = _output()
     output.table(("name", "n"), [("a", 1), ("longer", 22)])
     assert stdout.getvalue() == "name    n\na       1\nlonger  22\n"
+
+
+def _ascii() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict", write_through=True)
+
+
+def test_a_terminal_that_cannot_show_a_character_is_shown_an_escape_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdout, stderr = _ascii(), _ascii()
+    monkeypatch.setattr(sys, "stdout", stdout)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    show_what_can_be_shown()
+    output = Output()
+    output.say("after 3 µs")
+    output.error(UsageError("no 'µ'"))
+    assert stdout.buffer.getvalue() == b"after 3 \\xb5s\n"  # type: ignore[attr-defined]
+    assert stderr.buffer.getvalue() == b"cutproof: no '\\xb5'\n"  # type: ignore[attr-defined]
+
+
+def test_json_means_the_same_in_any_encoding() -> None:
+    output, stdout, _ = _output(json=True)
+    output.result({"unit": "µs", "clef": "\U0001d11e"})
+    assert stdout.getvalue().isascii()
+    assert json.loads(stdout.getvalue()) == {"unit": "µs", "clef": "\U0001d11e"}
+
+
+def test_a_files_name_that_is_no_text_can_be_told() -> None:
+    output, stdout, stderr = _output(json=True)
+    output.result({"scenario": "a\udcff.json", "more": [{"b\udcff": 1}]})
+    assert json.loads(stdout.getvalue()) == {"scenario": "a\\udcff.json", "more": [{"b\\udcff": 1}]}
+    output.error(UsageError("a\udcff.json"))
+    assert stderr.getvalue() == "cutproof: a\\udcff.json\n"

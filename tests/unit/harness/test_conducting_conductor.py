@@ -373,3 +373,18 @@ def test_a_node_that_dies_takes_all_its_tasks_along_and_one_comes_for_them(begin
     assert deaths(run) == [("node-1", 0, "its node was lost", 0)]
     (fired,) = run.entries(e.FaultFired)
     assert (fired.attempt, fired.detail) == (1, "node 1 is killed with node-1")
+
+
+def test_a_foreign_connection_is_counted_and_changes_nothing(begin: Callable[..., Run]) -> None:
+    run = begin()
+
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        run.living[0].say(f.Foreign(now(), 2))
+        run.coordinator.say(f.Foreign(now(), 3))
+        yield from run.finishes()
+
+    run.conduct(script)
+    evidence = run.conductor.evidence()
+    assert (evidence.foreign, evidence.quiet, evidence.unapplied) == (5, True, [])
+    assert run.entries(e.FaultFired) == []

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from cutproof.harness.cli import main
+from cutproof.harness.defects_report import confirmed, report_of
 from cutproof.harness.defects_run import (
-    HINTS,
     Catch,
     DefectRun,
     Field,
     Hunter,
     Named,
+    attempted,
     hunt,
     read,
-    report_of,
     reproduce,
     run_defects,
 )
-from cutproof.harness.exit_codes import UsageError
+from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.files import write_scenario
+from cutproof.harness.hunts import HINTS, templates_for
+from cutproof.harness.oracle import Examined
 from cutproof.harness.repetition import Rate
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
-from cutproof.harness.strategies.templates import TEMPLATES
+from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.strategies.hunted import HUNTED
+from cutproof.harness.strategies.templates import SHARES, TEMPLATES
+from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History
 from cutproof.reference_impl.defects import DEFECTS
@@ -146,6 +153,172 @@ def test_each_scenario_is_run_on_the_subject_that_is_named(
     assert made == ["I06", None]
 
 
+# -- what breaks -------------------------------------------------------------------------------------------------
+
+
+class Breaking(SimulatedSubject):
+    """An engine, or a harness around it, that meets what it does not know."""
+
+    error: Exception = KeyError(0)
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        raise self.error
+
+
+@pytest.fixture
+def one_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hunt for E03 breaks."""
+
+    def engine(defect: str | None = None) -> SimulatedSubject:
+        return Breaking(defect) if defect == "E03" else SimulatedSubject(defect)
+
+    monkeypatch.setattr("cutproof.harness.defects_run.SimulatedSubject", engine)
+
+
+@pytest.mark.usefixtures("one_breaks")
+def test_a_hunt_that_breaks_is_told_and_the_others_go_on() -> None:
+    wanted = [Named(id="E03", upstream="", invariant="no-leaks"), LEAK]
+    broken, found = run_defects(wanted, Field(seed=0, scenarios=60, shrinks=False), workers=1)
+    assert (broken.id, broken.caught, broken.reached, broken.error) == ("E03", False, False, "KeyError: 0")
+    assert "raise self.error" in broken.trace
+    assert found.caught
+    report = report_of([broken, found])
+    assert (report.caught, report.missed, report.broken) == (1, 1, 1)
+    assert [row.get("error") for row in report.defects] == ["KeyError: 0", None]
+    assert "trace" not in report.defects[0]
+
+
+@pytest.mark.usefixtures("one_breaks")
+def test_the_command_reports_the_others_and_calls_it_a_failure_of_the_harness(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["defects", "run", "E03", "I06", "--workers", "1", "--quick", "--no-shrink"]
+    assert main(words) == ExitCode.HARNESS_FAILED
+    told = capsys.readouterr()
+    assert told.err == "cutproof: the hunt for E03 broke: KeyError: 0 (CUTPROOF_DEBUG=1 shows where)\n"
+    assert [line.split()[3] for line in told.out.splitlines() if line.startswith(("E03", "I06"))] == [
+        "BROKEN",
+        "caught",
+    ]
+    assert told.out.splitlines()[-1] == "1 caught, 1 missed"
+    monkeypatch.setenv("CUTPROOF_DEBUG", "1")
+    assert main(words) == ExitCode.HARNESS_FAILED
+    assert "raise self.error\nKeyError: 0\n" in capsys.readouterr().err
+
+
+def test_what_a_hunt_says_as_it_breaks_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Breaking, "error", SubjectFailed("refused\n" * 2_000))
+    monkeypatch.setattr("cutproof.harness.defects_run.SimulatedSubject", Breaking)
+    told = attempted(LEAK, Field(scenarios=1)).error
+    assert told.startswith("SubjectFailed: refused refused")
+    assert len(told) <= 240
+    assert "\n" not in told
+
+
+def test_an_environment_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Breaking, "error", HarnessFailed("no server"))
+    monkeypatch.setattr("cutproof.harness.defects_run.SimulatedSubject", Breaking)
+    with pytest.raises(HarnessFailed, match="no server"):
+        attempted(LEAK, Field(scenarios=1))
+
+
+def test_a_smaller_scenario_that_breaks_the_engine_is_no_smaller_case(found: DefectRun) -> None:
+    assert found.scenario is not None
+    catch = Catch.of(run(SimulatedSubject("I06"), found.scenario), "no-leaks")
+    assert catch is not None
+    assert not Hunter(Breaking("I06"), SimulatedSubject(), catch)(found.scenario)
+
+
+# -- without shrinking, and with PySpark's word ------------------------------------------------------------------
+
+
+def test_without_shrinking_the_scenario_is_the_one_that_was_drawn(found: DefectRun) -> None:
+    as_drawn = hunt(LEAK, seed=0, scenarios=60, shrinks=False)
+    draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, templates=templates_for("I06")))
+    drawn = draw(0, as_drawn.scenarios_tried - 1)
+    assert as_drawn.scenario == msgspec.structs.replace(drawn, defect="I06", expects="no-leaks")
+    assert (as_drawn.scenarios_tried, as_drawn.seconds_to_shrink) == (found.scenarios_tried, 0.0)
+    assert as_drawn.size.records > found.size.records
+
+
+class Listening:
+    """An oracle that takes down what it is asked, and says otherwise of the questions whose places are given."""
+
+    def __init__(self, *contradicted: int) -> None:
+        self.contradicted = contradicted
+        self.asked: list[bytes] = []
+
+    def start(self) -> None:
+        pass
+
+    def wait(self) -> None:
+        pass
+
+    def examine(self, questions: Sequence[bytes]) -> Examined:
+        self.asked = list(questions)
+        return Examined(engine="another", disagreements=tuple((place, "otherwise") for place in self.contradicted))
+
+
+def test_pyspark_is_asked_once_about_both_runs_of_each_that_was_caught() -> None:
+    (caught,) = run_defects([LEAK], Field(seed=0, scenarios=60, shrinks=False, asks=True))
+    missed = msgspec.structs.replace(caught, id="A99", caught=False, questions=())
+    oracle = Listening(3)
+    asked, examined = confirmed([caught, missed, caught], oracle)
+    assert (asked, oracle.asked) == (4, [*caught.questions, *caught.questions])
+    assert examined.disagreements == ((2, "otherwise"),)
+    report = report_of([caught, missed], oracle=(asked, examined))
+    assert report.oracle is not None
+    assert (report.oracle["engine"], report.oracle["asked"], report.oracle["disagreements"]) == ("another", 4, 1)
+    assert report_of([caught]).oracle is None
+
+
+def test_pyspark_is_not_asked_where_nothing_was_caught() -> None:
+    oracle = Listening()
+    missed = DefectRun(
+        id="A01", upstream="", reached=False, caught=False, invariant="", scenarios_tried=1, seconds_to_find=0.0
+    )
+    assert confirmed([missed], oracle) == (0, Examined())
+    assert oracle.asked == []
+
+
+@pytest.mark.parametrize(("contradicted", "code"), [((), ExitCode.HELD), ((1,), ExitCode.HARNESS_FAILED)])
+def test_two_judges_that_disagree_are_a_failure_of_the_harness(
+    contradicted: tuple[int, ...], code: ExitCode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cutproof.harness.oracle.PySpark", lambda: Listening(*contradicted))
+    assert main(["defects", "run", "I06", "--no-shrink"]) == code
+    told = capsys.readouterr()
+    assert "another was asked about 2 runs" in told.out
+    assert told.err == ("cutproof: the two judges disagree about I06: otherwise\n" if contradicted else "")
+
+
+# -- what is drawn -----------------------------------------------------------------------------------------------
+
+
 def test_hints_name_defects_and_templates() -> None:
     assert set(HINTS) <= set(DEFECTS)
-    assert {template for templates in HINTS.values() for template in templates} <= set(TEMPLATES)
+    named = {template for templates in HINTS.values() for template in templates}
+    assert named <= set(TEMPLATES) | set(HUNTED)
+    assert set(HUNTED) <= named
+
+
+def test_hunts_alone_draw_what_is_for_hunts() -> None:
+    assert not set(HUNTED) & set(SHARES)
+    assert not set(HUNTED) & set(TEMPLATES)
+    assert set(templates_for("A01")) == set(SHARES)
+
+
+@pytest.mark.parametrize("template", sorted(HUNTED))
+def test_the_correct_engine_is_not_accused_of_what_is_drawn_for_hunts(template: str) -> None:
+    draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, templates=(template,)))
+    for index in range(25):
+        told = draw(7, index)
+        assert told.name == template
+        assert not run(SimulatedSubject(), told).judgement.violated, told.seed
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("defect", ["E12", "P07", "P09", "P10", "J09", "C06", "L03"])
+def test_what_was_missed_or_took_minutes_is_caught_soon_with_any_seed(defect: str, seed: int) -> None:
+    named = Named(id=defect, upstream="", invariant=DEFECTS[defect].invariant)
+    assert hunt(named, seed, scenarios=60, shrinks=False).caught

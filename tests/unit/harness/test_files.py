@@ -29,7 +29,8 @@ from cutproof.faults.plan import (
 )
 from cutproof.harness import files
 from cutproof.harness.exit_codes import ExitCode
-from cutproof.harness.files import ScenarioFileError, decode_scenario, digest, encode_scenario
+from cutproof.harness.files import decode_scenario, digest, encode_scenario
+from cutproof.harness.reading import FileError
 from cutproof.harness.scenario import Deviation, Scenario
 from cutproof.properties.history import History
 
@@ -40,7 +41,7 @@ SCHEMA = Path(__file__).parents[3] / "docs" / "scenario.schema.json"
 
 
 def refused(data: bytes) -> str:
-    with pytest.raises(ScenarioFileError) as caught:
+    with pytest.raises(FileError) as caught:
         decode_scenario(data, where="x.json")
     text = str(caught.value)
     assert text.startswith("x.json: ")
@@ -69,7 +70,7 @@ def test_a_history_survives_its_file(tmp_path: Path) -> None:
 
 def test_a_history_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "h.json").write_text('{"format": "cutproof-history/9"}')
-    with pytest.raises(ScenarioFileError, match="'cutproof-history/9'; this version reads cutproof-history/1"):
+    with pytest.raises(FileError, match="'cutproof-history/9'; this version reads cutproof-history/1"):
         files.read_history(tmp_path / "h.json")
 
 
@@ -192,7 +193,7 @@ def test_a_deviation_that_names_something(what: str) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioFileError, match="No such file") as caught:
+    with pytest.raises(FileError, match="No such file") as caught:
         files.read_scenario(tmp_path / "none.json")
     assert caught.value.exit_code is ExitCode.USAGE
 

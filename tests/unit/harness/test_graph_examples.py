@@ -12,12 +12,12 @@ import pytest
 from cutproof.harness.cli import main
 from cutproof.harness.example_run import run_system_example
 from cutproof.harness.exit_codes import ExitCode
-from cutproof.harness.files import ScenarioFileError
 from cutproof.harness.graphs.claims import show
 from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
 from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, system_schema, write_system
 from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.harness.graphs.worked import FIXED, WORKED
+from cutproof.harness.reading import FileError
 from cutproof.properties.verdict import Holds
 from cutproof.reference_impl.simulated.graph_plan import Breach, Channel, System
 
@@ -69,7 +69,7 @@ def test_what_a_history_lacks_is_not_shown_and_breaks_nothing() -> None:
     without = msgspec.structs.replace(run(example.system), markers=())
     shown = show(example, without)
     assert [claim.shown for claim in shown] == [False, True, True, False]
-    assert shown[3].evidence == "the history has not what it is looked for in: tuple index out of range"
+    assert shown[3].evidence == "the history lacks what the claim is looked up in: tuple index out of range"
 
 
 def test_what_the_text_fixes_is_there_and_marked() -> None:
@@ -146,7 +146,7 @@ def _file(**system: object) -> str:
 def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "it.json"
     path.write_text(text)
-    with pytest.raises(ScenarioFileError, match=says) as refused:
+    with pytest.raises(FileError, match=says) as refused:
         read_system(path)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(str(path))
@@ -157,7 +157,7 @@ def test_a_file_may_have_a_mebibyte(tmp_path: Path) -> None:
     path.write_text(_file() + " " * (1024 * 1024 - len(_file())))
     assert read_system(path).name == "it"
     path.write_text(_file() + " " * (1024 * 1024 + 1 - len(_file())))
-    with pytest.raises(ScenarioFileError, match="1,048,577 bytes; the limit is 1,048,576"):
+    with pytest.raises(FileError, match="1,048,577 bytes; the limit is 1,048,576"):
         read_system(path)
 
 

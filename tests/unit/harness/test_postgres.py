@@ -17,7 +17,7 @@ from cutproof.harness.conducting import ports
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed
 from cutproof.harness.services import postgres
 from cutproof.harness.services.postgres import PostgresMissing, Server
-from unit.processes.stores import RunningServer
+from unit.processes.stores import PASSWORD, RunningServer
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +60,45 @@ def test_it_never_runs_as_root_and_keeps_its_folder_to_itself(running: RunningSe
     assert stat.S_IMODE(owner.st_mode) == 0o700
 
 
-def test_it_listens_on_the_loopback_only(running: RunningServer) -> None:
-    assert setting(running.dsn, "listen_addresses") == "127.0.0.1"
-    assert setting(running.dsn, "unix_socket_directories") == ""
+def test_it_has_no_port_and_a_socket_that_its_owner_alone_reaches(running: RunningServer) -> None:
+    """The one that runs here has a port too, for the tests that play a server of the user's."""
+    given = running.server.command(running.data, running.socket)
+    assert "listen_addresses=" in given
+    assert stat.S_IMODE(running.socket.stat().st_mode) == 0o700
+    (socket_file,) = [path for path in running.socket.iterdir() if path.is_socket()]
+    assert stat.S_IMODE(socket_file.stat().st_mode) == 0o700
+    with psycopg.connect(Server.dsn(running.socket, PASSWORD), port=running.port) as session:
+        assert session.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("where", ["its port", "its socket"])
+@pytest.mark.parametrize("password", ["", "guessed"])
+def test_nobody_gets_in_without_the_password(running: RunningServer, where: str, password: str) -> None:
+    dsn = running.dsn if where == "its port" else Server.dsn(running.socket, PASSWORD)
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(dsn, password=password, port=running.port)
+
+
+def test_the_password_is_on_no_command_line_and_in_no_file(running: RunningServer) -> None:
+    given = running.server.initdb(running.data, running.folder / "told")
+    assert PASSWORD not in " ".join([*given, *running.server.command(running.data, running.socket)])
+    assert PASSWORD not in str(running.server.environment())
+    for path in running.folder.rglob("*"):
+        if path.is_file():
+            assert PASSWORD.encode() not in path.read_bytes(), path
+
+
+def test_the_file_of_the_password_is_its_owners_alone(running: RunningServer, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        told = running.server.write_password(tmp_path / "told", "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(told.stat().st_mode) == 0o600
+
+
+def test_each_server_has_a_password_of_its_own() -> None:
+    assert len({postgres.new_password() for _ in range(9)}) == 9
 
 
 def test_no_shared_memory_has_a_name() -> None:
@@ -130,7 +166,7 @@ def test_binaries_that_the_user_cannot_reach_are_copied_once(
 
 def test_an_initdb_that_fails_says_so(running: RunningServer) -> None:
     with pytest.raises(HarnessFailed, match=r"initdb failed in .* not empty"):
-        running.server.prepare(running.data)
+        running.server.prepare(running.data, PASSWORD)
 
 
 def test_the_users_own_server_is_taken_when_it_will_do(running: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +179,7 @@ def test_the_users_own_server_is_taken_when_it_will_do(running: RunningServer, m
 
 
 def test_a_server_of_the_users_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(postgres.DSN_VARIABLE, Server.dsn(ports.pick()))
+    monkeypatch.setenv(postgres.DSN_VARIABLE, f"host=127.0.0.1 port={ports.pick()} dbname=postgres")
     with pytest.raises(PostgresMissing, match=r"^CUTPROOF_POSTGRES names a PostgreSQL that does not answer: .*refused"):
         postgres.external_dsn()
 

@@ -59,7 +59,10 @@ def test_a_subject_that_holds_passes_and_is_in_the_summary(pytester: pytest.Pyte
     )
     result = _run(pytester)
     result.assert_outcomes(passed=1)
-    assert re.search(r"::test_it: 20 scenarios on simulated, seed 3: \d+ held, 0 violated", result.stdout.str())
+    said = result.stdout.str()
+    assert re.search(r"::test_it: 20 scenarios on simulated, seed 3: \d+ held, 0 violated", said)
+    assert re.search(r"  PySpark computed the rows owed in \d+ of 20 scenarios", said)
+    assert "  The run had 20 of the 1,500 scenarios of the profile default: whether it exercised enough" in said
 
 
 def test_a_failure_is_a_story_with_rows_and_the_one_command(pytester: pytest.Pytester) -> None:
@@ -77,6 +80,7 @@ def test_a_failure_is_a_story_with_rows_and_the_one_command(pytester: pytest.Pyt
     assert re.search(r"E\s+expected\s+committed", said)
     assert re.search(r"E\s+repeated\s+-\s+\d", said)
     assert re.search(r"E\s+replay: cutproof replay \S+\.json", said)
+    assert re.search(r"E\s+Both judges saw it\.", said)
     assert "pytest_verifier.py" not in said
     summary = said.split("= cutproof =")[1]
     command = re.findall(r"cutproof replay (\S+) --subject broken:Broken", summary)[0]
@@ -113,6 +117,7 @@ def test_scenario_files_are_collected(pytester: pytest.Pytester) -> None:
     result = _run(pytester, "--cutproof-subject=broken:Broken", "kept.cutproof.json")
     result.assert_outcomes(failed=1)
     assert "--subject broken:Broken" in result.stdout.str()
+    assert "PySpark was not asked, because only the quick checker was asked for." in result.stdout.str()
 
 
 def test_a_collected_file_that_says_what_is_not_so_of_a_function_is_refused(pytester: pytest.Pytester) -> None:

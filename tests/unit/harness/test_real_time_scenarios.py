@@ -12,12 +12,15 @@ from cutproof.faults.plan import COMMON_KINDS, KINDS, AtPoint, PauseNode, PauseT
 from cutproof.harness.checks import problems_of
 from cutproof.harness.files import digest
 from cutproof.harness.profiles import REAL_TIME_PROFILES
+from cutproof.harness.promises import can_show
+from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of, scenarios
 from cutproof.harness.strategies.real_time import FEW_RESTARTS, lead_of, leads_of
 from cutproof.harness.strategies.stage import has_regions
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import FaultFired
+from cutproof.properties.verdict import Holds
 
 replace = msgspec.structs.replace
 SIMULATED = SimulatedSubject().capabilities
@@ -29,6 +32,8 @@ ABLE = replace(
     local_spilling=frozenset({"continuous"}),
 )
 SIZE = REAL_TIME_PROFILES["default"].scenarios
+QUIET_US = 15
+"""of the scenario's time, for a message between two processes; the machine's are 20 times as many"""
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +61,21 @@ def test_it_is_moderate(drawn: list[Scenario]) -> None:
                 assert getattr(fault, field, 0) <= 30_000
             if isinstance(fault, (PauseTask, PauseNode)):
                 assert fault.for_us <= 6_000 or fault.for_us >= 30_000
+
+
+def test_records_are_on_their_way_at_most_checkpoints() -> None:
+    """Where a message takes as little time as on a quiet machine: what the cut of a checkpoint shows is in queues."""
+    draw = scenario_of(Drawing(capabilities=replace(ABLE, faults=frozenset(COMMON_KINDS)), max_faults=3))
+    could, shown = 0, 0
+    for index in range(3 * SIZE):
+        scenario = draw(5, index)
+        engine = replace(scenario.engine, channel_latency_us=QUIET_US, control_latency_us=QUIET_US)
+        if "consistent-cut" in can_show(scenario):
+            could += 1
+            verdicts = run(SimulatedSubject(), replace(scenario, engine=engine)).judgement.verdicts
+            shown += isinstance(verdicts["consistent-cut"], Holds)
+    assert could > 2 * SIZE
+    assert shown >= 0.92 * could
 
 
 def test_some_jobs_of_several_regions_restart_by_region(drawn: list[Scenario]) -> None:

@@ -20,14 +20,14 @@ from cutproof.harness.exit_codes import ExitCode, HarnessFailed
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.services import places, postgres
 from cutproof.harness.subjects.processes import ProcessesSubject
-from unit.processes.stores import RunningServer
+from unit.processes.stores import PASSWORD, RunningServer
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RunningServer]:
-    """The user's, with a password that nobody asks for, and state folder and cache in the test's folder."""
+    """The user's, with state folder and cache in the test's folder."""
     made = RunningServer()
-    monkeypatch.setenv(postgres.DSN_VARIABLE, f"{made.dsn} password=secret")
+    monkeypatch.setenv(postgres.DSN_VARIABLE, made.dsn)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield made
@@ -81,7 +81,7 @@ def test_what_a_server_that_is_gone_keeps_is_named_and_removed_on_request(
         "PostgreSQL, and `cutproof doctor --prune` removes them once it answers"
     )
     assert path.stat().st_mode & 0o777 == 0o600
-    assert "secret" not in path.read_text()
+    assert PASSWORD not in path.read_text()
     assert doctor._left().found == f"left by past runs: {note.run}; --prune removes them"
 
     code, cleared, (failed,) = prune(tmp_path, capsys)

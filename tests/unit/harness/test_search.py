@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
+import msgspec
 import pytest
 from subjects import Agreeing, Broken, Lossy
 
@@ -14,7 +17,7 @@ from cutproof.harness.exit_codes import ExitCode, HarnessFailed
 from cutproof.harness.files import read_scenario
 from cutproof.harness.oracle import Examined
 from cutproof.harness.outcome import Outcome
-from cutproof.harness.pool import Here, Processes
+from cutproof.harness.pool import Encoded, Here, Processes
 from cutproof.harness.profiles import PROFILES, Profile
 from cutproof.harness.progress import Silent
 from cutproof.harness.replay import replay
@@ -27,6 +30,7 @@ from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Plan
 from cutproof.properties.history import History
+from cutproof.properties.spark.unasked import ENDED, SPARK_FAILED
 from cutproof.properties.verdict import Violated
 from cutproof.reports.model import Summary
 from cutproof.reports.text import render_text
@@ -93,10 +97,29 @@ def test_worker_processes_find_what_this_one_finds() -> None:
     ]
 
 
+def test_it_is_counted_on_how_many_scenarios_the_oracle_has_spoken() -> None:
+    found, outcomes = search(Budget(scenarios=45))
+    oracle = found.tally.with_words(found.oracle)
+    assert oracle.asked == sum(not one.not_asked.rows for one in outcomes)
+    assert oracle.asked + sum(oracle.not_asked.values()) == 45
+    assert oracle.state.asked == sum(not one.not_asked.state for one in outcomes)
+    assert oracle.state.asked + sum(oracle.state.not_asked.values()) == 45
+    counts = found.tally.summary().invariants
+    assert 0 < counts["exactly-once"].by_both <= counts["exactly-once"].holds
+    assert counts["order"].holds > counts["order"].by_both == 0
+
+
+def test_a_scenario_on_which_the_judges_disagree_is_borne_out_by_one() -> None:
+    agreed, _ = search(Budget(scenarios=10))
+    found, _ = search(Budget(scenarios=10), oracle=Agreeing(disagree=tuple(range(10))))
+    assert found.tally.with_words(found.oracle).asked == agreed.tally.with_words(agreed.oracle).asked > 0
+    assert not any(counts.by_both for counts in found.tally.summary().invariants.values())
+
+
 def test_a_disagreement_is_a_failure_of_the_harness() -> None:
     found, _ = search(Budget(scenarios=10), oracle=Agreeing(disagree=(4,)))
     assert found.oracle.disagreements == 1
-    assert found.unconfirmed == {4}
+    assert found.unconfirmed == {4: ""}
     assert found.failures == ["the two judges disagree about scenario 4: one row more"]
 
 
@@ -168,6 +191,82 @@ def test_it_stops_at_the_first_violation() -> None:
     assert found.first_failure_s > 0
 
 
+class Later(Lossy):
+    """Loses nothing in the first nine scenarios."""
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        early = int(scenario.seed.split()[1]) < 9
+        return (
+            SimulatedSubject().run(scenario, timeline=timeline) if early else super().run(scenario, timeline=timeline)
+        )
+
+
+class OutOfTurn(Here):
+    """Of six chunks the first is done last: not before the search has seen the others, and asked for more."""
+
+    def __init__(self, plan: Plan, subject: Subject, scenarios: int) -> None:
+        super().__init__(plan, subject)
+        self._scenarios = scenarios
+        self._number = 0
+        self._late: list[tuple[Future[Encoded], Encoded]] = []
+        self._asked = False
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        if not self._asked:
+            for late, chunk in self._late:
+                late.set_result(chunk)
+            self._late.clear()
+        self._asked = False
+        return 3
+
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
+        self._asked = True
+        done = super().chunk(first, end)
+        if self._number % 6 == 0 and end < self._scenarios:
+            late: Future[Encoded] = Future()
+            self._late.append((late, done.result()))
+            done = late
+        self._number += 1
+        return done
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 20])
+def test_what_counts_of_a_search_that_stops_is_what_was_drawn_up_to_the_first_violated(chunk: int) -> None:
+    outcomes: list[Outcome] = []
+    Search(Here(PLAN, Later()), Agreeing(), Budget(scenarios=60), on_outcome=outcomes.append).run()
+    violated = [one.index for one in outcomes if one.violations]
+    last = violated[0]
+    assert 9 <= last < violated[-1] < 60
+    for pool in (Here(PLAN, Later()), OutOfTurn(PLAN, Later(), 60)):
+        told: list[int] = []
+        budget = Budget(scenarios=60, stop_at_first=True)
+        found = Search(pool, Agreeing(), budget, on_outcome=lambda one: told.append(one.index), chunk=chunk).run()  # noqa: B023
+        assert told == list(range(last + 1))
+        assert found.tally.run == last + 1
+        assert [one.index for one in found.failing] == [last]
+        assert (found.stopped, found.oracle.workloads) == (True, last + 1)
+
+
+def test_a_run_that_stops_at_the_first_says_so_and_falls_short_of_nothing(tmp_path: Path) -> None:
+    stopping = msgspec.structs.replace(campaign(120), budget=Budget(scenarios=120, stop_at_first=True))
+    with RunFolder(tmp_path / "run") as folder:
+        done = verify_campaign(stopping, subject=Lossy(), oracle=Agreeing(), folder=folder)
+    _, outcomes = search(Budget(scenarios=20), subject=Lossy())
+    last = next(one.index for one in outcomes if one.violations)
+    assert done.exit_code is ExitCode.VIOLATED
+    assert (done.summary.scenarios.run, done.summary.scenarios.violated) == (last + 1, 1)
+    assert [one.index for one in read_outcomes(tmp_path / "run")] == list(range(last + 1))
+    assert done.summary.not_judged_by_shares.startswith("The run stopped at its first violated scenario: ")
+    assert not done.summary.shortfalls
+
+
+def test_a_run_that_finds_nothing_to_stop_at_is_judged_like_any_other() -> None:
+    whole = msgspec.structs.replace(campaign(200), budget=Budget(scenarios=200, stop_at_first=True))
+    done = verify_campaign(whole, subject=SimulatedSubject(), oracle=Agreeing())
+    assert (done.summary.scenarios.run, done.summary.not_judged_by_shares) == (200, "")
+
+
 def test_it_stops_when_the_time_is_up() -> None:
     found, _ = search(Budget(scenarios=100_000, seconds=0.05))
     assert 0 < found.tally.run < 1_000
@@ -187,6 +286,8 @@ def test_an_interruption_keeps_what_was_done(tmp_path: Path) -> None:
         ).run()
     assert found.interrupted
     assert found.tally.run == 25
+    oracle = found.tally.with_words(found.oracle)
+    assert (oracle.asked, oracle.not_asked[ENDED]) == (0, 25)
     assert [one.index for one in read_outcomes(tmp_path / "run")][:25] == list(range(25))
 
 
@@ -204,6 +305,7 @@ def test_a_violation_becomes_a_shrunk_counterexample_that_replays(tmp_path: Path
         verified = verify_campaign(campaign(30), subject=Lossy(), oracle=Agreeing(), folder=folder)
     assert verified.exit_code is ExitCode.VIOLATED
     first = verified.summary.counterexamples[0]
+    assert (first.judges, first.not_asked) == (2, "")
     assert first.invariant in ("exactly-once", "no-data-loss"), "as the job promised"
     assert first.size.tasks + first.size.records + first.size.faults <= 12
     assert first.replay.startswith("cutproof replay ")
@@ -224,6 +326,9 @@ def test_what_only_one_judge_sees_is_no_violation() -> None:
     verified = verify_campaign(campaign(20), subject=Lossy(), oracle=Refusing())
     assert verified.exit_code is ExitCode.HARNESS_FAILED
     assert verified.summary.failures[0] == "Spark did not start: no Java"
+    assert (verified.summary.oracle.asked, verified.summary.oracle.not_asked) == (0, {SPARK_FAILED: 20})
+    told = verified.summary.counterexamples[0]
+    assert (told.judges, told.not_asked) == (1, SPARK_FAILED)
     assert verified.summary.scenarios.violated > 0
 
 
@@ -246,12 +351,12 @@ def test_a_correct_engine_holds(tmp_path: Path) -> None:
         (Summary(failures=["x"]), True, ExitCode.VIOLATED),
         (Summary(failures=["x"], interrupted=True), False, ExitCode.INTERRUPTED),
         (Summary(failures=["x"], shortfalls=["y"]), False, ExitCode.HARNESS_FAILED),
-        (Summary(shortfalls=["y"]), False, ExitCode.HELD),
+        (Summary(shortfalls=["y"]), False, ExitCode.FELL_SHORT),
         (Summary(), False, ExitCode.HELD),
     ],
 )
 def test_exit_codes(summary: Summary, confirmed: bool, code: ExitCode) -> None:
-    assert exit_code_of(summary, PROFILES["default"], confirmed=confirmed) is code
+    assert exit_code_of(summary, confirmed=confirmed) is code
 
 
 def test_a_run_of_full_size_that_falls_short_says_so() -> None:
@@ -262,4 +367,28 @@ def test_a_run_of_full_size_that_falls_short_says_so() -> None:
     assert verified.exit_code is ExitCode.FELL_SHORT
     assert any("101 % are wanted" in line for line in verified.summary.shortfalls)
     assert any("never fired" in line for line in verified.summary.shortfalls)
-    assert verify_campaign(campaign(9, demanding), subject=SimulatedSubject(), oracle=Agreeing()).exit_code == 0
+    assert not verified.summary.not_judged_by_shares
+
+
+def test_a_smaller_run_is_not_judged_by_shares_and_says_so(tmp_path: Path) -> None:
+    demanding = Profile(
+        name="demanding", scenarios=10, max_records=30, max_faults=2, shares={"exactly-once": 101}, every_fault=True
+    )
+    with RunFolder(tmp_path / "run") as folder:
+        done = verify_campaign(campaign(9, demanding), subject=SimulatedSubject(), oracle=Agreeing(), folder=folder)
+    assert done.exit_code is ExitCode.HELD
+    assert not done.summary.shortfalls
+    said = "The run had 9 of the 10 scenarios of the profile demanding: whether it exercised enough is not judged."
+    assert done.summary.not_judged_by_shares == said
+    assert said in " ".join(render_text(done.summary).split())
+    assert said in (tmp_path / "run" / "report.html").read_text()
+    assert json.loads((tmp_path / "run" / "summary.json").read_bytes())["not_judged_by_shares"] == said
+    assert "shortfall" not in render_text(done.summary)
+
+
+def test_a_run_whose_size_is_a_time_is_judged_once_it_is_as_large_as_its_profile() -> None:
+    demanding = Profile(name="demanding", scenarios=3, max_records=30, max_faults=2, shares={"exactly-once": 101})
+    timed = Campaign(plan=PLAN, budget=Budget(scenarios=1_000_000, seconds=0.01), profile=demanding)
+    done = verify_campaign(timed, subject=SimulatedSubject(), oracle=Agreeing())
+    assert done.summary.scenarios.run >= 3
+    assert done.exit_code is ExitCode.FELL_SHORT

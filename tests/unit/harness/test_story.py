@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from scenarios import chain
@@ -10,11 +12,13 @@ from subjects import Lossy
 from cutproof.faults import plan
 from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
 from cutproof.faults.points import PHASES, POINTS
+from cutproof.harness.files import read_scenario
 from cutproof.harness.replay import replay
 from cutproof.harness.scenario import COMMANDS, Deviation, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.shrinking import fails_like
 from cutproof.harness.story import nearest_passing
 from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.words import (
     command_in_words,
@@ -134,3 +138,13 @@ def test_the_resumed_job_is_told() -> None:
     story = replay(SimulatedSubject(), stopped).story
     assert "the job is stopped with a savepoint" in story.paragraphs[1]
     assert "the job is started again" in story.paragraphs[1]
+
+
+def test_a_violation_without_a_fault_is_not_told_as_if_nothing_were_wrong() -> None:
+    quiet = msgspec.structs.replace(chain(), faults=(), deviations=(), commands=())
+    held = replay(SimulatedSubject(), quiet).story.sentence
+    assert held == "Without any fault, everything that could be judged holds."
+    wrong = read_scenario(Path(__file__).parents[2] / "corpus" / "A01.json")
+    assert not wrong.faults
+    sentence = replay(subject_called("simulated", "A01"), wrong).story.sentence
+    assert sentence.startswith("Without any fault, consistent-cut is violated: sent after, applied before (")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from cutproof.harness.story_text import rows_text, story_text
 from cutproof.reports.model import CounterexampleView
 from cutproof.reports.rows import side_by_side
@@ -33,8 +35,16 @@ def test_a_story_ends_with_the_way_back() -> None:
         rows=ROWS,
         neighbour="It holds if the ack comes first.",
         replay="cutproof replay x.json",
+        judges=2,
     )
     lines = story_text(view).splitlines()
     assert lines[0] == "exactly-once violated (repeated row): A task dies, and a row is there twice."
     assert "repeated  -           1  10  7" in lines
-    assert lines[-2:] == ["It holds if the ack comes first.", "replay: cutproof replay x.json"]
+    assert lines[-3:] == [
+        "It holds if the ack comes first.", "Both judges saw it.", "replay: cutproof replay x.json"
+    ]  # fmt: skip
+    alone = msgspec.structs.replace(view, judges=1, not_asked="a task came up alone")
+    said = "One judge saw it: PySpark was not asked, because a task came up alone."
+    assert story_text(alone).splitlines()[-2] == said
+    contradicted = msgspec.structs.replace(view, judges=1)
+    assert story_text(contradicted).splitlines()[-2] == "One judge saw it: PySpark says otherwise."

@@ -24,6 +24,7 @@ from cutproof.harness.strategies import (
     topologies,
     workloads,
 )
+from cutproof.harness.strategies.hunted import HUNTED
 from cutproof.harness.strategies.records import tag
 from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Capabilities
@@ -174,7 +175,7 @@ def test_tags_are_distinct_in_a_scenario(drawn: list[Scenario]) -> None:
     assert many[:100] == [tag(number) for number in range(100)]
 
 
-@pytest.mark.parametrize("template", sorted(TEMPLATES))
+@pytest.mark.parametrize("template", sorted(TEMPLATES | HUNTED))
 def test_each_template_draws_valid_scenarios(template: str) -> None:
     draw = scenario_of(Drawing(templates=(template,), max_records=30, max_faults=2))
     for index in range(40):

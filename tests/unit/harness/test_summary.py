@@ -25,7 +25,7 @@ from cutproof.faults.plan import (
 )
 from cutproof.harness.forecast import forecast
 from cutproof.harness.outcome import Outcome, measure, outcome_of
-from cutproof.harness.profiles import PROFILES, REAL_TIME_PROFILES, Share, falls_short, shortfalls
+from cutproof.harness.profiles import PROFILES, REAL_TIME_PROFILES, Share, shortfalls, unjudged
 from cutproof.harness.promises import can_show
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
@@ -44,7 +44,7 @@ from cutproof.properties.history import (
     JournalEntry,
 )
 from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
-from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts, Summary
+from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts
 from cutproof.reports.overview import restarts_lead
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
@@ -176,12 +176,14 @@ def test_a_night_of_real_time_has_to_show_what_a_short_run_may_miss_by_chance() 
     ]
 
 
-def test_shortfalls_count_from_the_size_of_the_profile_on() -> None:
-    size = PROFILES["default"].scenarios
-    short = Summary(scenarios=ScenarioCounts(run=size), shortfalls=["x"])
-    assert falls_short(PROFILES["default"], short)
-    assert not falls_short(PROFILES["default"], replace(short, scenarios=ScenarioCounts(run=size - 1)))
-    assert not falls_short(PROFILES["default"], replace(short, shortfalls=[]))
+def test_a_run_is_judged_by_shares_from_the_size_of_its_profile_on() -> None:
+    profile = PROFILES["default"]
+    assert unjudged(profile, profile.scenarios) == ""
+    assert unjudged(profile, 4) == (
+        "The run had 4 of the 1,500 scenarios of the profile default: whether it exercised enough is not judged."
+    )
+    assert unjudged(profile, 2_000, stopped=True).startswith("The run stopped at its first violated scenario: ")
+    assert unjudged(profile, 2_000, stopped=True, interrupted=True).startswith("The run was interrupted: ")
 
 
 def calm(**fields: object) -> Scenario:

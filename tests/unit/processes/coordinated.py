@@ -26,26 +26,31 @@ class FakeNode:
         homes = process.world.coordination.processes
         self.tasks = [task for task in homes if homes[task] == name]
         self.peer = process.connect(CONTROL)
-        self.peer.send(f.Hello(now(), name, incarnation, dict.fromkeys(self.tasks, AttemptId(attempt))))
+        self.peer.send(f.Hello(now(), name, incarnation, dict.fromkeys(self.tasks, AttemptId(attempt)), 0))
         known = process.world.control._all
         until(lambda: any((one.process, one.incarnation) == (name, incarnation) for one in list(known)))
 
     def deployed(self, attempt: int) -> None:
         for task in self.tasks:
-            self.peer.expect(f.ForTask, task=task, message=Deploy(attempt=AttemptId(attempt)))
+            self.peer.expect(f.ForTask, task=task, message=Deploy(job=1, attempt=AttemptId(attempt)))
 
     def runs(self, attempt: int = 1) -> FakeNode:
         """Come up with every task."""
         self.deployed(attempt)
         for task in self.tasks:
-            self.peer.send(f.FromTask(now(), task, Running(attempt=AttemptId(attempt), task=task)))
+            self.peer.send(f.FromTask(now(), task, Running(job=1, attempt=AttemptId(attempt), task=task)))
         return self
 
     def acknowledges(self, checkpoint: int, attempt: int = 1) -> None:
         for task in self.tasks:
             handle = Handle(f"job-1/chk-{checkpoint}/{task}-{attempt}")
             message = Ack(
-                attempt=AttemptId(attempt), task=task, checkpoint=CheckpointId(checkpoint), handle=handle, state=None
+                job=1,
+                attempt=AttemptId(attempt),
+                task=task,
+                checkpoint=CheckpointId(checkpoint),
+                handle=handle,
+                state=None,
             )
             self.peer.send(f.FromTask(now(), task, message))
 
@@ -65,8 +70,8 @@ def working(process: CoordinatorProcess, attempt: int = 1) -> None:
 
 def savepoint(process: CoordinatorProcess, node: FakeNode, checkpoint: int = 1, command: int = 0) -> None:
     """Have one triggered, and wait until it is."""
-    process.harness.send(f.Issue(now(), command, "savepoint", False))
-    node.peer.expect(f.ForTask, message=Trigger(attempt=AttemptId(1), checkpoint=CheckpointId(checkpoint)))
+    process.harness.send(f.Issue(now(), 1, command, "savepoint", False))
+    node.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(checkpoint)))
 
 
 def losses(process: CoordinatorProcess) -> list[tuple[str, int, str]]:

@@ -11,6 +11,7 @@ from cutproof.reference_impl.processes.channels import InputChannel, OutputChann
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.connections import Outbox
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
+from unit.processes.greeted import SECRET
 from unit.processes.rig import release
 
 NAME = "source-0>count-0"
@@ -35,7 +36,7 @@ class Ends:
 
     def __init__(self) -> None:
         self.loop = Loop(1, monotonic_us())
-        self.outbox = Outbox(self.loop, Clock(monotonic_us))
+        self.outbox = Outbox(self.loop, Clock(monotonic_us), SECRET)
         self.loop.before_wait = self.outbox.flush
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self.listener.getsockname()[1])

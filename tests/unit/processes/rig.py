@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeGuard, TypeVar
@@ -34,6 +35,7 @@ from cutproof.reference_impl.processes.node import NodeWorld
 from cutproof.reference_impl.processes.sinks import Place
 from cutproof.reference_impl.processes.world import ProcessWorld
 from cutproof.reference_impl.wire import Codec, Reader
+from unit.processes.greeted import SECRET, accepted, dialled
 
 WITHIN_S = 5.0
 TASKS = (TaskId("source-0"), TaskId("map-0"), TaskId("sink-0"))
@@ -226,6 +228,7 @@ class Process:
         """Somebody who comes to where it listens."""
         sock = socket.create_connection(("127.0.0.1", self.port), timeout=WITHIN_S)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        dialled(sock, SECRET)
         return self.keep(Peer(sock, codec))
 
     def keep(self, peer: Peer) -> Peer:
@@ -281,6 +284,7 @@ def _common(job: JobOptions, told: dict[str, Any]) -> dict[str, Any]:
         "factory": f"{__name__}:make_job",
         "job": msgspec.msgpack.encode(job),
         "settings": Settings(channel_capacity=4),
+        "secret": SECRET,
         "scale": 1,
         "epoch_us": monotonic_us(),
         "heartbeat_us": 20_000,
@@ -290,8 +294,7 @@ def _common(job: JobOptions, told: dict[str, Any]) -> dict[str, Any]:
 
 
 class Node(Process):
-    """A node's world; `coordinator` is whom it says hello to, `downstream` where its outputs lead to, unless that
-    is itself."""
+    """A node's world; `downstream` is where its outputs lead to, unless that is itself."""
 
     world: NodeWorld
 
@@ -322,14 +325,19 @@ class Node(Process):
         except BaseException:
             self._close_others()
             raise
-        self.coordinator = self.greeted()
         if starts:
             self.start()
+            assert self.coordinator
+
+    @cached_property
+    def coordinator(self) -> Peer:
+        """The coordinator's end of its first connection: greeted once the node runs."""
+        return self.greeted()
 
     def greeted(self) -> Peer:
         """The coordinator's end of its next connection."""
         self._at_coordinator.settimeout(WITHIN_S)
-        return self.keep(Peer(self._at_coordinator.accept()[0], CONTROL))
+        return self.keep(Peer(accepted(self._at_coordinator, SECRET), CONTROL))
 
     def close(self) -> None:
         super().close()

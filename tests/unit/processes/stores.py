@@ -39,6 +39,8 @@ RUNS = itertools.count(1)
 
 
 PREFIX = "cutproof-test-postgres-"
+PASSWORD = "hush-hush"
+ON_A_PORT = ("-c", "listen_addresses=127.0.0.1")
 
 
 def remove_what_killed_tests_left() -> None:
@@ -55,25 +57,30 @@ def remove_what_killed_tests_left() -> None:
 
 class RunningServer:
     """A server on a folder of its own, outside pytest's, which shut everybody else out;
-    `stop` and `start` at will.  It dies with this process."""
+    `stop` and `start` at will.  It dies with this process.  Like one of the user's it has a port."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, trusting: bool = False) -> None:
+        """`trusting`: it lets everybody in who reaches its port."""
         remove_what_killed_tests_left()
         self.folder = folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         folder.chmod(0o711)
         self.server = postgres.Server.find(folder)
         self.data = folder / "data"
         self.log = (folder / "log").open("wb")
-        self.server.prepare(self.data)
+        self.socket = folder / "db"
+        self.server.make_folder(self.socket)
+        self.server.prepare(self.data, PASSWORD)
+        if trusting:
+            (self.data / "pg_hba.conf").write_text("host all all 127.0.0.1/32 trust\n")
         self.port = ports.pick()
-        self.dsn = self.server.dsn(self.port)
+        self.dsn = f"host=127.0.0.1 port={self.port} user={postgres.USER} password={PASSWORD} dbname=postgres"
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def start(self) -> None:
         here = os.getpid()
         self.process = subprocess.Popen(
-            self.server.command(self.data, self.port),
+            [*self.server.command(self.data, self.socket), *ON_A_PORT, "-p", str(self.port)],
             user=self.server.uid,
             group=self.server.gid,
             extra_groups=None if self.server.uid is None else [],

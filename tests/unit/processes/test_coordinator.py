@@ -54,7 +54,9 @@ def test_a_deployment_of_an_attempt_that_is_over_is_no_longer_made(tmp_path: Pat
         submit(process)
         FakeNode(process, "source-0").runs().peer.sock.close()
         process.harness.expect(f.JobFacts, stage="deploying", attempt=2)
-        process.world.control._waiting[TASKS[2]] = Deploy(attempt=AttemptId(1))  # as while the next is being saved
+        process.world.control._waiting[TASKS[2]] = Deploy(
+            job=1, attempt=AttemptId(1)
+        )  # as while the next is being saved
         FakeNode(process, "map-0").deployed(2)
         late = FakeNode(process, "sink-0")
         process.answers()
@@ -73,8 +75,8 @@ def test_the_numbers_of_a_job_begin_where_it_is_told(process: CoordinatorProcess
     node = FakeNode(process)
     submit(process, attempt=5, checkpoint=12)
     node.runs(5)
-    process.harness.send(f.Issue(now(), 0, "savepoint", False))
-    node.peer.expect(f.ForTask, message=Trigger(attempt=AttemptId(5), checkpoint=CheckpointId(12)))
+    process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
+    node.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(5), checkpoint=CheckpointId(12)))
 
 
 # -- who is there ----------------------------------------------------------------------------------------------------
@@ -139,8 +141,8 @@ def test_the_end_of_an_older_connection_does_not_touch_what_lives_in_the_newer(p
     working(process, 2)
     older.peer.sock.close()
     until(lambda: len(process.world.control._all) == 1)
-    process.harness.send(f.Issue(now(), 0, "savepoint", False))
-    newer.peer.expect(f.ForTask, message=Trigger(attempt=AttemptId(2), checkpoint=CheckpointId(1)))
+    process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
+    newer.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(2), checkpoint=CheckpointId(1)))
     assert process.harness.all(f.JobFacts)[-1].attempt == 2
 
 

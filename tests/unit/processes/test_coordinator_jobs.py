@@ -50,7 +50,7 @@ def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_hears
     node.peer.expect(
         f.ForTask,
         task=TASKS[2],
-        message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1), oldest=CheckpointId(1)),
+        message=Complete(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1), oldest=CheckpointId(1)),
     )
     process.answers()
     kinds = [type(entry) for entry in process.journal]
@@ -79,15 +79,15 @@ def test_one_acknowledgement_too_few_is_no_checkpoint(tmp_path: Path) -> None:
 def test_while_it_is_frozen_no_checkpoint_is_triggered(tmp_path: Path) -> None:
     job = JobOptions(config=msgspec.structs.replace(SLOW, checkpoint_interval_us=10_000))
     with CoordinatorProcess(tmp_path, job=job) as process:
-        process.harness.send(f.Freeze(now(), False))
+        process.harness.send(f.Freeze(now(), 1, False))
         submit(process)
         node = FakeNode(process).runs()
         working(process)
         watched(process, 4)
         process.answers()
         assert [message for message in node.messages if isinstance(message, Trigger)] == []
-        process.harness.send(f.Freeze(now(), True))
-        node.peer.expect(f.ForTask, message=Trigger(attempt=AttemptId(1), checkpoint=CheckpointId(1)))
+        process.harness.send(f.Freeze(now(), 1, True))
+        node.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1)))
 
 
 def test_a_job_that_ends_is_told_to_harness_and_nodes(process: CoordinatorProcess) -> None:
@@ -97,7 +97,7 @@ def test_a_job_that_ends_is_told_to_harness_and_nodes(process: CoordinatorProces
     savepoint(process, node)
     node.acknowledges(1)
     process.harness.expect(f.Completed)
-    process.harness.send(f.Issue(now(), 1, "cancel", False))
+    process.harness.send(f.Issue(now(), 1, 1, "cancel", False))
     ended = process.harness.expect(f.Ended)
     assert (ended.job, ended.status, ended.retained) == (1, "cancelled", (1,))
     assert node.peer.expect(f.JobOver).job == 1
@@ -119,7 +119,7 @@ def test_one_that_takes_over_goes_on_from_what_is_durable(process: CoordinatorPr
     )
     node = FakeNode(process, attempt=2)
     process.harness.send(f.TakeOver(now(), 1, AttemptId(1), 1, ()))
-    node.peer.expect(f.ForTask, task=TASKS[0], message=Cancel(attempt=AttemptId(2)))
+    node.peer.expect(f.ForTask, task=TASKS[0], message=Cancel(job=1, attempt=AttemptId(2)))
     process.harness.expect(f.JobFacts, stage="deploying")
     process.answers()
     deployed = [message for message in node.messages if isinstance(message, Deploy)]
@@ -157,7 +157,7 @@ def test_a_message_that_is_lost_does_not_come_and_the_next_one_does(process: Coo
     node.peer.expect(
         f.ForTask,
         task=TASKS[1],
-        message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(2), oldest=CheckpointId(1)),
+        message=Complete(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(2), oldest=CheckpointId(1)),
     )
 
 
@@ -183,7 +183,7 @@ def test_a_message_that_is_repeated_comes_twice(process: CoordinatorProcess) -> 
         node.peer.expect(
             f.ForTask,
             task=TASKS[1],
-            message=Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1), oldest=CheckpointId(1)),
+            message=Complete(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1), oldest=CheckpointId(1)),
         )
 
 
@@ -201,7 +201,7 @@ def test_what_its_machine_raises_is_its_end(process: CoordinatorProcess, monkeyp
     runner = process.world.runner_now
     assert runner is not None
     monkeypatch.setattr(runner.machine, "step", raises)
-    process.harness.send(f.Issue(now(), 0, "savepoint", False))
+    process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
     assert process.has_ended()
     assert isinstance(process.ended_with, SystemExit)
     assert process.ended_with.code == CRASHED

@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.messages import Ack, Barrier, Complete, Deploy, Record, Running
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
+from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import (
     CHANNELS,
     CONTROL,
@@ -50,12 +51,12 @@ def whole(tmp_path: Path) -> Iterator[Node]:
 def deploy(node: Node, *tasks: TaskId, attempt: int = 1, job: int = 1) -> None:
     """Have tasks come up, and wait until they have."""
     for task in tasks or (MAP,):
-        send(node, Deploy(attempt=AttemptId(attempt)), task, job)
+        send(node, Deploy(job=job, attempt=AttemptId(attempt)), task)
         node.harness.expect(f.Up, task=task, attempt=attempt)
 
 
-def send(node: Node, message: object, task: TaskId = MAP, job: int = 1) -> None:
-    node.coordinator.send(f.ForTask(now(), task, job, message))  # type: ignore[arg-type]
+def send(node: Node, message: object, task: TaskId = MAP) -> None:
+    node.coordinator.send(f.ForTask(now(), task, message))  # type: ignore[arg-type]
 
 
 def upstream(node: Node, attempt: int = 1, channel: str = INTO) -> Peer:
@@ -78,7 +79,7 @@ def test_it_says_hello_and_then_that_it_lives_again_and_again(node: Node) -> Non
 
 def test_a_task_that_is_deployed_comes_up_and_says_so_to_both(node: Node) -> None:
     deploy(node, attempt=4, job=2)
-    assert node.coordinator.expect(f.FromTask).message == Running(attempt=AttemptId(4), task=MAP)
+    assert node.coordinator.expect(f.FromTask).message == Running(job=2, attempt=AttemptId(4), task=MAP)
     (started,) = node.entries(e.TaskStarted)
     assert (started.task, started.operator, started.attempt, started.job) == (MAP, "map", 4, 2)
     assert (started.inputs, started.outputs) == ((INTO,), (OUT,))
@@ -95,7 +96,7 @@ def test_what_it_has_seen_is_written_before_anybody_hears_of_it(node: Node, monk
         return write(file, data)
 
     monkeypatch.setattr(os, "write", watched)
-    send(node, Deploy(attempt=AttemptId(1)))
+    send(node, Deploy(job=1, attempt=AttemptId(1)))
     until(lambda: told)
     assert told == [0]
     node.harness.expect(f.Up)
@@ -119,8 +120,8 @@ def test_a_coordinator_that_speaks_another_version_is_hung_up_on_and_the_node_li
 
 def test_an_older_attempt_is_not_deployed_over_a_newer(node: Node) -> None:
     deploy(node, attempt=2)
-    send(node, Deploy(attempt=AttemptId(1)))
-    send(node, Deploy(attempt=AttemptId(2)))
+    send(node, Deploy(job=1, attempt=AttemptId(1)))
+    send(node, Deploy(job=1, attempt=AttemptId(2)))
     node.answers()
     assert [up.attempt for up in node.harness.all(f.Up)] == [2]
     assert node.harness.all(f.Down) == []
@@ -129,7 +130,7 @@ def test_an_older_attempt_is_not_deployed_over_a_newer(node: Node) -> None:
 def test_a_newer_attempt_takes_the_place_of_an_older(node: Node) -> None:
     deploy(node, attempt=1)
     sender = upstream(node, attempt=1)
-    send(node, Deploy(attempt=AttemptId(2)))
+    send(node, Deploy(job=1, attempt=AttemptId(2)))
     down = node.harness.expect(f.Down)
     assert (down.attempt, down.how) == (1, "cancelled")
     assert node.harness.expect(f.Up).attempt == 2
@@ -140,7 +141,7 @@ def test_a_newer_attempt_takes_the_place_of_an_older(node: Node) -> None:
 def test_messages_for_another_attempt_are_passed_over(node: Node) -> None:
     deploy(node, attempt=2)
     for attempt in (1, 3):
-        send(node, Complete(attempt=AttemptId(attempt), checkpoint=CheckpointId(1)))
+        send(node, Complete(job=1, attempt=AttemptId(attempt), checkpoint=CheckpointId(1)))
     node.answers()
     assert node.coordinator.all(f.Failed) == []
 
@@ -166,7 +167,7 @@ def test_one_whose_place_is_taken_ends_what_runs_and_goes(whole: Node) -> None:
 
 def test_it_stops_at_a_point_that_is_waited_for_and_does_what_was_asked_meanwhile_afterwards(tmp_path: Path) -> None:
     with Node(tmp_path, MAP, points=frozenset(["task-deployed"])) as node:
-        send(node, Deploy(attempt=AttemptId(1)))
+        send(node, Deploy(job=1, attempt=AttemptId(1)))
         reached = node.harness.expect(f.Reached)
         assert (reached.point, reached.task, reached.side) == ("task-deployed", MAP, "before")
         node.harness.send(f.Echo(now(), 7))
@@ -213,7 +214,7 @@ def test_facts_are_told_when_they_change_and_only_then(tmp_path: Path) -> None:
         facts = node.harness.expect(f.TaskFacts)
         assert (facts.task, facts.aligning, facts.unsettled) == (SINK, False, 1)
         until(lambda: len(node.coordinator.all(f.FromTask)) == 2)
-        send(node, Complete(attempt=AttemptId(1), checkpoint=CheckpointId(1)), SINK)
+        send(node, Complete(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1)), SINK)
         assert node.harness.expect(f.TaskFacts).unsettled is None
         node.answers()
         assert len(node.harness.all(f.TaskFacts)) == 2
@@ -297,8 +298,7 @@ def test_it_tells_what_a_proxied_connection_let_it_feel(node: Node) -> None:
 def test_records_go_through_it_to_the_next_task(node: Node) -> None:
     deploy(node)
     sender = upstream(node)
-    sock, _ = node.downstream.accept()
-    receiver = node.keep(Peer(sock, DATA))
+    receiver = node.keep(Peer(accepted(node.downstream, SECRET), DATA))
     assert receiver.expect(f.Open).channel == OUT
     receiver.send(f.Accepted(now(), 4))
     record = Record(1, 2, 3, 0, 256)
@@ -351,7 +351,7 @@ def test_one_of_its_tasks_fails_and_the_node_lives(whole: Node) -> None:
 
 def test_what_a_machine_raises_fails_its_task_and_not_the_node(tmp_path: Path) -> None:
     with Node(tmp_path, MAP, job=JobOptions(raises=True)) as node:
-        send(node, Deploy(attempt=AttemptId(1)))
+        send(node, Deploy(job=1, attempt=AttemptId(1)))
         assert node.coordinator.expect(f.Failed).reason == "the engine raised RuntimeError: of its own"
         node.answers()
         (written,) = node.entries(e.TaskFailed)
@@ -370,16 +370,15 @@ def test_a_poison_waits_for_the_next_attempt_if_there_is_none(node: Node) -> Non
 def test_what_is_raised_outside_of_machines_ends_the_process(tmp_path: Path) -> None:
     """Its thread is its process here: what `live` makes of that, its own test says."""
     with Node(tmp_path, MAP) as node:
-        send(node, Deploy(attempt=AttemptId(1)), TaskId("nobody-0"))
+        node.harness.send(f.Submit(now(), 1, AttemptId(1), 1, (), False))
         assert node.has_ended()
-        assert isinstance(node.ended_with, KeyError)
+        assert isinstance(node.ended_with, KeyError), "that is the coordinator's to hear"
 
 
 def test_a_barrier_is_a_mark_and_goes_on(node: Node) -> None:
     deploy(node)
     sender = upstream(node)
-    sock, _ = node.downstream.accept()
-    receiver = node.keep(Peer(sock, DATA))
+    receiver = node.keep(Peer(accepted(node.downstream, SECRET), DATA))
     receiver.expect(f.Open)
     receiver.send(f.Accepted(now(), 4))
     sender.send(f.Data(now(), Record(1, 2, 3, 0, 0)))

@@ -14,7 +14,9 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes import receipts
 from cutproof.reference_impl.processes.receipts import DiskReceipts
+from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 
 __all__ = ["lives_without_harness"]
@@ -33,11 +35,11 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 def send(node: Node, message: Deploy | Complete) -> None:
-    node.coordinator.send(f.ForTask(now(), node.world.node.tasks[0], 1, message))
+    node.coordinator.send(f.ForTask(now(), node.world.node.tasks[0], message))
 
 
 def comes_up(node: Node) -> None:
-    send(node, Deploy(attempt=FIRST))
+    send(node, Deploy(job=1, attempt=FIRST))
     node.harness.expect(f.Up, attempt=1)
 
 
@@ -66,7 +68,7 @@ def test_an_order_of_receipt_that_is_altered_is_a_failure_of_its_task(node: Node
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(bytes(data))
-    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
     assert "the order of receipt 00000001.0001 is altered" in failure(node, 2)
 
 
@@ -74,7 +76,7 @@ def test_an_order_of_receipt_that_cannot_be_begun_is_a_failure_of_its_task(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cannot(monkeypatch, "_begin")
-    send(node, Deploy(attempt=FIRST))
+    send(node, Deploy(job=1, attempt=FIRST))
     assert "No space left" in failure(node, 1)
     assert node.harness.all(f.Up) == []
 
@@ -92,7 +94,7 @@ def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
 
     monkeypatch.setattr(DiskReceipts, "close", watched)
     cannot(monkeypatch, "mark")
-    send(node, Deploy(attempt=FIRST))
+    send(node, Deploy(job=1, attempt=FIRST))
     assert "No space left" in failure(node, 1)
     assert len(closed) == 1
     (run,) = node.entries(e.RunEnded)
@@ -107,7 +109,7 @@ def test_an_order_of_receipt_that_cannot_be_trimmed_is_a_failure_of_its_task(
 ) -> None:
     comes_up(node)
     cannot(monkeypatch, "trim")
-    send(node, Complete(attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
+    send(node, Complete(job=1, attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
     assert "No space left" in failure(node, 1)
 
 
@@ -130,8 +132,24 @@ def test_a_log_that_cannot_be_taken_over_is_a_failure_of_its_task(node: Node, mo
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(node.world.logs, "take_over", unreadable)
-    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
     assert "Input/output error" in failure(node, 2)
+
+
+def test_a_place_that_is_not_known_any_more_is_a_failure_of_its_task(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipts, "REWRITTEN_BEHIND", 0)
+    comes_up(node)
+    node.coordinator.expect(f.FromTask)  # it runs
+    sender = node.connect(DATA)
+    sender.send(f.Open(now(), CHANNELS[0], FIRST, FIRST))
+    sender.expect(f.Welcome)
+    sender.send(f.Numbered(now(), 0, -1, Barrier(CheckpointId(1))))
+    node.coordinator.expect(f.FromTask)  # its snapshot is durable
+    send(node, Complete(attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
+    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    assert failure(node, 2) == "the place in its order of receipt at which it began is not known"
 
 
 def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +164,7 @@ def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: 
         begin(order)
 
     monkeypatch.setattr(DiskReceipts, "_begin", watched)
-    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
     node.answers()
     assert [up.attempt for up in node.harness.all(f.Up)] == [1]
     assert [order._file for order in made] == [-1]
@@ -166,7 +184,7 @@ def test_a_sender_that_comes_up_later_takes_no_word_of_a_receiver_that_was_repla
     with Node(tmp_path, SOURCE, job=JOB) as node:
         comes_up(node)
         node.coordinator.send(f.Moved(now(), MAP, AttemptId(2)))
-        send(node, Deploy(attempt=AttemptId(3), channels_of=FIRST))
+        send(node, Deploy(job=1, attempt=AttemptId(3), channels_of=FIRST))
         node.harness.expect(f.Up, attempt=3)
         zombie = connected(node, 3)
         zombie.send(f.Welcome(now(), FIRST, 0, 0, 0, -1))
@@ -179,6 +197,6 @@ def test_a_sender_that_comes_up_later_takes_no_word_of_a_receiver_that_was_repla
 def connected(node: Node, attempt: int) -> Peer:
     """The next connection of that attempt of the sender."""
     while True:
-        peer = node.keep(Peer(node.downstream.accept()[0], DATA))
+        peer = node.keep(Peer(accepted(node.downstream, SECRET), DATA))
         if peer.expect(f.Open).attempt == attempt:
             return peer

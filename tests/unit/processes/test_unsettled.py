@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.state import Sealed
 from cutproof.reference_impl.core.task import TaskSpec
-from cutproof.reference_impl.processes.node import is_handed, oldest_unsettled
+from cutproof.reference_impl.processes.unsettled import is_handed, oldest_unsettled
 
 
 def committing(kind: type[CommittingTask], *checkpoints: int, waiting: int = 0) -> Any:

@@ -181,7 +181,7 @@ def test_a_reader_that_sees_more_than_the_newest_snapshot_covers() -> None:
     verdict = judged(toy)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "rows seen too early"
-    assert verdict.message == "a reader saw 1 rows that no snapshot covered: checkpoint 1 was the newest complete"
+    assert verdict.message == "a reader saw 1 row that no snapshot covered: checkpoint 1 was the newest complete"
     assert verdict.checkpoint == 1
 
 
@@ -268,7 +268,7 @@ def test_a_reader_that_goes_back_sees_no_more_than_before() -> None:
     case.history.reads.append(Read(began=5, ended=6, rows=2))
     verdict = check(case)
     assert isinstance(verdict, Violated)
-    assert verdict.message == "a reader saw 1 rows that no snapshot covered: checkpoint 1 was the newest complete"
+    assert verdict.message == "a reader saw 1 row that no snapshot covered: checkpoint 1 was the newest complete"
 
 
 # -- a global committer publishes all of a checkpoint in one step ----------------------------------------------------

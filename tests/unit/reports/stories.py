@@ -16,8 +16,10 @@ from cutproof.properties.history import (
     TaskRun,
     Timed,
 )
+from cutproof.properties.spark.unasked import ALONE, MOVED, NEITHER, NO_STATE
 from cutproof.properties.workload import origin_of
 from cutproof.reports.model import (
+    Asked,
     CheckpointCounts,
     CommandCounts,
     Counterexample,
@@ -32,6 +34,7 @@ from cutproof.reports.model import (
     Seconds,
     Size,
     Summary,
+    ViolatedScenario,
 )
 from cutproof.reports.rows import side_by_side
 
@@ -304,11 +307,16 @@ def summary(violated: int = 1) -> Summary:
         scenarios=ScenarioCounts(run=1000, held=998 - violated, violated=violated, unknown=2),
         invariants={
             "exactly-once": InvariantCounts(
-                can_show=940, holds=898, unknown=102, reasons={"not exercised": 60, "not promised": 42}
+                can_show=940, holds=898, unknown=102, by_both=650, reasons={"not exercised": 60, "not promised": 42}
             ),
             "no-data-loss": InvariantCounts(can_show=940, holds=930, unknown=70, reasons={"not exercised": 70}),
             "consistent-cut": InvariantCounts(
-                can_show=900, holds=890 - violated, violated=violated, unknown=110, reasons={"not exercised": 110}
+                can_show=900,
+                holds=890 - violated,
+                violated=violated,
+                unknown=110,
+                by_both=700,
+                reasons={"not exercised": 110},
             ),
             "at-most-once": InvariantCounts(can_show=0, unknown=1000, reasons={"not promised": 1000}),
             "progress": InvariantCounts(can_show=1000, holds=1000),
@@ -318,7 +326,15 @@ def summary(violated: int = 1) -> Summary:
         checkpoints=CheckpointCounts(completed=5000, aborted=300),
         recoveries=900,
         records=RecordCounts(read=98_000, committed=71_500),
-        oracle=OracleCounts(engine="pyspark 4.3.0", workloads=800, expected_rows=45_000, queries=9),
+        oracle=OracleCounts(
+            engine="pyspark 4.3.0",
+            workloads=800,
+            expected_rows=45_000,
+            queries=9,
+            asked=930,
+            not_asked={ALONE: 20, MOVED: 50},
+            state=Asked(asked=600, not_asked={NO_STATE: 400}),
+        ),
         seconds=Seconds(total=14.2, start=6.8, draw=0.9, run=2.9, oracle=2.2, judge=1.1, report=0.3),
         scenarios_per_second=135.1,
         counterexamples=[
@@ -333,6 +349,8 @@ def summary(violated: int = 1) -> Summary:
                 seconds_to_shrink=3.1,
                 difference="sent after, applied before",
                 scenarios=12,
+                judges=1,
+                not_asked=NEITHER,
             )
         ][:violated],
         shortfalls=["tear-write was planned 12 times and never fired."],
@@ -345,6 +363,15 @@ def report(violated: int = 1) -> ReportView:
     return ReportView(
         summary=summary(violated),
         counterexamples=(counterexample(),) * violated,
+        violated=tuple(
+            ViolatedScenario(
+                index=index,
+                name="S2",
+                violated={"consistent-cut": "sent after, applied before", "exactly-once": "repeated row"},
+                replay=f"cutproof replay out/7/scenarios.jsonl:{index} --defect A01",
+            )
+            for index in range(3, 3 + 12 * violated)
+        ),
         samples=Samples(
             checkpoint_durations_us=[2_000 + number * number % 4_801 for number in range(400)],
             recovery_times_us=[3_500 + number * 37 % 2_900 for number in range(120)],

@@ -34,12 +34,13 @@ STOPS = {
 SUMMARY = Summary(coverage=COVERAGE, stops=STOPS)
 
 
-def test_a_map_sums_over_the_ways_of_ending_and_says_which_are_empty() -> None:
+def test_a_map_sums_over_the_ways_of_ending_and_marks_what_is_empty_with_a_dot() -> None:
     [one] = coverage_maps(COVERAGE)
     assert one.title == MODES["aligned"]
     assert one.kinds == ("kill-task", "kill-node")
     told = {point: [cell.text for cell in cells] for point, cells in one.lines}
-    assert told == {"ack-sent": ["1,004", "0 (2 empty)"], "record-read": ["6", "–"]}
+    assert told == {"ack-sent": ["1,004", "·"], "record-read": ["6", ""]}
+    assert (one.hit, one.possible, one.share) == (3, 5, "60.0 %")
     assert one.endings == (("finished", 2, 1, 1_000), ("failed", 3, 2, 10))
 
 
@@ -79,8 +80,8 @@ def test_the_page_shows_the_map_the_rules_and_the_ways_to_end() -> None:
     page = render_html(ReportView(summary=SUMMARY))
     assert "Coverage: point, fault, way of ending, alignment" in page
     assert "12 cells, because there are &lt;none&gt;." in page
-    assert "0 (2 empty)" in page
-    assert 'title="empty: finished, failed"' in page
+    assert "3 of 5 possible cells hit" in page
+    assert "empty)" not in page
     assert "stop with savepoint and drain" in page
     assert "kill-node at ack-sent, failed, aligned" in page
 

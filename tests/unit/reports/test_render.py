@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from cutproof.reports.model import CounterexampleView, ReportView, RowPair, Summary
+from cutproof.properties.spark.unasked import ALONE, NO_STATE
+from cutproof.reports.model import CounterexampleView, ReportView, RowPair, ScenarioCounts, Summary
 from cutproof.reports.render import MOST_ROWS, Gap, render_html, shortened
 from unit.reports import stories
 
@@ -54,9 +55,9 @@ def test_it_is_one_well_formed_page_in_the_readers_order() -> None:
     assert page.open == []
     assert page.headings == [
         "✗ consistent-cut was violated.",
+        "What failed",
         "Did it hold?",
         "What was really tried",
-        "Counterexamples",
         "How the run went",
     ]
     assert len(page.ids) == len(set(page.ids))
@@ -88,6 +89,26 @@ def test_a_run_that_held_has_no_counterexamples() -> None:
     assert "Nothing was violated, but the run fell short of what it had to show." in text
 
 
+def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
+    view = msgspec.structs.replace(stories.counterexample(), judges=1, not_asked=ALONE)
+    text = render_html(ReportView(summary=stories.summary(), counterexamples=(view,)))
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", text))
+    assert f"One judge saw it: PySpark was not asked, because {ALONE}." in plain
+    assert "PySpark computed the rows owed in 930 of 1,000 scenarios; it was not asked in the others: " in plain
+    assert re.search(rf"not asked for keyed state\|+{NO_STATE} \(400\)", plain)
+    both = msgspec.structs.replace(view, judges=2, not_asked="")
+    assert "Both judges saw it." in render_html(ReportView(summary=stories.summary(), counterexamples=(both,)))
+    unsaid = msgspec.structs.replace(view, judges=0, not_asked="")
+    assert "saw it" not in render_html(ReportView(summary=stories.summary(), counterexamples=(unsaid,)))
+
+
+def test_a_run_that_is_not_judged_by_shares_says_why() -> None:
+    summary = Summary(scenarios=ScenarioCounts(run=4, held=4), not_judged_by_shares="The run had 4 of 9 scenarios.")
+    page = render_html(ReportView(summary=summary))
+    assert "The run had 4 of 9 scenarios." in page
+    assert "Everything that was judged held." in re.sub(r"<[^>]*>", "", page)
+
+
 def test_an_empty_run_has_a_page() -> None:
     page = Page(render_html(ReportView(summary=Summary())))
     assert page.headings[0] == "? Nothing was run."
@@ -109,10 +130,10 @@ def test_every_count_of_the_heat_map_is_a_number_in_a_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["id", "invariant", "difference", "story", "witness", "neighbour", "scenario", "replay"]
+    "field", ["id", "invariant", "difference", "story", "witness", "neighbour", "scenario", "replay", "not_asked"]
 )
 def test_hostile_text_is_text(field: str) -> None:
-    view = msgspec.structs.replace(stories.counterexample(), **{field: HOSTILE})
+    view = msgspec.structs.replace(stories.counterexample(), judges=1, **{field: HOSTILE})
     text = render_html(ReportView(summary=stories.summary(), counterexamples=(view,)))
     page = Page(text)
     assert not {"script", "img"} & set(page.tags)

@@ -2,16 +2,17 @@ from __future__ import annotations
 
 import msgspec
 
-from cutproof.reports.model import Summary
+from cutproof.properties.spark.unasked import ALONE, MOVED, NEITHER
+from cutproof.reports.model import ScenarioCounts, Summary
 from cutproof.reports.text import WIDTH, render_rows, render_text
 from unit.reports import stories
 
 
 def test_the_table_of_invariants() -> None:
     lines = render_text(stories.summary()).splitlines()
-    assert lines[0].split() == ["invariant", "verdict", "held", "violated", "unknown", "can", "show"]
-    assert lines[1].split() == ["consistent-cut", "violated", "889", "1", "110", "900"]
-    assert lines[2].split() == ["exactly-once", "holds", "898", "0", "102", "940"]
+    assert lines[0].split() == ["invariant", "verdict", "held", "violated", "unknown", "can", "show", "by", "both"]
+    assert lines[1].split() == ["consistent-cut", "violated", "889", "1", "110", "900", "700"]
+    assert lines[2].split() == ["exactly-once", "holds", "898", "0", "102", "940", "650"]
 
 
 def test_it_ends_with_the_outcome_and_the_report() -> None:
@@ -49,3 +50,30 @@ def test_many_rows_show_those_that_differ() -> None:
     text = render_rows(msgspec.structs.replace(view, rows=view.rows * 6))
     assert "as expected" not in text
     assert text.endswith("(18 rows not shown)")
+
+
+def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
+    said = " ".join(render_text(stories.summary()).split())
+    assert f"One judge saw it: PySpark was not asked, because {NEITHER}." in said
+    assert (
+        "PySpark computed the rows owed in 930 of 1,000 scenarios; it was not asked in the others: "
+        f"{MOVED} (50); {ALONE} (20)."
+    ) in said
+    table = {line.split()[0]: line.split()[-1] for line in render_text(stories.summary()).splitlines()[1:6]}
+    assert table == {
+        "consistent-cut": "700", "exactly-once": "650", "no-data-loss": "0", "at-most-once": "-", "progress": "-"
+    }  # fmt: skip
+
+
+def test_a_run_that_is_not_judged_by_shares_says_why_and_names_no_shortfall() -> None:
+    why = "The run had 4 of the 1,500 scenarios of the profile default: whether it exercised enough is not judged."
+    text = render_text(Summary(scenarios=ScenarioCounts(run=4, held=4), not_judged_by_shares=why))
+    assert why in " ".join(text.split())
+    assert "short" not in text
+    assert "Everything that was judged held." in text
+
+
+def test_who_else_came_to_the_ports_is_told_in_a_sentence() -> None:
+    text = " ".join(render_text(Summary(foreign_connections=1_200)).split())
+    assert "1,200 connections to the runs' ports came from another program of this machine and were closed" in text
+    assert "another program" not in render_text(Summary())

@@ -6,14 +6,17 @@ import pytest
 from worlds import job, journal
 
 from cutproof.harness.scenario import Scenario
+from cutproof.harness.subjects.recorder import Recorder
 from cutproof.harness.subjects.simulated import Run
 from cutproof.properties.history import AttemptStarted, CoordinatorDown, History, TaskFailed
 from cutproof.properties.judge import judge
 from cutproof.properties.verdict import Violated
 from cutproof.reference_impl.core.coordinator import Coordinator
-from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Committing, Parts, Triggering
-from cutproof.reference_impl.core.state import Sealed
+from cutproof.reference_impl.core.state import Sealed, Snapshot, TaskState
+from cutproof.reference_impl.core.task import Task
+from cutproof.reference_impl.driver.machines import Machines
 
 SCENARIO = job(restart_attempts=2)
 
@@ -67,3 +70,47 @@ def test_an_assertion_of_the_engine_is_told_alike(monkeypatch: pytest.MonkeyPatc
     history = history_of(SCENARIO, Parts())
     assert journal(TaskFailed, history)[0].reason == "the engine raised AssertionError: this cannot be"
     assert difference(history) == "unexplained failure"
+
+
+def test_an_attempt_that_cannot_be_made_has_failed_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its machine's making raises, also a user's function: the run goes on, and says so."""
+
+    def unknown(self: Machines, *told: object) -> Task:
+        raise KeyError("op0-0")
+
+    monkeypatch.setattr(Machines, "_machine", unknown)
+    history = history_of(SCENARIO, Parts())
+    first, *_ = journal(TaskFailed, history)
+    assert (first.reason, first.fault) == ("the engine raised KeyError: 'op0-0'", None)
+    assert difference(history) == "unexplained failure"
+
+
+def test_a_task_that_the_job_has_not_cannot_be_made() -> None:
+    """It is the engine's failure to ask for it, and the run's to show it."""
+    run = Run(SCENARIO, Parts(), False)
+    run.world.loop.at(3_000, lambda *_: run.world.come_up(TaskId("nobody-0"), AttemptId(1)))
+    (failed,) = journal(TaskFailed, history := run.history())
+    assert (failed.task, failed.reason, failed.fault) == ("nobody-0", "the job has no task nobody-0", None)
+    assert difference(history) == "unexplained failure"
+
+
+@pytest.mark.parametrize("store", ["files", "memory"])
+def test_a_state_that_cannot_be_put_into_words_fails_its_task(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(self: Snapshot) -> TaskState:
+        raise ValueError("no words for it")
+
+    monkeypatch.setattr(Snapshot, "materialise", cannot)
+    history = history_of(job(restart_attempts=2, snapshot_store=store), Parts())
+    assert journal(TaskFailed, history)[0].reason == "the engine raised ValueError: no words for it"
+    assert difference(history) == "unexplained failure"
+
+
+def test_what_the_harness_raises_is_not_taken_for_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here as it takes down that a task has started: the run ends, for nothing that it shows can be believed."""
+
+    def broken(self: Recorder, *told: object) -> object:
+        raise RuntimeError("the harness's own")
+
+    monkeypatch.setattr(Recorder, "task_started", broken)
+    with pytest.raises(RuntimeError, match="the harness's own"):
+        history_of(SCENARIO, Parts())

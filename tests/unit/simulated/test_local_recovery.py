@@ -18,7 +18,7 @@ from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects import simulated
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptRunning, AttemptStarted, History, TaskRun
+from cutproof.properties.history import AttemptRunning, AttemptStarted, History, TaskFailed, TaskRun
 from cutproof.properties.judge import judge_case
 from cutproof.properties.verdict import Holds, Violated
 from cutproof.properties.workload import Count, Dedup, Edge, Input, Join, Node, Topology, Workload
@@ -192,6 +192,14 @@ def test_before_any_checkpoint_it_begins_at_the_beginning() -> None:
     assert after.loaded is None
     assert after.applies[: len(before.applies) - 2] == before.applies[: len(before.applies) - 2] != []
     assert not violated(result)
+
+
+def test_one_that_is_sent_back_to_where_nothing_is_known_any_more_fails_and_says_so() -> None:
+    result = result_of(scenario(killed_at("count-0")), defect="E12")
+    reasons = [one.reason for one in result.history.journal if isinstance(one, TaskFailed) and one.attempt > 1]
+    assert set(reasons) == {"the place in its order of receipt at which it began is not known"}
+    assert result.history.defect_reached
+    assert "progress" in violated(result)
 
 
 def test_a_coordinator_that_dies_on_top_has_everything_restart() -> None:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cutproof.properties.spark.check import CheckRequest, CheckResult, Sample, check
-from cutproof.properties.spark.errors import CheckInputError
+from cutproof.properties.checking.errors import CheckInputError
+from cutproof.properties.checking.request import CheckRequest, CheckResult, Sample
+from cutproof.properties.spark.check import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -204,14 +205,14 @@ def test_text_that_does_not_fit_is_a_difference_between_texts(tables: Tables) ->
         ({"a": [1]}, Path("nowhere.parquet"), {}, "there is no nowhere.parquet"),
         ({"a": [1]}, {"b": [1]}, {}, "the expected table has no column b; it has a"),
         ({"a": [1], "b": [1]}, {"a": [1]}, {}, "the actual table has no column b; it has a"),
-        ({"a": [1]}, {"a": ["1"]}, {}, "the column a is of unlike types: bigint expected, string actual"),
+        ({"a": [1]}, {"a": ["1"]}, {}, "the column a is of unlike types: bigint expected, text actual"),
         ({"a": [1]}, {"a": [1]}, {"key": ("k",)}, "there is no column k to compare by; there are a"),
         ({"a": [1]}, {"a": [1]}, {"ignore": ("k",)}, "neither table has a column k to be ignored"),
         ({"a": [1]}, {"a": [1]}, {"ignore": ("a",)}, "no column is left to compare"),
         ({"a": [1]}, {"a": [1]}, {"tolerance": {"a": 1.0}}, "a tolerance needs a key"),
         ({"a": [1]}, {"a": [1]}, {"where": "nothing > 1"}, "the condition does not fit the expected table"),
         ({"a": [1]}, {"a": [1]}, {"rename": {"a": "b"}}, "the actual table has no column b"),
-        ({"a": [1]}, "a\nx\n", {}, "the tables cannot be compared: "),
+        ({"a": [1]}, "a\nx\n", {}, "the column a is of unlike types: bigint expected, text actual ('x' is none)"),
     ],
 )
 def test_bad_input_is_one_clear_line(tables: Tables, expected: Any, actual: Any, how: Any, message: str) -> None:

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from cutproof.properties.spark import sources
-from cutproof.properties.spark.check import CheckRequest, check
-from cutproof.properties.spark.errors import CheckInputError, TableUnreachable
-from cutproof.properties.spark.sources import (
-    CommittedFiles,
-    PostgresTable,
-    committed_rows,
-    read_table,
-    table_bytes,
-    table_of,
-)
+from cutproof.properties.checking import postgres
+from cutproof.properties.checking.addresses import PostgresTable, table_of
+from cutproof.properties.checking.comparison import compare
+from cutproof.properties.checking.errors import CheckInputError, TableUnreachable
+from cutproof.properties.checking.pair import Pair
+from cutproof.properties.checking.postgres import table_bytes
+from cutproof.properties.checking.request import CheckRequest
+from cutproof.properties.spark.check import check
+from cutproof.properties.spark.sources import CommittedFiles, committed_rows, read_table
 from unit.processes.stores import RunningServer
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ SECRET = "hush-hush"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RunningServer]:
-    running = RunningServer()
+    running = RunningServer(trusting=True)
     yield running
     running.close()
 
@@ -130,7 +128,7 @@ def test_a_large_table_is_read_in_slices_each_row_once(
 ) -> None:
     run(server, "CREATE TABLE large AS SELECT id FROM generate_series(1, 20000) AS id",
         "DELETE FROM large WHERE id % 7 = 0")  # fmt: skip
-    monkeypatch.setattr(sources, "PAGES_A_SLICE", 20)
+    monkeypatch.setattr(postgres, "PAGES_A_SLICE", 20)
     table = at(server, "large")
     frame = read_table(spark, table)
     assert frame.rdd.getNumPartitions() == 4
@@ -140,7 +138,7 @@ def test_a_large_table_is_read_in_slices_each_row_once(
 
 def test_slices_are_bounded_in_number_and_leave_no_gap() -> None:
     for pages in (0, 1, 4_096, 4_096 * 3 + 5, 10**8):
-        slices = sources._slices(pages)
+        slices = postgres._slices(pages)
         assert len(slices) <= 64
         assert slices[0][0] == 0
         assert [first for first, _ in slices[1:]] == [behind for _, behind in slices[:-1]]
@@ -209,7 +207,7 @@ def test_a_server_that_is_away_or_silent_is_no_bad_input(
     spark: SparkSession, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(server, "CREATE TABLE here (a bigint)")
-    monkeypatch.setattr("cutproof.properties.spark.postgres.CONNECT_TIMEOUT_S", 2)
+    monkeypatch.setattr("cutproof.properties.checking.postgres_link.CONNECT_TIMEOUT_S", 2)
     table = at(server, "here")
     server.stop(signal.SIGKILL)
     with pytest.raises(TableUnreachable, match=r"does not answer: .*Connection refused") as raised:
@@ -239,10 +237,28 @@ def test_a_check_reads_tables_on_both_sides(spark: SparkSession, server: Running
     assert (result.lost, result.repeated, result.unexpected, result.changed) == (1, 0, 0, 1)
 
 
+def test_a_table_is_compared_without_spark_too(server: RunningServer, tmp_path: Path) -> None:
+    run(
+        server,
+        "CREATE TABLE small AS SELECT id, id / 2.0::float8 AS half, (id / 4.0)::numeric(10,2) AS price,"
+        " '2020-01-01'::timestamp + id * interval '1 second' AS ts FROM generate_series(1, 3) AS id",
+    )
+    (tmp_path / "a.csv").write_text(
+        "id,half,price,ts\n1,0.5,0.25,2020-01-01T00:00:01\n2,1,0.5,2020-01-01T00:00:02\n3,1.5,0.75,2020-01-01T00:00:03\n"
+    )
+    where = at(server, "small")
+    pair = Pair(CheckRequest(expected=tmp_path / "a.csv", actual=where, key=("id",)))
+    assert pair.small
+    assert compare(pair).result.equal
+    run(server, "UPDATE small SET half = 7 WHERE id = 2", "DELETE FROM small WHERE id = 3")
+    result = compare(Pair(CheckRequest(expected=tmp_path / "a.csv", actual=where, key=("id",)))).result
+    assert (result.lost, result.changed, result.actual_rows) == (1, 1, 2)
+
+
 def test_a_damaged_parquet_file_is_bad_input(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "junk.parquet").write_bytes(b"junk" * 100)
     (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(CheckInputError, match=r"junk.parquet cannot be read as parquet: .*footer") as raised:
+    with pytest.raises(CheckInputError, match=r"junk.parquet cannot be read as Parquet: .*footer") as raised:
         check(spark, CheckRequest(expected=tmp_path / "a.csv", actual=tmp_path / "junk.parquet"))
     assert len(str(raised.value).splitlines()) == 1
 

@@ -1,0 +1,129 @@
+"""What a copy of toxiproxy-python speaks HTTP with: requests bounded in time, over sockets that somebody else makes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import re
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPException
+from types import ModuleType
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+HOST = "127.0.0.1"
+PAUSE_S = 0.01
+_LOADING = threading.Lock()
+
+
+class ToxiproxyFailed(Exception):
+    """The server is gone, silent, another one, or did not do what it was told; one line."""
+
+
+def own_copy() -> ModuleType:
+    """The package toxiproxy-python, loaded once more under no name: its class attributes are then one server's."""
+    found = importlib.util.find_spec("toxiproxy")
+    if found is None or found.origin is None:
+        raise ToxiproxyFailed("the package toxiproxy-python is missing: pip install toxiproxy-python")
+    name = "_cutproof_copy_of_toxiproxy"
+    spec = importlib.util.spec_from_file_location(
+        name, found.origin, submodule_search_locations=list(found.submodule_search_locations or ())
+    )
+    if spec is None or spec.loader is None:
+        raise ToxiproxyFailed(f"the package toxiproxy-python cannot be loaded from {found.origin}")
+    copy = importlib.util.module_from_spec(spec)
+    with _LOADING:
+        sys.modules[name] = copy
+        try:
+            spec.loader.exec_module(copy)
+        finally:
+            for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+                del sys.modules[each]
+    return copy
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a copy of the package, and who uses it, look at of an answer."""
+
+    status_code: int
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        return self.content.decode(errors="replace")
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class _Link(HTTPConnection):
+    """A connection over a socket that somebody else makes."""
+
+    def __init__(self, port: int, timeout_s: float, new_socket: Callable[[], socket.socket]) -> None:
+        super().__init__(HOST, port, timeout=timeout_s)
+        self._new_socket = new_socket
+
+    def connect(self) -> None:
+        self.sock = self._new_socket()
+        self.sock.settimeout(self.timeout)
+        self.sock.connect((self.host, self.port))
+
+
+class Transport:
+    """What a copy of the package has for `requests`: bounded in time, deaf to the environment, strict with refusals.
+
+    Each request has a connection of its own: none would outlive the server, whose death and restart is part of the
+    play.
+    """
+
+    def __init__(self, port: int, patience_s: float, new_socket: Callable[[], socket.socket]) -> None:
+        self._port = port
+        self._patience_s = patience_s
+        self._new_socket = new_socket
+
+    @contextlib.contextmanager
+    def at_most(self, seconds: float) -> Iterator[None]:
+        """Be no more patient than this for a while."""
+        before = self._patience_s
+        self._patience_s = max(min(before, seconds), PAUSE_S)
+        try:
+            yield
+        finally:
+            self._patience_s = before
+
+    def get(self, url: str, params: Any = None) -> _Answer:
+        return self._send("GET", url)
+
+    def delete(self, url: str) -> _Answer:
+        return self._send("DELETE", url)
+
+    def post(self, url: str, data: Any = None, json: Any = None) -> _Answer:
+        return self._send("POST", url, json)
+
+    def _send(self, method: str, url: str, told: Any = None) -> _Answer:
+        who = f"Toxiproxy on port {self._port}"
+        path = quote(url.partition(str(self._port))[2], safe="/")
+        link = _Link(self._port, self._patience_s, self._new_socket)
+        try:
+            link.request(method, path, json.dumps(told) if told is not None else None, {"Connection": "close"})
+            got = link.getresponse()
+            answer = _Answer(status_code=got.status, content=got.read())
+        except TimeoutError as error:
+            raise ToxiproxyFailed(f"{who} did not answer within {self._patience_s:g} s") from error
+        except (OSError, HTTPException) as error:
+            raise ToxiproxyFailed(f"{who} is gone: nothing answers there") from error
+        finally:
+            link.close()
+        if not 200 <= answer.status_code < 300:
+            said = re.search(r'"error":\s*"(.*?)"[,}]', answer.text)
+            why = said[1] if said else " ".join(answer.text[:200].split())
+            raise ToxiproxyFailed(
+                f"{who} refused {method} {url.partition(str(self._port))[2]}: {answer.status_code} {why}"
+            )
+        return answer

@@ -1,0 +1,84 @@
+"""In how many changed rows each column differs, and by how much at most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .request import ColumnDifference
+from .row_ids import row_ids
+from .texts import TEXT
+
+T = pa.types
+_SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def column_differences(changed: Any, key: Sequence[str]) -> tuple[ColumnDifference, ...]:
+    """Of the columns that differ in a table of changed rows (`differing.counted`)."""
+    names = [name.removeprefix("expected_") for name in changed.column_names if name.startswith("expected_")]
+    times = changed.column("times").to_numpy()
+    half = len(names)
+    found = []
+    for place, name in enumerate(names):
+        if name in key or not len(changed):
+            continue
+        one, other = changed.column(2 + place), changed.column(2 + half + place)
+        ids, _ = row_ids([pa.chunked_array([*one.chunks, *other.chunks], one.type)])
+        unlike = ids[: len(one)] != ids[len(one) :]
+        if unlike.any():
+            mask = pa.array(unlike)
+            found.append(_difference(name, one.filter(mask), other.filter(mask), times[unlike]))
+    return tuple(found)
+
+
+def _difference(name: str, one: Any, other: Any, times: Any) -> ColumnDifference:
+    lone = pc.xor(pc.is_null(one), pc.is_null(other)).to_numpy(zero_copy_only=False)
+    empty = 0
+    if one.type == TEXT:
+        blank = pc.or_(pc.fill_null(pc.equal(one, ""), False), pc.fill_null(pc.equal(other, ""), False))
+        empty = int(times[blank.to_numpy(zero_copy_only=False) & lone].sum())
+    greatest, relative = _greatest(one.filter(pa.array(~lone)), other.filter(pa.array(~lone)))
+    return ColumnDifference(
+        column=name,
+        rows=int(times.sum()),
+        greatest=greatest,
+        relative=relative,
+        nulls=int(times[lone].sum()),
+        empty=empty,
+    )
+
+
+def _greatest(one: Any, other: Any) -> tuple[float | None, float | None]:
+    """The greatest absolute difference, of times in seconds, and the greatest relative one, each where there is one."""
+    kind = one.type
+    if not len(one):
+        return None, None
+    if T.is_timestamp(kind) or T.is_date(kind):
+        left, right = (_ticks(side) for side in (one, other))
+        ticks = max(abs(a - b) for a, b in zip(left, right, strict=True))
+        return float(ticks / (_SECOND[kind.unit] if T.is_timestamp(kind) else 1 / 86_400)), None
+    if T.is_integer(kind) or T.is_decimal(kind):
+        gaps = [(abs(Decimal(a) - Decimal(b)), max(abs(a), abs(b)))
+                for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True)]  # fmt: skip
+        return float(max(gap for gap, _ in gaps)), max(float(gap) / float(most) for gap, most in gaps)
+    if not T.is_floating(kind):
+        return None, None
+    left, right = (side.to_numpy(zero_copy_only=False).astype(np.float64) for side in (one, other))
+    finite = np.isfinite(left) & np.isfinite(right)
+    if not finite.any():
+        return None, None
+    left, right = left[finite], right[finite]
+    with np.errstate(over="ignore"):
+        gap = np.abs(left - right)
+        share = gap / np.maximum(np.abs(left), np.abs(right))
+    return float(gap.max()), float(share.max())
+
+
+def _ticks(side: Any) -> list[int]:
+    wide = side.cast(pa.int32()) if T.is_date32(side.type) else side
+    return [int(tick) for tick in wide.cast(pa.int64()).to_pylist()]

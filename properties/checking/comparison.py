@@ -1,0 +1,174 @@
+"""The Arrow engine: two tables compared as multisets of rows, in this process, without hashing.
+
+Equal rows at the same place are passed over first, for most outputs are in the
+order of what was expected; what is left is numbered row by row and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .differing import Compared, counted, judged
+from .pair import Pair
+from .repeated_keys import repeated_keys
+from .request import COUNT, OWED, SIDES
+from .row_ids import Numbers, RowNumbers, row_ids
+from .tolerance import without_tolerated
+
+FEW = 5
+"""Rows at the same place are passed over when at most one of so many is left then."""
+
+
+def compare(pair: Pair, *, bounded: bool = True) -> Compared:
+    """Compare them here; raises CheckInputError, and TooLarge when `bounded` and too large for this process."""
+    for side in pair.sides:
+        side.hold(pair.names, bounded=bounded)
+    pair.bring()
+    expected, actual = (_whole(pair, side) for side in pair.sides)
+    request = pair.request
+    differing = differences(expected, actual, request.key)
+    if request.tolerated:
+        differing = without_tolerated(differing, request)
+    warnings = []
+    if request.key:
+        for name, table in zip(SIDES, (expected, actual), strict=True) if len(differing) else [("both", expected)]:
+            if line := repeated_keys(table.select(list(request.key)), name):
+                warnings.append(line)
+    found = counted(differing, request)
+    result = judged(
+        found,
+        request,
+        expected_rows=len(expected),
+        actual_rows=len(actual),
+        exact=True,
+        engine="arrow",
+        conversions=pair.conversions,
+        warnings=tuple(warnings),
+    )
+    return Compared(result, found)
+
+
+def _whole(pair: Pair, side: Any) -> Any:
+    schema = pa.schema(list(pair.types.items()))
+    return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in pair.converted(side))])
+
+
+def differences(expected: Any, actual: Any, key: Sequence[str] = ()) -> Any:
+    """The rows that one side has more often, with `COUNT` and `OWED`."""
+    none = np.zeros(0, np.int64)
+    if len(expected) == len(actual):
+        unlike = pc.invert(_alike(expected, actual))
+        left = pc.sum(unlike).as_py() or 0
+        if left == 0:
+            return _with_counts(expected.slice(0, 0), none, none > 0)
+        if left * FEW <= len(expected):
+            return _owed_too(_counted(expected.filter(unlike), actual.filter(unlike), key), expected)
+    return _counted(expected, actual, key)
+
+
+def _alike(expected: Any, actual: Any) -> Any:
+    """Which rows are equal to those at the same place."""
+    alike = pa.chunked_array([pa.repeat(pa.scalar(True), len(expected))])
+    for one, other in zip(expected.columns, actual.columns, strict=True):
+        if pa.types.is_nested(one.type):
+            same = _same(one, other)
+        elif pa.types.is_null(one.type):
+            continue
+        else:
+            equal = pc.equal(one, other)
+            if pa.types.is_floating(one.type):
+                equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+            same = pc.or_(pc.fill_null(equal, False), pc.and_(pc.is_null(one), pc.is_null(other)))
+        alike = pc.and_(alike, same)
+    return alike
+
+
+def _same(one: Any, other: Any) -> Any:
+    ids, _ = row_ids([pa.chunked_array([*one.chunks, *other.chunks], one.type)])
+    return pa.chunked_array([pa.array(ids[: len(one)] == ids[len(one) :])])
+
+
+def _counted(expected: Any, actual: Any, key: Sequence[str]) -> Any:
+    """Row by row: as soon as some columns name each row of either side, the others are compared side by side."""
+    both = pa.concat_tables([expected, actual])
+    names = sorted(both.column_names, key=lambda name: (name not in key, _cost(both.schema.field(name).type)))
+    numbers = RowNumbers(len(both))
+    split = len(expected)
+    for place, name in enumerate(names, 1):
+        numbers.add(both.column(name))
+        if place < len(names):
+            ids, many = numbers.dense()
+            if _once(ids[:split], many) and _once(ids[split:], many):
+                return _side_by_side(expected, actual, ids, many, names[place:])
+    ids, many = numbers.dense()
+    owed = np.bincount(ids[:split], minlength=many)
+    found = np.bincount(ids[split:], minlength=many)
+    counts = owed - found
+    differing = np.flatnonzero(counts)
+    rows = both.take(pa.array(_places(ids, many)[differing]))
+    return _with_counts(rows, counts[differing], owed[differing] > 0)
+
+
+def _cost(kind: Any) -> int:
+    """What numbering such values costs, and whether they are likely to name a row."""
+    if pa.types.is_integer(kind):
+        return 0
+    return 3 if pa.types.is_nested(kind) else 2 if pa.types.is_floating(kind) or pa.types.is_boolean(kind) else 1
+
+
+def _once(ids: Numbers, many: int) -> bool:
+    return not len(ids) or int(np.bincount(ids, minlength=many).max()) <= 1
+
+
+def _places(ids: Numbers, many: int) -> Numbers:
+    """Where each number stands first; -1 where it does not."""
+    places = np.full(many, -1, np.int64)
+    places[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    return places
+
+
+def _side_by_side(expected: Any, actual: Any, ids: Numbers, many: int, others: list[str]) -> Any:
+    """Where the columns behind `ids` name each row once: only rows of one number can be equal."""
+    split = len(expected)
+    one, other = _places(ids[:split], many), _places(ids[split:], many)
+    shared = np.flatnonzero((one >= 0) & (other >= 0))
+    pairs = [table.select(others).take(pa.array(places[shared]))
+             for table, places in ((expected, one), (actual, other))]  # fmt: skip
+    unlike = shared[~_alike(*pairs).to_numpy(zero_copy_only=False)]
+    lost = np.sort(np.r_[one[unlike], one[(one >= 0) & (other < 0)]])
+    extra = np.sort(np.r_[other[unlike], other[(other >= 0) & (one < 0)]])
+    rows = pa.concat_tables([expected.take(pa.array(lost)), actual.take(pa.array(extra))])
+    counts = np.r_[np.full(len(lost), 1), np.full(len(extra), -1)]
+    return _with_counts(rows, counts, counts > 0)
+
+
+def _with_counts(rows: Any, counts: Any, owed: Any) -> Any:
+    rows = rows.append_column(COUNT, pa.array(counts, pa.int64()))
+    return rows.append_column(OWED, pa.array(owed, pa.bool_()))
+
+
+def _owed_too(differing: Any, expected: Any) -> Any:
+    """Rows that there are too many of are owed where expected has them at another place, that was passed over."""
+    names = expected.column_names
+    extra = differing.filter(pc.less(differing.column(COUNT), 0))
+    if not len(extra):
+        return differing
+    candidates, wanted = expected, extra.select(names)
+    for name in names:
+        kind = candidates.schema.field(name).type
+        if not pa.types.is_nested(kind) and not pa.types.is_null(kind):
+            values = wanted.column(name).combine_chunks().unique()
+            candidates = candidates.filter(pc.is_in(candidates.column(name), value_set=values))
+    both = pa.concat_tables([wanted, candidates])
+    ids, many = row_ids(both.columns)
+    there = np.bincount(ids[len(wanted) :], minlength=many) > 0
+    owed = differing.column(OWED).to_numpy(zero_copy_only=False).copy()
+    places = np.flatnonzero(pc.less(differing.column(COUNT), 0).to_numpy(zero_copy_only=False))
+    owed[places] |= there[ids[: len(wanted)]]
+    place = differing.column_names.index(OWED)
+    return differing.set_column(place, OWED, pa.array(owed, pa.bool_()))

@@ -1,0 +1,173 @@
+"""A column's values as values of another type, in normal form: equal values are the same bytes.
+
+NaN is one value and -0.0 is 0.0, as in Spark's GROUP BY.  No conversion rounds,
+cuts or guesses: a value that the type cannot hold exactly is an error that
+names it (a decimal beside a float is the exception, it becomes the nearest one).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import CheckInputError, shown
+from .texts import TEXT
+from .types import named, plain
+
+T = pa.types
+_TRUE = ("true", "t", "yes", "y", "1")
+_FALSE = ("false", "f", "no", "n", "0")
+
+
+class Conversion:
+    """From one column's plain type to the type that it is compared in; `bare`: empty texts are NULL unless
+    it stays text, `empty_is_null`: then too.
+
+    `where` names the column and its side in errors.
+    """
+
+    def __init__(self, kind: Any, where: str, name: str, *, bare: bool, empty_is_null: bool = False) -> None:
+        self._kind, self._where, self._name = kind, where, name
+        self._no_empty = empty_is_null or (bare and kind != TEXT)
+
+    def __call__(self, column: Any) -> Any:
+        """The converted chunked array; raises CheckInputError."""
+        column = plainly(column)
+        if self._no_empty and column.type == TEXT:
+            column = pc.if_else(pc.equal(column, pa.scalar("", TEXT)), pa.scalar(None, TEXT), column)
+        try:
+            return normal(cast(column, self._kind))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            raise CheckInputError(self._refusal(column)) from None
+
+    def _refusal(self, column: Any) -> str:
+        kind = named(self._kind)
+        told = "as which it would be compared"
+        hint = f"--cast {self._name}=string compares texts"
+        if T.is_timestamp(self._kind) and self._kind.unit == "ns":
+            hint += f", --cast {self._name}=timestamp microseconds"
+        value = _first_odd(column, self._kind)
+        if value is None:
+            return f"{self._where} is of type {named(column.type)}, which cannot be converted to {kind}; {hint}"
+        return f"{self._where} holds {shown(value)}, which no {kind} is, {told}; {hint}"
+
+
+def plainly(column: Any) -> Any:
+    """Without encodings and widths that say nothing of the values."""
+    kind = column.type
+    if T.is_dictionary(kind) or T.is_run_end_encoded(kind):
+        column = pc.cast(column, kind.value_type) if T.is_dictionary(kind) else pc.run_end_decode(column)
+        return plainly(column)
+    if isinstance(kind, pa.BaseExtensionType):
+        return plainly(pc.cast(column, kind.storage_type))
+    target = plain(kind)
+    if target == kind:
+        return column
+    if T.is_timestamp(kind) and kind.tz is None and target.tz is None:
+        return pc.cast(column, target)
+    return pc.cast(column, target)
+
+
+def cast(column: Any, kind: Any) -> Any:
+    """The column's values in another type; raises what pyarrow does."""
+    if column.type == kind:
+        return column
+    if column.type == TEXT:
+        return _from_text(column, kind)
+    if T.is_decimal(column.type) and T.is_floating(kind):
+        return pc.cast(pc.cast(column, TEXT), kind)  # by its digits: pyarrow's own cast is off by a bit for some
+    if T.is_timestamp(column.type) and kind == TEXT:
+        return pc.cast(pc.cast(column, pa.timestamp(column.type.unit)), TEXT)
+    if T.is_date(column.type) and T.is_timestamp(kind):
+        return pc.cast(pc.cast(column, pa.timestamp(kind.unit)), kind)
+    if T.is_binary(column.type) or T.is_large_binary(column.type):
+        raise pa.ArrowTypeError("bytes are no text")
+    return pc.cast(column, kind)
+
+
+def _from_text(column: Any, kind: Any) -> Any:
+    if T.is_timestamp(kind):
+        return _times(column, kind)
+    if T.is_time(kind):
+        dated = pc.binary_join_element_wise(pa.scalar("1970-01-01", TEXT), column, pa.scalar(" ", TEXT))
+        return pc.cast(pc.cast(dated, pa.timestamp(kind.unit)), kind)
+    if T.is_boolean(kind):
+        return _truth(column)
+    if T.is_integer(kind):
+        if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
+            raise pa.ArrowInvalid("hexadecimal")
+        return pc.cast(column, kind)
+    return pc.cast(column, kind)
+
+
+def _times(column: Any, kind: Any) -> Any:
+    """With zones, all of them, or with none: then UTC is meant where the type has a zone."""
+    if kind.tz is None:
+        return pc.cast(column, kind)
+    try:
+        return pc.cast(pc.cast(column, pa.timestamp(kind.unit)), kind)
+    except pa.ArrowInvalid:
+        return pc.cast(column, kind)
+
+
+def _truth(column: Any) -> Any:
+    low = pc.utf8_lower(column)
+    true = pc.is_in(low, pa.array(_TRUE, TEXT))
+    known = pc.or_(true, pc.or_(pc.is_in(low, pa.array(_FALSE, TEXT)), pc.is_null(low)))
+    if not pc.all(known).as_py():
+        raise pa.ArrowInvalid("neither true nor false")
+    return pc.if_else(pc.is_null(low), pa.scalar(None, pa.bool_()), true)
+
+
+def _first_odd(column: Any, kind: Any) -> Any:
+    """The first value that cannot be cast by itself, found by halving; None where it is not one value."""
+    good, bad = 0, len(column)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if _casts(column.slice(good, middle - good), kind):
+            good = middle
+        else:
+            bad = middle
+    odd = column.slice(good, 1)
+    if not len(odd) or _casts(odd, kind):
+        return None
+    return odd.cast(TEXT)[0].as_py() if T.is_timestamp(odd.type) else odd[0].as_py()
+
+
+def _casts(column: Any, kind: Any) -> bool:
+    try:
+        cast(column, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return False
+    return True
+
+
+def normal(column: Any) -> Any:
+    """Floats with one NaN and one zero; within nested values that is seen to where they are compared."""
+    if not T.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
+
+
+def shown_type(kind: Any) -> Any:
+    """The type in which values are shown and written where Python, JSON or Spark have none of their own."""
+    if T.is_list(kind):
+        return pa.list_(shown_type(kind.value_type))
+    if T.is_map(kind):
+        return pa.map_(shown_type(kind.key_type), shown_type(kind.item_type))
+    if T.is_struct(kind):
+        return pa.struct([pa.field(field.name, shown_type(field.type)) for field in kind])
+    if (T.is_timestamp(kind) and kind.unit == "ns") or T.is_time(kind) or T.is_null(kind):
+        return TEXT
+    return pa.int64() if T.is_duration(kind) else kind
+
+
+def shown_as(column: Any) -> Any:
+    """The column with `shown_type`."""
+    kind = shown_type(column.type)
+    if T.is_timestamp(column.type) and kind == TEXT:
+        column = pc.cast(column, pa.timestamp("ns"))
+    return column if column.type == kind else pc.cast(column, kind)

@@ -1,0 +1,128 @@
+"""CSV as RFC 4180 has it, every field as the text that stands there.
+
+A quote within quotes is doubled; delimiters and line ends within quotes are
+data; lines end with LF or CRLF; a byte order mark is no data; the first record
+names the columns, and one without a name is `_c0` by its place.  An unquoted
+field that is one of the texts for NULL (the empty one, unless told otherwise)
+is NULL; a quoted one never is, but in a file of one column, where writers quote
+NULL because an empty line is no record.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from .errors import CheckInputError, shown, told
+
+TEXT = pa.large_string()
+WHOLE_BYTES = 256 << 20
+"""Files up to this size are read at once, by all cores."""
+BLOCK_BYTES = 4 << 20
+LARGEST_BLOCK = 256 << 20
+CHUNK = 1 << 20
+
+
+def header(path: Path, delimiter: str) -> list[str]:
+    """The names of the columns; raises CheckInputError when there are none."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            names = next((row for row in csv.reader(file, delimiter=delimiter) if row), None)
+    except UnicodeDecodeError:
+        raise CheckInputError(_no_utf8(path)) from None
+    except csv.Error as error:
+        raise CheckInputError(f"{path}: line 1: {told(error)}") from None
+    if names is None:
+        raise CheckInputError(f"{path} is empty; its first line has to name the columns")
+    return [name or f"_c{place}" for place, name in enumerate(names)]
+
+
+def batches(path: Path, columns: Sequence[str], delimiter: str, nulls: Sequence[str]) -> Iterator[Any]:
+    """The columns as texts; raises CheckInputError with the file and the line of what is no CSV."""
+    names = header(path, delimiter)
+    if _quotes_are_odd(path) and (problem := _problem(path, delimiter)):
+        raise CheckInputError(problem)
+    how = {
+        "parse_options": pcsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "convert_options": pcsv.ConvertOptions(
+            column_types=dict.fromkeys(names, TEXT),
+            include_columns=list(columns),
+            strings_can_be_null=True,
+            null_values=list(nulls),
+            quoted_strings_can_be_null=len(names) == 1,
+        ),
+    }
+    block = BLOCK_BYTES
+    size = path.stat().st_size
+    while True:
+        reading = pcsv.ReadOptions(column_names=names, skip_rows_after_names=1, block_size=block)
+        given = False
+        try:
+            if size <= WHOLE_BYTES:
+                yield pcsv.read_csv(path, read_options=reading, **how)
+            else:
+                for batch in pcsv.open_csv(path, read_options=reading, **how):
+                    given = True
+                    yield pa.Table.from_batches([batch])
+            return
+        except pa.ArrowInvalid as error:
+            if problem := _problem(path, delimiter):
+                raise CheckInputError(problem) from None
+            if given or block >= min(size, LARGEST_BLOCK):
+                raise CheckInputError(f"{path} cannot be read as CSV: {told(error)}") from None
+            block = min(8 * block, LARGEST_BLOCK)  # a record may be longer than a block
+
+
+def _quotes_are_odd(path: Path) -> bool:
+    """A quote that is never closed would swallow the rest without a word."""
+    count = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            count += chunk.count(b'"')
+    return count % 2 == 1
+
+
+def _problem(path: Path, delimiter: str) -> str:
+    """Where the file is no CSV, found by reading it record by record; empty when nothing is wrong."""
+    csv.field_size_limit(sys.maxsize)
+    line, fields = 1, 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            records = csv.reader(file, delimiter=delimiter, strict=True)
+            for record in records:
+                fields = fields or len(record)
+                if record and len(record) != fields:
+                    return f"{path}: line {line}: {_count(len(record))}, where the header has {fields}{_hint(record)}"
+                line = records.line_num + 1
+    except UnicodeDecodeError:
+        return _no_utf8(path)
+    except csv.Error as error:
+        if "unexpected end of data" in str(error):
+            return f"{path}: line {line}: a quote is opened in this record and never closed"
+        return f"{path}: line {line}: {told(error)}"
+    return ""
+
+
+def _count(fields: int) -> str:
+    return f"{fields} field{'s' * (fields != 1)}"
+
+
+def _hint(record: list[str]) -> str:
+    return f" (it begins with {shown(record[0])})"
+
+
+def _no_utf8(path: Path) -> str:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return f"{path}: line {number}: byte 0x{byte:02x} is no UTF-8; write the file in UTF-8"
+    return f"{path} is no UTF-8"

@@ -1,0 +1,289 @@
+"""Two tables brought together: the same columns, each of one type, in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from .conversion import Conversion
+from .errors import CheckInputError, TooLarge, shown
+from .request import SIDES, CheckRequest
+from .sizes import MEMORY_BYTES, SMALL_BYTES, SMALL_NESTED_ROWS, SMALL_ROWS
+from .sources import CsvSource, Source, source_of
+from .texts import TEXT, Facts, facts_of
+from .types import Column, cast_type, conversion_of, named, plain, together
+
+T = pa.types
+SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
+
+
+class Side:
+    """One of the tables.  `own` says of the pair's columns how this table calls them."""
+
+    def __init__(self, name: str, source: Source, own: Mapping[str, str]) -> None:
+        self.name, self.source = name, source
+        called = {theirs: ours for ours, theirs in own.items()}
+        self.own = {called.get(column, column): column for column in source.types}
+        self._held: Any = None
+
+    def column(self, name: str, facts: Facts | None = None) -> Column:
+        own = self.own[name]
+        kind = self.source.types[own]
+        return Column(type=kind, texts=self.source.texts.get(own, "declared"), facts=facts)
+
+    @property
+    def small(self) -> bool:
+        nested = any(T.is_nested(kind) for kind in self.source.types.values())
+        most = SMALL_NESTED_ROWS if nested else SMALL_ROWS
+        return self.source.bytes <= SMALL_BYTES and self.source.rows <= most + 1
+
+    def hold(self, names: Sequence[str], *, bounded: bool) -> None:
+        """Keep these columns in memory; raises TooLarge when `bounded` and they need more than they may."""
+        held, size = [], 0
+        for table in self._read(names):
+            size += table.nbytes
+            if bounded and size > MEMORY_BYTES:
+                raise TooLarge
+            held.append(table)
+        self._held = held
+
+    def release(self) -> None:
+        """Read it anew from now on."""
+        self._held = None
+
+    def batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """The columns by the pair's names, as they are."""
+        if self._held is None:
+            yield from self._read(names)
+        else:
+            for table in self._held:
+                yield table.select(list(names))
+
+    def _read(self, names: Sequence[str]) -> Iterator[Any]:
+        for table in self.source.batches([self.own[name] for name in names]):
+            yield table.rename_columns(list(names))
+
+
+class Pair:
+    """`types`: the columns that are compared, and the types in which they are; `conversions`: each
+    that is made, in a sentence.  Making one reads what types and sizes need, `bring` the values."""
+
+    def __init__(self, request: CheckRequest) -> None:
+        self.request = request
+        casts = {name: cast_type(words) for name, words in request.cast.items()}
+        self.expected = Side("expected", _source(request, "expected", casts), {})
+        for own in request.rename:
+            _demand([own], self.expected)
+        theirs = _source(request, "actual", casts)
+        _demand_renamed(request.rename, theirs, self.expected)
+        self.actual = Side("actual", theirs, request.rename)
+        self._casts = casts
+        self.names = self._names()
+        self.types: dict[str, Any] = {}
+        self.conversions: tuple[str, ...] = ()
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.expected, self.actual
+
+    @property
+    def small(self) -> bool:
+        """One process can compare them."""
+        return all(side.small for side in self.sides)
+
+    def _names(self) -> list[str]:
+        request = self.request
+        for name in request.ignore:
+            if all(name not in side.own for side in self.sides):
+                raise CheckInputError(f"neither table has a column {name} to be ignored")
+        names = [name for name in self.expected.own if name not in request.ignore]
+        _demand([name for name in self.actual.own if name not in request.ignore], self.expected, self.actual)
+        _demand(names, self.actual, self.expected)
+        if not names:
+            raise CheckInputError("no column is left to compare")
+        for name in (*request.key, *request.tolerated, *request.cast):
+            if name not in names:
+                raise CheckInputError(f"there is no column {name} to compare by; there are {', '.join(names)}")
+        return names
+
+    def bring(self) -> None:
+        """Decide the types, for which texts are read through; raises CheckInputError on unlike ones."""
+        facts = self._facts()
+        said: dict[tuple[str, str, str, str], list[str]] = {}
+        for name in self.names:
+            columns = {side.name: side.column(name, facts[side.name].get(name)) for side in self.sides}
+            if name in self._casts:
+                kind = self._casts[name]
+                words = {
+                    side: conversion_of(column, kind) or _to_text(column, kind) for side, column in columns.items()
+                }
+                why = ", as --cast has it"
+            else:
+                found = together(columns["expected"], columns["actual"])
+                if found.problem:
+                    raise CheckInputError(self._refusal(name, found.problem, columns))
+                kind, words, why = found.type, dict(found.said), ""
+                if kind == TEXT:
+                    said.update({line: [name] for line in self._stays_text(name, columns)})
+            self.types[name] = kind
+            for line in _sides(words, columns, kind, why):
+                said.setdefault(line, []).append(name)
+        self.conversions = tuple(
+            f"column{'s' * (len(names) > 1)} {', '.join(names)}: {was} in {where} {becomes}{why}"
+            for (was, where, becomes, why), names in said.items()
+        )
+        self._demand_numbers()
+
+    def _stays_text(self, name: str, columns: Mapping[str, Column]) -> Iterator[tuple[str, str, str, str]]:
+        """Where texts of one side alone could be read as something: why they are not."""
+        read = {side: column.facts.type() if column.facts else TEXT for side, column in columns.items()}
+        for one, other in (self.sides, self.sides[::-1]):
+            kind = read[one.name]
+            if kind == TEXT or T.is_null(kind) or read[other.name] != TEXT:
+                continue
+            if (odd := self._first_odd(other, name, Column(type=kind))) is not None:
+                yield named(kind), one.name, "compared as text", f", for {shown(odd)} in {other.name} is none"
+
+    def _facts(self) -> dict[str, dict[str, Facts]]:
+        """Of the columns of texts whose reading depends on what they are."""
+        found: dict[str, dict[str, Facts]] = {}
+        for side, other in (self.sides, self.sides[::-1]):
+            wanted = {}
+            for name in self.names:
+                column, beside = side.column(name), other.column(name)
+                if (
+                    column.is_text
+                    and column.texts != "declared"
+                    and not (beside.is_text and beside.texts == "declared")
+                ):
+                    wanted[name] = T.is_decimal(beside.type)
+            facts = dict.fromkeys(wanted, Facts())
+            for table in side.batches(list(wanted)) if wanted else ():
+                for name, exact in wanted.items():
+                    facts[name] &= facts_of(_text(table.column(name)), exact=exact)
+            found[side.name] = facts
+        return found
+
+    def _refusal(self, name: str, problem: str, columns: Mapping[str, Column]) -> str:
+        line = f"the column {name} is of unlike types: {problem}"
+        for side in self.sides:
+            column = columns[side.name]
+            beside = columns["actual" if side.name == "expected" else "expected"]
+            if column.is_text and column.texts != "declared" and not beside.is_text:
+                odd = self._first_odd(side, name, beside)
+                line += f" ({shown(odd)} is none)" if odd is not None else ""
+        typed = next((column for column in columns.values() if not column.is_text), None)
+        other = f", --cast {name}={named(typed.type)} values" if typed and not T.is_nested(typed.type) else ""
+        return f"{line}; --cast {name}=string compares texts{other}"
+
+    def _first_odd(self, side: Side, name: str, beside: Column) -> str | None:
+        """A text that keeps the column from being read as the other side's type."""
+        for table in side.batches([name]):
+            for text in _text(table.column(name)).unique().slice(0, 100_000).to_pylist():
+                if text:
+                    kind = facts_of(pa.chunked_array([pa.array([text], TEXT)])).type()
+                    if kind == TEXT or named(kind) not in (named(beside.type), "bigint", "double"):
+                        return str(text)
+        return None
+
+    def _demand_numbers(self) -> None:
+        for name in self.request.tolerated:
+            if name in self.request.key:
+                raise CheckInputError(f"the column {name} cannot be a key and have a tolerance")
+            kind = self.types[name]
+            if not (T.is_integer(kind) or T.is_floating(kind) or T.is_decimal(kind)):
+                raise CheckInputError(f"the column {name} has a tolerance, but is no number")
+
+    def other_types(self, side: Side) -> dict[str, Any]:
+        """Of the columns that are not compared, but may stand in a condition: as what each reads by itself."""
+        found = {}
+        for name in side.own:
+            column = side.column(name)
+            if name in self.types:
+                continue
+            found[name] = column.type
+            if column.is_text and column.texts == "bare":
+                facts = Facts()
+                for table in side.batches([name]):
+                    facts &= facts_of(_text(table.column(name)))
+                found[name] = facts.type()
+        return found
+
+    def converted(self, side: Side, types: Mapping[str, Any] | None = None) -> Iterator[Any]:
+        """The side's table in the pair's types, or in those given, values in normal form; raises CheckInputError."""
+        types = types or self.types
+        conversions = {
+            name: Conversion(
+                kind,
+                f"the column {name} of the {side.name} table",
+                name,
+                bare=side.column(name).texts == "bare" or name in self._casts,
+                empty_is_null=self.request.empty_is_null,
+            )
+            for name, kind in types.items()
+        }
+        for table in side.batches(list(types)):
+            yield pa.table({name: convert(table.column(name)) for name, convert in conversions.items()})
+
+
+def _source(request: CheckRequest, side: str, casts: Mapping[str, Any]) -> Source:
+    as_text = {name for name, kind in casts.items() if kind == TEXT}
+    if side == "actual":
+        as_text = {request.rename.get(name, name) for name in as_text}
+    where = request.expected if side == "expected" else request.actual
+    delimiter = request.delimiters.get(side, "")
+    return source_of(where, delimiter=delimiter, nulls=request.nulls, as_text=frozenset(as_text))
+
+
+def _text(column: Any) -> Any:
+    return column if column.type == TEXT else column.cast(plain(column.type)).cast(TEXT)
+
+
+def _to_text(column: Column, kind: Any) -> tuple[str, str] | None:
+    return (named(column.type), "written as text") if kind == TEXT and not column.is_text else None
+
+
+def _sides(
+    words: Mapping[str, tuple[str, str] | None], columns: Mapping[str, Column], kind: Any, why: str
+) -> list[tuple[str, str, str, str]]:
+    """The conversions of a column: what was where, what becomes of it, why."""
+    if words.get("expected") and words.get("expected") == words.get("actual"):
+        was, becomes = words["expected"] or ("", "")
+        return [(was, "both", becomes, why)]
+    lines = []
+    for side, other in (SIDES, SIDES[::-1]):
+        if found := words.get(side):
+            reason = why or (f", as {other} has it" if named(columns[other].type) == named(kind) else "")
+            lines.append((found[0], side, found[1], reason))
+    return lines
+
+
+def _demand(names: Sequence[str], side: Side, other: Side | None = None) -> None:
+    missing = [name for name in names if name not in side.own]
+    if missing:
+        line = f"the {side.name} table has no column {', '.join(missing)}; it has {', '.join(side.own)}"
+        raise CheckInputError(line + _separator(side) + (_separator(other) if other else ""))
+
+
+def _separator(side: Side) -> str:
+    """A hint where a header looks as if it were divided by something else."""
+    if isinstance(side.source, CsvSource) and len(side.own) == 1:
+        only = next(iter(side.own))
+        for sign, name in SEPARATORS.items():
+            if sign in only:
+                return f" (is the {side.name} file divided by {name}? then --delimiter {name})"
+    return ""
+
+
+def _demand_renamed(rename: Mapping[str, str], source: Source, expected: Side) -> None:
+    missing = [theirs for theirs in rename.values() if theirs not in source.types]
+    if missing:
+        raise CheckInputError(f"the actual table has no column {', '.join(missing)}; it has {', '.join(source.types)}")
+    for own, theirs in rename.items():
+        if own in source.types and own not in rename.values() and own != theirs:
+            raise CheckInputError(f"the actual table has a column {own} already; no other can be called so")
+    called = list(rename.values())
+    if len(set(called)) < len(called):
+        raise CheckInputError("--rename gives one column of the actual table two names")

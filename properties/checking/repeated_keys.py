@@ -1,0 +1,40 @@
+"""A key that names more than one row, told with how often and an example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .conversion import shown_as
+from .row_ids import RowNumbers
+
+EXAMPLES = 3
+
+
+def repeated_keys(keys: Any, side: str) -> str:
+    """A warning about the key columns of a table; empty when each key stands there once."""
+    if not len(keys):
+        return ""
+    numbers = RowNumbers(len(keys))
+    for column in keys.columns:
+        numbers.add(column)
+    ids, many = numbers.dense()
+    times = np.bincount(ids, minlength=many)
+    if times.max() == 1:
+        return ""
+    repeated = np.flatnonzero(times > 1)
+    most = repeated[np.argsort(-times[repeated], kind="stable")][:EXAMPLES]
+    first = np.empty(many, np.int64)
+    first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    examples = pa.table({name: shown_as(keys.column(name)) for name in keys.column_names}).take(pa.array(first[most]))
+    told = []
+    for row, count in zip(examples.to_pylist(), times[most], strict=True):
+        values = ", ".join(f"{name}={'NULL' if value is None else value}" for name, value in row.items())
+        told.append(f"{values} {count:,} times")
+    rows = int(times[repeated].sum())
+    return (
+        f"the key {', '.join(keys.column_names)} is not unique in {side}: {len(repeated):,}"
+        f" key{'s' * (len(repeated) > 1)} in {rows:,} rows ({'; '.join(told)})"
+    )

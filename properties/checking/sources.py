@@ -1,0 +1,238 @@
+"""A table to be read, again and again if need be: CSV, JSON lines, Parquet, Delta, PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from . import csv_files, json_lines, parquet_files
+from .addresses import PostgresTable
+from .errors import CheckInputError
+from .places import DataFile, Place, place_of
+from .texts import TEXT
+from .types import common, plain
+
+NEWLINES = 1 << 20
+
+
+class Source(Protocol):
+    """`types` are plain; `texts` says how the texts of each text column are meant (`types.Column`)."""
+
+    @property
+    def types(self) -> dict[str, Any]: ...
+    @property
+    def texts(self) -> dict[str, str]: ...
+    @property
+    def rows(self) -> int:
+        """How many there are, or at most are."""
+
+    @property
+    def bytes(self) -> int:
+        """About how large it is, uncompressed."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """The named columns, in this order; raises CheckInputError."""
+
+
+def source_of(where: Path | PostgresTable, *, delimiter: str, nulls: Sequence[str], as_text: frozenset[str]) -> Source:
+    """What is there; `as_text` are the columns that are wanted as text.  Raises CheckInputError, TableUnreachable."""
+    if isinstance(where, PostgresTable):
+        from .postgres_source import PostgresSource
+
+        return PostgresSource(where)
+    place = place_of(where)
+    if place.kind == "csv":
+        return CsvSource(place, delimiter, nulls)
+    return JsonSource(place, as_text) if place.kind == "json" else ParquetSource(place)
+
+
+class _Files:
+    """A source of files, and of columns that the names of their folders give."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        return tuple(self.place.files[0].folders) if self.place.files else ()
+
+    @property
+    def bytes(self) -> int:
+        return self.place.bytes
+
+    def _merged(self, types: Iterator[tuple[DataFile, Mapping[str, Any]]]) -> dict[str, Any]:
+        """The columns of all files; one that a file lacks is NULL there."""
+        merged: dict[str, Any] = {}
+        for file, found in types:
+            for name, kind in found.items():
+                wider = common(merged.get(name, pa.null()), kind)
+                if wider is None:
+                    raise CheckInputError(
+                        f"{file.path}: the column {name} is of type {kind}, and {merged[name]} in other files of"
+                        f" {self.place.path}"
+                    )
+                merged[name] = wider
+        return {**merged, **dict.fromkeys(self.folders, TEXT)}
+
+    def _with_folders(self, table: Any, file: DataFile, columns: Sequence[str]) -> Any:
+        arrays = []
+        for name in columns:
+            if name in file.folders:
+                arrays.append(pa.repeat(pa.scalar(file.folders[name], TEXT), table.num_rows))
+            elif name in table.column_names:
+                arrays.append(table.column(name))
+            else:
+                arrays.append(pa.nulls(table.num_rows))
+        return pa.table(arrays, names=list(columns))
+
+
+class CsvSource(_Files):
+    """Every column is text."""
+
+    def __init__(self, place: Place, delimiter: str, nulls: Sequence[str]) -> None:
+        super().__init__(place)
+        self._delimiter, self._nulls = delimiter, nulls
+
+    def _of(self, file: DataFile) -> str:
+        return self._delimiter or ("\t" if file.path.suffix.lower() == ".tsv" else ",")
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        first: list[str] = []
+        for file in self.place.files:
+            names = csv_files.header(file.path, self._of(file))
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise CheckInputError(f"{file.path}: a table has two columns {twice[0]}")
+            if first and sorted(first) != sorted(names):
+                raise CheckInputError(f"{file.path} has other columns than {self.place.files[0].path}: its line 1"
+                                      f" names {', '.join(names)}")  # fmt: skip
+            first = first or names
+            found |= dict.fromkeys(names, TEXT)
+        return found | dict.fromkeys(self.folders, TEXT)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return dict.fromkeys(self.types, "bare")
+
+    @cached_property
+    def rows(self) -> int:
+        return _newlines(self.place)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        for file in self.place.files:
+            wanted = [name for name in columns if name not in file.folders]
+            for table in csv_files.batches(file.path, wanted, self._of(file), self._nulls):
+                yield self._with_folders(table, file, columns)
+
+
+class JsonSource(_Files):
+    """Its types are known when all of it has been read once."""
+
+    def __init__(self, place: Place, as_text: frozenset[str]) -> None:
+        super().__init__(place)
+        self._as_text = as_text
+        self._kept: list[tuple[DataFile, Any]] | None = None
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        keep = self.bytes <= csv_files.WHOLE_BYTES
+        kept: list[tuple[DataFile, Any]] = []
+
+        def read() -> Iterator[tuple[DataFile, dict[str, Any]]]:
+            for file in self.place.files:
+                for table in json_lines.batches(file.path, self._as_text):
+                    if keep:
+                        kept.append((file, table))
+                    yield file, {field.name: plain(field.type) for field in table.schema}
+
+        found = self._merged(read())
+        self._kept = kept if keep else None
+        if not found:
+            raise CheckInputError(f"{self.place.path} is empty; without a row it names no columns")
+        return found
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {name: "bare" if name in self.folders else "json" for name in self.types}
+
+    @cached_property
+    def rows(self) -> int:
+        return _newlines(self.place)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        if self._kept is not None:
+            for file, table in self._kept:
+                yield self._with_folders(table, file, columns)
+            return
+        for file in self.place.files:
+            for table in json_lines.batches(file.path, self._as_text):
+                yield self._with_folders(table, file, columns)
+
+
+class ParquetSource(_Files):
+    """Parquet files, also those of a Delta table."""
+
+    @cached_property
+    def _footers(self) -> list[tuple[DataFile, Any, int, int]]:
+        found = []
+        for file in self.place.files:
+            with parquet_files.opened(file.path) as opened:
+                groups = [opened.metadata.row_group(number) for number in range(opened.metadata.num_row_groups)]
+                size = sum(group.total_byte_size for group in groups)
+                found.append((file, opened.schema_arrow, opened.metadata.num_rows, size))
+        return found
+
+    @cached_property
+    def types(self) -> dict[str, Any]:
+        for file, schema, _, _ in self._footers:
+            if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
+                raise CheckInputError(f"{file.path}: a table has two columns {twice[0]}")
+        plainly = ((file, _plain(schema, file)) for file, schema, _, _ in self._footers)
+        return self._merged(plainly)
+
+    @property
+    def stored(self) -> list[Any]:
+        """The schema of each file, as it is stored."""
+        return [schema for _, schema, _, _ in self._footers]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {name: "bare" if name in self.folders else "declared" for name in self.types}
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for _, _, rows, _ in self._footers)
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for _, _, _, size in self._footers)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        for file in self.place.files:
+            for table in parquet_files.batches(file.path, [name for name in columns if name not in file.folders]):
+                yield self._with_folders(table, file, columns)
+
+
+def _plain(schema: Any, file: DataFile) -> dict[str, Any]:
+    found = {}
+    for field in schema:
+        try:
+            found[field.name] = plain(field.type)
+        except CheckInputError as error:
+            raise CheckInputError(f"{file.path}: the column {field.name}: {error}") from None
+    return found
+
+
+def _newlines(place: Place) -> int:
+    """As many as there are records, but for a last one without a line end, if none holds a line end."""
+    count = 0
+    for file in place.files:
+        with file.path.open("rb") as opened:
+            while chunk := opened.read(NEWLINES):
+                count += chunk.count(b"\n")
+    return count

@@ -1,0 +1,154 @@
+"""As what a column of texts can be read.
+
+A column is read as numbers, true or false, dates or times only if every text of
+it is one.  A leading zero (01234) or plus sign is never part of a number: such
+a column stays text.  Empty quoted fields are passed over, and are NULL where the column
+is read as anything but text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+TEXT = pa.large_string()
+DIGITS = 38
+"""of the widest decimal"""
+SURE_DIGITS = 17
+"""A double is known by so many digits; numbers with more are decimals."""
+
+_PLAIN = r"^-?[0-9]+(\.[0-9]+)?$"
+_MANY = rf"^-?0?\.0*[1-9][0-9]{{{SURE_DIGITS},}}|[1-9][0-9.]{{{SURE_DIGITS + 1},}}"
+_ZERO = r"^-?0[0-9xX]"
+_TRUTH = r"^(?i:true|false)$"
+_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What all texts of a column are; `plain` are numbers without an exponent, of at most `whole`
+    digits before the point and `scale` behind it, looked at where one is long or a decimal is asked for."""
+
+    filled: bool = False
+    """there is one that is not empty"""
+    empty: bool = False
+    integer: bool = True
+    number: bool = True
+    plain: bool = True
+    long: bool = False
+    whole: int = 0
+    scale: int = 0
+    boolean: bool = True
+    date: bool = True
+    time: bool = True
+    zoned: bool = True
+    fine: bool = False
+    """times finer than microseconds"""
+
+    def __and__(self, other: Facts) -> Facts:
+        if not (self.filled and other.filled):
+            one = self if self.filled else other
+            return msgspec.structs.replace(one, empty=self.empty or other.empty)
+        both = {name: getattr(self, name) and getattr(other, name)
+                for name in ("integer", "number", "plain", "boolean", "date", "time", "zoned")}  # fmt: skip
+        some = {name: getattr(self, name) or getattr(other, name) for name in ("empty", "long", "fine")}
+        most = {name: max(getattr(self, name), getattr(other, name)) for name in ("whole", "scale")}
+        return Facts(filled=True, **both, **some, **most)
+
+    def type(self, *, exact: bool = False) -> Any:
+        """The type that they are read as by themselves; `exact`: decimals rather than doubles."""
+        if not self.filled:
+            return pa.null()
+        if self.integer:
+            return pa.int64()
+        if self.number:
+            digits = max(self.whole + self.scale, 1)
+            if self.plain and (self.long or exact) and digits <= DIGITS:
+                return pa.decimal128(digits, self.scale)
+            return TEXT if self.long and self.plain else pa.float64()
+        if self.boolean:
+            return pa.bool_()
+        if self.date:
+            return pa.date32()
+        if self.time:
+            return pa.timestamp("ns" if self.fine else "us", "UTC" if self.zoned else None)
+        return TEXT
+
+
+def facts_of(column: Any, *, exact: bool = False) -> Facts:
+    """The facts of a text column; `exact` looks for what decimals need."""
+    values = pc.drop_null(column)
+    empty = pc.equal(values, pa.scalar("", values.type))
+    some_empty = bool(pc.any(empty).as_py())
+    if some_empty:
+        values = values.filter(pc.invert(empty))
+    if not len(values):
+        return Facts(empty=some_empty)
+    found = _number(values, exact=exact)
+    if found.number:
+        return msgspec.structs.replace(found, empty=some_empty)
+    return msgspec.structs.replace(_other(values), empty=some_empty)
+
+
+_NO_NUMBER = {"integer": False, "number": False, "plain": False}
+_NO_TIME = {"boolean": False, "date": False, "time": False, "zoned": False}
+
+
+def _number(values: Any, *, exact: bool) -> Facts:
+    if _is_a_name(values):
+        return Facts(filled=True, **_NO_NUMBER)
+    if fits(values, pa.int64()):
+        return Facts(filled=True, whole=19, **_NO_TIME)
+    if not fits(values, pa.float64()):
+        return Facts(filled=True, **_NO_NUMBER)
+    found = Facts(filled=True, integer=False, plain=False, **_NO_TIME)
+    if not exact and not _has_many_digits(values):
+        return msgspec.structs.replace(found, plain=True, whole=SURE_DIGITS, scale=SURE_DIGITS)
+    if not pc.all(pc.match_substring_regex(values, _PLAIN)).as_py():
+        return found
+    bare = pc.utf8_ltrim(values, "-")
+    point = pc.find_substring(bare, ".")
+    length = pc.cast(pc.binary_length(bare), pa.int64())
+    whole = pc.if_else(pc.less(point, 0), length, pc.cast(point, pa.int64()))
+    scale = pc.if_else(pc.less(point, 0), 0, pc.subtract(length, pc.add(whole, 1)))
+    digits = pc.binary_length(pc.utf8_ltrim(pc.replace_substring(bare, ".", ""), "0"))
+    return msgspec.structs.replace(found, plain=True, long=pc.max(digits).as_py() > SURE_DIGITS,
+                                   whole=pc.max(whole).as_py(), scale=pc.max(scale).as_py())  # fmt: skip
+
+
+def _has_many_digits(values: Any) -> bool:
+    long = values.filter(pc.greater(pc.binary_length(values), SURE_DIGITS + 1))
+    return bool(len(long)) and bool(pc.any(pc.match_substring_regex(long, _MANY)).as_py())
+
+
+def _is_a_name(values: Any) -> bool:
+    if pc.any(pc.starts_with(values, "+")).as_py():
+        return True  # as in numbers of telephones
+    zero = values.filter(pc.or_(pc.starts_with(values, "0"), pc.starts_with(values, "-0")))
+    return bool(len(zero)) and bool(pc.any(pc.match_substring_regex(zero, _ZERO)).as_py())
+
+
+def _other(values: Any) -> Facts:
+    if pc.all(pc.match_substring_regex(values.slice(0, 1), _TRUTH)).as_py():
+        truth = bool(pc.all(pc.match_substring_regex(values, _TRUTH)).as_py())
+        return Facts(filled=True, **_NO_NUMBER, **{**_NO_TIME, "boolean": truth})
+    found = Facts(filled=True, **_NO_NUMBER, boolean=False)
+    if not pc.match_substring_regex(values.slice(0, 1), r"^[0-9]{4}-")[0].as_py():
+        return msgspec.structs.replace(found, **_NO_TIME)
+    for zone in (None, "UTC"):
+        for unit in ("us", "ns"):
+            if fits(values, pa.timestamp(unit, zone)):
+                date = zone is None and bool(pc.all(pc.match_substring_regex(values, _DATE)).as_py())
+                return msgspec.structs.replace(found, date=date, zoned=zone is not None, fine=unit == "ns")
+    return msgspec.structs.replace(found, **_NO_TIME)
+
+
+def fits(values: Any, kind: Any) -> bool:
+    """Whether all of them can be read so."""
+    try:
+        pc.cast(values, kind)
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -1,0 +1,249 @@
+"""The conversion table: as which type the columns of two tables are compared.
+
+Types are first made plain (`plain`): encodings and widths that say nothing of
+the values.  Then two columns are brought together (`together`) by the rules
+that docs/check.md lists; what is not listed is refused, and only `--cast` does
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from .errors import CheckInputError
+from .texts import DIGITS, TEXT, Facts
+
+T = pa.types
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column as a table has it; `texts` says how its texts are meant where it is text.
+
+    `bare`: CSV and names of folders, which have no types; `json`: which has none for times and
+    decimals; `declared`: whoever wrote it said that it is text.
+    """
+
+    type: Any
+    texts: str = "declared"
+    facts: Facts | None = None
+
+    @property
+    def is_text(self) -> bool:
+        return bool(self.type == TEXT)
+
+
+class Together(msgspec.Struct, frozen=True, kw_only=True):
+    """The type two columns are compared in, and of each side that is converted what it was and what becomes of it."""
+
+    type: Any
+    said: dict[str, tuple[str, str]] = {}
+    problem: str = ""
+
+
+def plain(kind: Any) -> Any:
+    """The type without encodings; raises CheckInputError on one that cannot be compared."""
+    if T.is_dictionary(kind) or T.is_run_end_encoded(kind):
+        return plain(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(kind.storage_type)
+    if T.is_string(kind) or T.is_large_string(kind) or kind == pa.string_view():
+        return TEXT
+    if T.is_binary(kind) or T.is_large_binary(kind) or T.is_fixed_size_binary(kind) or kind == pa.binary_view():
+        return pa.large_binary()
+    if T.is_uint64(kind):
+        return pa.decimal128(20, 0)
+    if T.is_integer(kind):
+        return pa.int64()
+    if T.is_float16(kind):
+        return pa.float32()
+    if T.is_timestamp(kind):
+        return pa.timestamp("ns" if kind.unit == "ns" else "us", "UTC" if kind.tz else None)
+    if T.is_date(kind):
+        return pa.date32() if T.is_date32(kind) else pa.timestamp("us")
+    if T.is_time(kind):
+        return pa.time64("ns" if str(kind) == "time64[ns]" else "us")
+    if T.is_duration(kind):
+        return pa.duration("ns")
+    if T.is_decimal(kind):
+        digits = max(kind.precision, kind.scale)
+        if digits > DIGITS or kind.scale < 0:
+            raise CheckInputError(f"{kind} has more digits than can be compared ({DIGITS}); --cast to another type")
+        return pa.decimal128(digits, kind.scale)
+    if T.is_list(kind) or T.is_large_list(kind) or T.is_fixed_size_list(kind):
+        return pa.list_(plain(kind.value_type))
+    if T.is_map(kind):
+        return pa.map_(plain(kind.key_type), plain(kind.item_type))
+    if T.is_struct(kind):
+        return pa.struct([pa.field(field.name, plain(field.type)) for field in kind])
+    if T.is_boolean(kind) or T.is_floating(kind) or T.is_null(kind):
+        return kind
+    raise CheckInputError(f"values of type {kind} cannot be compared")
+
+
+def common(one: Any, other: Any) -> Any | None:
+    """A type that holds the values of both plain types; None when they are unlike."""
+    if one == other:
+        return one
+    if T.is_null(one) or T.is_null(other):
+        return other if T.is_null(one) else one
+    numbers = (T.is_integer, T.is_floating, T.is_decimal)
+    if any(is_one(one) for is_one in numbers) and any(is_one(other) for is_one in numbers):
+        return _number(one, other)
+    times = (T.is_timestamp, T.is_date)
+    if any(is_one(one) for is_one in times) and any(is_one(other) for is_one in times):
+        units = [kind.unit for kind in (one, other) if T.is_timestamp(kind)]
+        zoned = any(T.is_timestamp(kind) and kind.tz for kind in (one, other))
+        return pa.timestamp("ns" if "ns" in units else "us", "UTC" if zoned else None)
+    if T.is_time(one) and T.is_time(other):
+        return pa.time64("ns")
+    return _nested(one, other)
+
+
+def _number(one: Any, other: Any) -> Any | None:
+    if T.is_floating(one) or T.is_floating(other):
+        return pa.float64()
+    left, right = (kind if T.is_decimal(kind) else pa.decimal128(19, 0) for kind in (one, other))
+    scale = max(left.scale, right.scale)
+    digits = max(left.precision - left.scale, right.precision - right.scale) + scale
+    if digits > DIGITS and not (T.is_decimal(one) and T.is_decimal(other)):
+        digits = DIGITS  # whole numbers are rarely as long as 19 digits: one that is will not fit and be told
+    return pa.decimal128(digits, scale) if digits <= DIGITS else None
+
+
+def _nested(one: Any, other: Any) -> Any | None:
+    if T.is_list(one) and T.is_list(other):
+        value = common(one.value_type, other.value_type)
+        return None if value is None else pa.list_(value)
+    if T.is_map(one) and T.is_map(other):
+        key, item = common(one.key_type, other.key_type), common(one.item_type, other.item_type)
+        return None if key is None or item is None else pa.map_(key, item)
+    if T.is_struct(one) and T.is_struct(other) and [f.name for f in one] == [f.name for f in other]:
+        fields = [pa.field(a.name, common(a.type, b.type)) for a, b in zip(one, other, strict=True)
+                  if common(a.type, b.type) is not None]  # fmt: skip
+        return pa.struct(fields) if len(fields) == one.num_fields else None
+    return None
+
+
+def together(expected: Column, actual: Column) -> Together:
+    """By the conversion table."""
+    sides = {"expected": expected, "actual": actual}
+    read = {side: _read(sides[side], sides[_other(side)]) for side in sides}
+    kind = common(read["expected"], read["actual"])
+    if kind is None and expected.is_text and actual.is_text:
+        kind = TEXT
+    if kind is None:
+        return Together(type=TEXT, problem=f"{_side(expected, read['expected'])} expected,"
+                        f" {_side(actual, read['actual'])} actual")  # fmt: skip
+    said = {side: words for side, column in sides.items() if (words := conversion_of(column, kind))}
+    return Together(type=kind, said=said)
+
+
+def _other(side: str) -> str:
+    return "actual" if side == "expected" else "expected"
+
+
+def _read(column: Column, other: Column) -> Any:
+    """The type a column has beside the other: of texts, the one that they are read as."""
+    if not column.is_text:
+        return column.type
+    if column.texts == "declared":
+        return other.type if not other.is_text and _is_time(other.type) else TEXT
+    if column.facts is None:
+        return TEXT
+    if other.is_text and other.texts == "declared":
+        return TEXT if column.facts.filled else pa.null()
+    if column.facts.filled and not other.is_text and (T.is_time(other.type) or T.is_binary(other.type)):
+        return other.type if T.is_time(other.type) else TEXT
+    own = column.facts.type(exact=T.is_decimal(other.type))
+    if column.texts == "json" and other.is_text and not _is_time(own):
+        return TEXT if column.facts.filled else pa.null()
+    if column.texts == "json" and column.facts.empty:
+        return TEXT
+    if column.texts == "bare" and other.is_text and other.texts == "json" and not _is_time(own):
+        return TEXT if column.facts.filled else pa.null()
+    return own
+
+
+def _is_time(kind: Any) -> bool:
+    return bool(T.is_timestamp(kind) or T.is_date(kind) or T.is_time(kind))
+
+
+def _side(column: Column, read: Any) -> str:
+    return "text" if column.is_text and read == TEXT else named(read if column.is_text else column.type)
+
+
+def conversion_of(column: Column, kind: Any) -> tuple[str, str] | None:
+    """What a column is and what becomes of it, in words; None where the values stay what they are."""
+    zone = ", a time without a zone as UTC" if _gets_a_zone(column, kind) else ""
+    if column.is_text:
+        if kind == TEXT or (column.facts is not None and not column.facts.filled):
+            return None
+        null = ", empty texts as NULL" if column.facts is not None and column.facts.empty else ""
+        return "text", f"read as {named(kind)}{null}{zone}"
+    if T.is_null(column.type) or column.type == kind:
+        return None
+    one, other = named(column.type), named(kind)
+    if one != other or zone:
+        return one, f"read as {other}{zone}"
+    return ("float of 32 bits", "widened to double") if T.is_float32(column.type) else None
+
+
+def _gets_a_zone(column: Column, kind: Any) -> bool:
+    if not (T.is_timestamp(kind) and kind.tz):
+        return False
+    if column.is_text:
+        return column.facts is not None and column.facts.time and not column.facts.zoned
+    return T.is_date(column.type) or (T.is_timestamp(column.type) and not column.type.tz)
+
+
+def named(kind: Any) -> str:
+    """A type as people and `--cast` call it."""
+    if kind == TEXT:
+        return "text"
+    if T.is_integer(kind):
+        return "bigint"
+    if T.is_floating(kind):
+        return "double"
+    if T.is_boolean(kind):
+        return "boolean"
+    if T.is_decimal(kind):
+        return "decimal"
+    if T.is_date(kind):
+        return "date"
+    if T.is_timestamp(kind):
+        return "timestamp"
+    if T.is_time(kind):
+        return "time"
+    if T.is_binary(kind) or T.is_large_binary(kind):
+        return "binary"
+    return str(kind)
+
+
+CASTS = "string, bigint, double, decimal(P,S), boolean, date, timestamp, timestamp(ns), time, binary"
+_SIMPLE = {
+    **dict.fromkeys(("string", "text", "varchar"), TEXT),
+    **dict.fromkeys(("bigint", "long", "int", "integer"), pa.int64()),
+    **dict.fromkeys(("double", "float"), pa.float64()),
+    **dict.fromkeys(("boolean", "bool"), pa.bool_()),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp(ns)": pa.timestamp("ns", "UTC"),
+    "time": pa.time64("ns"),
+    "binary": pa.large_binary(),
+}
+
+
+def cast_type(words: str) -> Any:
+    """The type that `--cast COL=TYPE` names; raises CheckInputError."""
+    text = words.strip().lower().replace(" ", "")
+    if text in _SIMPLE:
+        return _SIMPLE[text]
+    if found := re.fullmatch(r"(?:decimal|numeric)\((\d{1,2})(?:,(\d{1,2}))?\)", text):
+        digits, scale = int(found[1]), int(found[2] or 0)
+        if 1 <= digits <= DIGITS and scale <= digits:
+            return pa.decimal128(digits, scale)
+    raise CheckInputError(f"there is no type {words!r} to cast to; there are {CASTS}")

@@ -1,0 +1,188 @@
+"""What PySpark is not asked about a case, and why; and how many judges saw a verdict.
+
+There are two judges: the quick checker, which judges every history, and PySpark,
+which computes the rows and the keyed state that a case owes wherever it can be told
+enough.  Where it cannot, the quick checker's reckoning stands alone, and that is
+counted and said.  What was asked is read from the questions themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ..broadcast import with_rules
+from ..case import Case
+from ..classes import FOLLOWING
+from ..held_back import batches
+from ..replay import is_determined
+from ..unfit import undescribed
+from ..user_functions import user_nodes
+from ..verdict import Holds, Verdict, Violated
+from ..workload import User, window_of
+
+UNDESCRIBED = "a job began with operators that the workload does not describe"
+CLOCKED = "a user's function goes by processing time"
+USERS = "a user's function took its records in an order of the run's own"
+BATCHES = "nobody follows which attempt made the rows that batches held back"
+MOVED = "windows or rules went on at another parallelism"
+ALONE = "a task came up alone"
+HIDDEN = "nothing says which row was applied where"
+DRAINED = "windows went on behind a drain"
+OFF_LINE = "a checkpoint with keyed state lies off the run's line"
+LACKING = "a completed checkpoint lacks a snapshot"
+NO_STATE = "no completed checkpoint held keyed state"
+NEITHER = "the difference is neither in rows owed nor in keyed state"
+SPARK_FAILED = "Spark failed"
+ENDED = "the run ended before PySpark had answered"
+QUICK = "only the quick checker was asked for"
+
+REASONS = (
+    UNDESCRIBED,
+    CLOCKED,
+    USERS,
+    BATCHES,
+    MOVED,
+    ALONE,
+    HIDDEN,
+    DRAINED,
+    OFF_LINE,
+    LACKING,
+    NO_STATE,
+    NEITHER,
+    SPARK_FAILED,
+    ENDED,
+    QUICK,
+)
+"""Each completes "PySpark was not asked, because …"; there are no others."""
+
+
+class Unasked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why PySpark is not asked for the rows that a case owes up to its closing cut, or for all keyed state of its
+    completed checkpoints: of `REASONS`; empty where it is."""
+
+    rows: str = ""
+    state: str = ""
+
+
+ASKED = Unasked()
+"""PySpark is asked for all."""
+
+
+def nothing_asked(case: Case) -> str:
+    """Why there is no question about a case at all; empty when there may be one."""
+    if undescribed(case) is not None:
+        return UNDESCRIBED
+    window = window_of(case.workload)
+    return CLOCKED if window is not None and isinstance(window.operator, User) and window.operator.clocked else ""
+
+
+def applied_unasked(case: Case) -> str:
+    """Why there is no question about what follows the applied records; empty when there may be one."""
+    if user_nodes(case.workload):
+        return USERS
+    if batches(case.workload):
+        return BATCHES
+    if _moved(case):
+        return MOVED
+    if case.lines.persistent is not None:
+        return ALONE
+    return "" if is_determined(case.workload, case.topology) else HIDDEN
+
+
+def _moved(case: Case) -> bool:
+    """Whether what goes by subtask went on in a job laid out otherwise.
+
+    Of windows that follow the applied records a subtask's watermark there is that
+    of several before it, of broadcast state a subtask's copy that of another; of
+    neither is the oracle told.
+    """
+    layouts = list(case.layouts.values())
+    by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
+    return by_subtask and any(layout != layouts[0] for layout in layouts)
+
+
+def unasked(case: Case, rows: Sequence[int], states: Sequence[tuple[int, str]]) -> Unasked:
+    """`rows` are the cuts whose rows some question has, `states` the (checkpoint, node) whose state one has."""
+    return Unasked(rows=_rows_unasked(case, rows), state=_state_unasked(case, frozenset(states)))
+
+
+def _rows_unasked(case: Case, asked: Sequence[int]) -> str:
+    owed_up_to = case.closing.epoch
+    if asked and (owed_up_to in asked or owed_up_to < 0):
+        return ""
+    if asked:
+        return DRAINED
+    return nothing_asked(case) or (applied_unasked(case) if case.expected.follows_applies else "") or HIDDEN
+
+
+def _state_unasked(case: Case, asked: frozenset[tuple[int, str]]) -> str:
+    nothing = nothing_asked(case)
+    if nothing:
+        return nothing
+    owed = list(_keyed_state(case))
+    if not owed:
+        return NO_STATE
+    return next((_why(case, checkpoint, node) for checkpoint, node in owed if (checkpoint, node) not in asked), "")
+
+
+def _keyed_state(case: Case) -> Iterator[tuple[int, str]]:
+    """(checkpoint, node) where a node holds anything; what a user's function holds is its user's."""
+    users = user_nodes(case.workload)
+    for checkpoint in sorted(case.lines.completed):
+        for node, entries in case.expected.states(checkpoint).items():
+            if entries and node not in users:
+                yield checkpoint, node
+
+
+def _why(case: Case, checkpoint: int, node: str) -> str:
+    if not case.by_applies and case.classes[node] not in FOLLOWING:
+        return DRAINED
+    untold = applied_unasked(case)
+    if untold:
+        return untold
+    if checkpoint not in case.line.checkpoints:
+        return OFF_LINE
+    return DRAINED if _is_behind_a_drain(case, checkpoint) else LACKING
+
+
+def _is_behind_a_drain(case: Case, checkpoint: int) -> bool:
+    return any(drain < checkpoint for drain in case.drained) and window_of(case.workload) is not None
+
+
+ROWS_DIFFER = frozenset({"lost row", "repeated row", "wrong row", "unexpected row"})
+
+IN_ROWS: dict[str, frozenset[str]] = {
+    "exactly-once": ROWS_DIFFER,
+    "no-data-loss": ROWS_DIFFER,
+    "consistent-cut": ROWS_DIFFER,
+    "at-least-once": frozenset({"lost row", "wrong row"}),
+    "visibility": frozenset({"rows seen too early"}),
+}
+"""By invariant the differences from the rows owed.  What is too much in at-least-once is told from what each attempt
+applied, the abandoned ones too, of which PySpark is not told."""
+
+IN_STATE: dict[str, frozenset[str]] = {"consistent-cut": frozenset({"state differs"})}
+"""The same of the differences from the keyed state owed."""
+
+
+def one_judge(invariant: str, verdict: Verdict, why: Unasked) -> str:
+    """Why a verdict is the quick checker's alone; empty where PySpark computed what it compares with."""
+    if isinstance(verdict, Violated):
+        in_rows = verdict.difference in IN_ROWS.get(invariant, ())
+        in_state = verdict.difference in IN_STATE.get(invariant, ())
+    else:
+        in_rows, in_state = invariant in IN_ROWS, invariant in IN_STATE
+    if not in_rows and not in_state:
+        return NEITHER
+    state = why.state if in_state else ""
+    if state == NO_STATE:  # what batches hold is rows
+        in_rows, state = True, ""
+    return state or (why.rows if in_rows else "")
+
+
+def by_both(verdicts: dict[str, Verdict], why: Unasked) -> tuple[str, ...]:
+    """The invariants that hold, or are violated, by the word of both judges, once PySpark has given it."""
+    decided = ((name, verdict) for name, verdict in verdicts.items() if isinstance(verdict, (Holds, Violated)))
+    return tuple(name for name, verdict in decided if not one_judge(name, verdict, why))

@@ -1,0 +1,170 @@
+"""Another user of the machine, who attacks what listens for a run: a process with another number, and no credentials.
+
+Where the tests run as root it becomes somebody who owns nothing; PostgreSQL of a run runs as `nobody` then, and an
+attacker must not be that.  Else it is the same user, and does what needs none of that user's rights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import msgspec
+import psycopg
+
+UID = 61_234
+LIE = 2**61
+PATIENCE_S = 1
+LEAK = "leak"
+USERS = ("cutproof", "postgres")
+
+
+def frame(*parts: object) -> bytes:
+    """A frame of the wire, made without the engine's help."""
+    body = msgspec.msgpack.encode(parts)
+    return struct.pack(">BI", 1, len(body)) + body
+
+
+HELLO = frame("Hello", LIE, "source-0", 99, {"source-0": 99, "op1-0": 99, "sink-0": 99})
+FRAMES = (
+    HELLO,
+    frame("FromTask", LIE, "source-0", ["Running", 99]) + HELLO,
+    frame("Open", LIE, "source-0>op1-0", 99) + frame("Data", LIE, ["Record", 1, 2, 3, 4, 5]),
+    struct.pack(">BI", 1, 0xFFFFFFFF),
+    struct.pack(">BI", 1, 64) + b"half a frame",
+    b"",
+)
+"""What is said at a port; the connections stay open."""
+
+
+def takes_the_database(where: dict[str, object], target: Path) -> str:
+    """Log in without a password as who may start programs, and start one."""
+    for user in USERS:
+        try:
+            with psycopg.connect(dbname="postgres", user=user, connect_timeout=2, autocommit=True, **where) as session:  # type: ignore[arg-type]
+                session.execute(f"COPY (SELECT 1) TO PROGRAM 'touch {target}'".encode())
+                return "in"
+        except psycopg.Error:
+            continue
+    return "out"
+
+
+def makes_a_proxy(port: int) -> str:
+    """Have a Toxiproxy listen to the whole world."""
+    link = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    told = {"name": LEAK, "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1", "enabled": True}
+    try:
+        link.request("POST", "/proxies", json.dumps(told))
+        return f"made {json.loads(link.getresponse().read())['listen']}" if link.sock else "out"
+    except (OSError, HTTPException, ValueError, KeyError):
+        return "out"
+    finally:
+        link.close()
+
+
+def lies_at(port: int, kept: list[socket.socket]) -> str:
+    """Say frames with an impossible stamp, lengths that nothing has, half of something, nothing."""
+    heard = 0
+    for said in FRAMES:
+        with contextlib.suppress(OSError):
+            sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+            kept.append(sock)
+            sock.sendall(said)
+            heard += 1
+    return f"said {heard}"
+
+
+def attack(read: int, write: int, attacks: str, target: Path) -> None:
+    """Attack each port, and each socket of a PostgreSQL, that is named on a line; answer with a line each."""
+    kept: list[socket.socket] = []
+
+    def one(line: str) -> None:
+        found: dict[str, str] = {}
+        if line.startswith("/"):
+            path = Path(line)
+            where: dict[str, object] = {"host": str(path.parent), "port": int(path.name.rpartition(".")[2])}
+            found["database"] = takes_the_database(where, target)
+        else:
+            port = int(line)
+            wanted: dict[str, Callable[[], str]] = {
+                "frames": lambda: lies_at(port, kept),
+                "proxy": lambda: makes_a_proxy(port),
+                "database": lambda: takes_the_database({"host": "127.0.0.1", "port": port}, target),
+            }
+            found = {name: act() for name, act in wanted.items() if name in attacks.split()}
+        os.write(write, (json.dumps({"at": line, **found}) + "\n").encode())
+
+    with os.fdopen(read) as lines, ThreadPoolExecutor(8) as pool:
+        for line in lines:
+            pool.submit(one, line.strip())
+
+
+class Attacker:
+    """The process, and what it has done so far."""
+
+    def __init__(self, attacks: str, target: Path) -> None:
+        """`attacks`: which of database, proxy and frames, blanks between them."""
+        self._warm()
+        here, theirs = os.pipe(), os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(here[1])
+            os.close(theirs[0])
+            try:
+                if os.geteuid() == 0:
+                    os.setgroups([])
+                    os.setgid(UID)
+                    os.setuid(UID)
+                attack(here[0], theirs[1], attacks, target)
+            finally:
+                os._exit(0)
+        os.close(here[0])
+        os.close(theirs[1])
+        self._tell, self._hear = here[1], theirs[0]
+        os.set_blocking(self._hear, False)
+        self._unread = b""
+        self._told: set[str] = set()
+        self.done: list[dict[str, str]] = []
+
+    def _warm(self) -> None:
+        """Import here what the child, who may not read this user's files, comes to need."""
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # nobody listens there
+            port = int(taken.getsockname()[1])
+            takes_the_database({"host": "127.0.0.1", "port": port}, Path("/nowhere"))
+            makes_a_proxy(port)
+            lies_at(port, [])
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(time.time).result()
+
+    def at(self, places: set[str]) -> None:
+        """Attack what is new of these; take in what was done."""
+        for place in sorted(places - self._told):
+            self._told.add(place)
+            os.write(self._tell, f"{place}\n".encode())
+        self._take()
+
+    def _take(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._hear, 1 << 16):
+                self._unread += data
+        *lines, self._unread = self._unread.split(b"\n")
+        self.done += [json.loads(line) for line in lines]
+
+    def got(self, attack: str) -> list[str]:
+        return [one[attack] for one in self.done if attack in one]
+
+    def close(self) -> None:
+        os.close(self._tell)
+        os.set_blocking(self._hear, True)
+        self._take()
+        os.close(self._hear)
+        os.waitpid(self._pid, 0)

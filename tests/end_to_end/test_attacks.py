@@ -1,0 +1,139 @@
+"""`verify --subject processes`, attacked by another user of the machine at every port that it opens."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .attacker import LEAK, Attacker
+from .command_line import command, environment
+from .test_nothing_left import processes_of, sockets_of
+
+LOOK_AGAIN_S = 0.05
+ENDS_WITHIN_S = 500
+"""Half a minute where nobody else wants the machine."""
+
+
+def places_of(folder: Path) -> set[str]:
+    """The ports on which the processes of a run with that temporary folder listen, and the sockets of its PostgreSQL.
+    (Those of PySpark are not the run's.)"""
+    ours = [pid for pid in processes_of(folder) if _is_of_the_run(pid)]
+    inodes = sockets_of(ours)
+    found = set()
+    for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "0A" and fields[9] in inodes:
+            found.add(str(int(fields[1].rpartition(":")[2], 16)))
+    for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines():
+        path = line.split()[-1]
+        if path.startswith(str(folder)) and ".s.PGSQL." in path:
+            found.add(path)
+    return found
+
+
+def _is_of_the_run(pid: int) -> bool:
+    """A launcher or a process that it has forked, or one of the two servers."""
+    try:
+        told = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return any(name in told for name in (b"conducting.launching", b"toxiproxy-server", b"bin/postgres"))
+
+
+class Attacked:
+    """A verification, in the machine's network unless told otherwise, attacked until it ends."""
+
+    def __init__(self, folder: Path, attacks: str, *words: str, network: str = "host") -> None:
+        temporary = folder / "temporary"
+        temporary.mkdir()
+        for each in (folder, temporary):
+            each.chmod(0o711)
+        open_to_all = folder / "all"
+        open_to_all.mkdir()
+        open_to_all.chmod(0o777)
+        self.target = open_to_all / "started"
+        self.attacker = Attacker(attacks, self.target)
+        said = folder / "said"
+        try:
+            with said.open("wb") as to:
+                running = subprocess.Popen(
+                    command("verify", "--subject", "processes", "--workers", "1", "--out", "run", *words),
+                    cwd=folder,
+                    env=environment(TMPDIR=str(temporary), CUTPROOF_NETWORK=network),
+                    stdin=subprocess.DEVNULL,
+                    stdout=to,
+                    stderr=subprocess.STDOUT,
+                )
+                deadline = time.monotonic() + ENDS_WITHIN_S
+                while running.poll() is None:
+                    assert time.monotonic() < deadline, "it does not end"
+                    self.attacker.at(places_of(temporary))
+                    time.sleep(LOOK_AGAIN_S)  # only a look shows that a port is new
+            self.code = running.returncode
+        finally:
+            running.kill()
+            running.wait()
+            self.attacker.close()
+        self.said = said.read_text(encoding="utf-8")
+        self.summary: dict[str, Any] = json.loads((folder / "run" / "summary.json").read_text(encoding="utf-8"))
+
+
+def listens(port: int) -> bool:
+    """Anybody, at that port of this machine."""
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text(encoding="utf-8").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                return True
+    return False
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder: Path) -> None:
+    run = Attacked(open_folder, "frames database", "--scenarios", "5", "--seed", "3")
+    assert set(run.attacker.got("database")) == {"out"}
+    assert not run.target.exists()
+    assert len(run.attacker.got("frames")) > 20, "every process of every scenario has a port"
+    assert any(one["at"].startswith("/") for one in run.attacker.done), "a PostgreSQL had a socket"
+    assert run.code == 0, run.said
+    assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (5, 0)
+    foreign = run.summary["foreign_connections"]
+    assert foreign > len(run.attacker.got("frames"))
+    assert f"{foreign:,} connections to the runs' ports came from another program" in " ".join(run.said.split())
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_gone(open_folder: Path) -> None:
+    run = Attacked(open_folder, "proxy", "--scenarios", "200", "--seed", "3")
+    (made,) = [got for got in run.attacker.got("proxy") if got.startswith("made ")]
+    assert run.code == 4, run.said
+    assert run.summary["scenarios"]["violated"] == 0
+    (failure,) = run.summary["failures"]
+    assert failure.endswith(
+        "another program of this machine has used the control port of the run's Toxiproxy, which has the proxy "
+        f"'{LEAK}' from {made.removeprefix('made ')} to 127.0.0.1:1: "
+        "that server was killed, and what was run is not judged; run again"
+    )
+    assert not listens(int(made.rpartition(":")[2]))
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_in_a_network_of_their_own_there_is_no_port_to_attack(open_folder: Path) -> None:
+    """Where the machine allows none, the run says so instead: it was demanded."""
+    from cutproof.reference_impl.processes import namespace
+
+    reason = namespace.why_not()
+    if reason:
+        run = Attacked(open_folder, "frames proxy database", "--scenarios", "2", "--seed", "3", network="own")
+        assert (run.code, reason in run.said) == (4, True)
+        return
+    run = Attacked(open_folder, "frames proxy database", "--scenarios", "4", "--seed", "3", network="own")
+    assert [one["at"] for one in run.attacker.done if not one["at"].startswith("/")] == []
+    assert set(run.attacker.got("database")) <= {"out"}
+    assert run.code == 0, run.said
+    assert run.summary["foreign_connections"] == 0

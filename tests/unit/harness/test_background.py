@@ -1,0 +1,68 @@
+"""Threads that nobody waits for: they are ended before the interpreter is, or the interpreter is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from cutproof.harness import background
+from cutproof.harness.background import in_background
+
+READING = """
+import atexit, io, sys, time
+import pyarrow
+from cutproof.harness.background import in_background
+from cutproof.harness.cli.entry import leave
+
+class Peer(io.RawIOBase):
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        began.append(size)
+        while True:
+            time.sleep(0.001)
+
+began = []
+in_background(pyarrow.ipc.open_stream, Peer())
+while not began:
+    time.sleep(0.001)
+atexit.register(print, "registered")
+print("told")
+leave(130)
+"""
+"""As PySpark's answers are read: PyArrow calls Python for the next bytes of a stream, which do not come."""
+
+
+def test_a_thread_in_a_native_call_does_not_abort_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", READING], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "told\nregistered\n", "")
+
+
+def test_the_end_waits_for_what_is_under_way() -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        go.wait()
+        return "done"
+
+    future = in_background(work)
+    assert begun.wait(10)
+    assert not background.end(0.05)
+    threading.Timer(0.05, go.set).start()
+    assert background.end(10)
+    assert future.result(0) == "done"
+
+
+def test_what_it_raises_is_told_and_the_thread_is_over() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    future = in_background(fail)
+    with pytest.raises(ZeroDivisionError):
+        future.result(10)
+    assert background.end(10)

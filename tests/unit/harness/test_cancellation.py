@@ -1,0 +1,121 @@
+"""Work in worker processes that is not wanted any more: cancelled at once, by force where that is needed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.cancellation import Cancellation, WorkCancelled, cancellable, obey
+from cutproof.harness.interruption import unheard
+
+LONG_S = 120
+SOON_S = 20.0
+"""far below LONG_S, and enough for a machine that has other things to do"""
+
+
+def sleep(sign: Path) -> None:
+    """Work that takes long, and swallows every exception that an engine may swallow."""
+    try:
+        sign.touch()
+        time.sleep(LONG_S)
+    except Exception:
+        time.sleep(LONG_S)
+    finally:
+        sign.with_suffix(".ended").touch()
+
+
+class Swallowing:
+    """What is raised in a finalizer is swallowed."""
+
+    def __init__(self, sign: Path) -> None:
+        self.sign = sign
+
+    def __del__(self) -> None:
+        self.sign.touch()
+        time.sleep(LONG_S)
+
+
+def swallow(sign: Path) -> None:
+    Swallowing(sign)
+    sleep(sign.with_suffix(".next"))
+
+
+def deaf(sign: Path) -> None:
+    """Work in a native call, as it were: no signal is heard.  What it has started ends with it, a little later."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    child = "import os, sys, time; sys.stdin.read(); time.sleep(0.3); os.rename(sys.argv[1], sys.argv[1] + '.gone')"
+    subprocess.Popen([sys.executable, "-c", child, str(sign)], stdin=subprocess.PIPE)
+    sign.touch()
+    time.sleep(LONG_S)
+
+
+@pytest.fixture
+def pool() -> Iterator[ProcessPoolExecutor]:
+    executor = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=obey)
+    yield executor
+    executor.shutdown(wait=True, cancel_futures=True)
+
+
+def begin(pool: ProcessPoolExecutor, task: Callable[[Path], None], sign: Path) -> Future[None]:
+    with unheard():
+        return pool.submit(cancellable, task, sign)
+
+
+def wait_for(sign: Path) -> None:
+    until = time.monotonic() + SOON_S
+    while not sign.exists():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_work_ends_where_it_stands(pool: ProcessPoolExecutor, tmp_path: Path) -> None:
+    under_way, next_one = (begin(pool, sleep, tmp_path / name) for name in ("a", "b"))
+    wait_for(tmp_path / "a")
+    began = time.monotonic()
+    Cancellation(pool).wait(SOON_S)
+    assert time.monotonic() - began < SOON_S
+    assert isinstance(under_way.exception(), WorkCancelled)
+    assert next_one.cancelled() or isinstance(next_one.exception(), WorkCancelled)
+    assert (tmp_path / "a.ended").exists()
+    assert not (tmp_path / "b").exists()
+
+
+def test_it_does_not_get_lost_in_a_finalizer(
+    pool: ProcessPoolExecutor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    under_way = begin(pool, swallow, tmp_path / "a")
+    wait_for(tmp_path / "a")
+    Cancellation(pool).wait(SOON_S)
+    assert isinstance(under_way.exception(), WorkCancelled)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_that_is_only_being_started_ends_in_order(
+    pool: ProcessPoolExecutor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begin(pool, sleep, tmp_path / "a")
+    Cancellation(pool).wait(SOON_S)
+    assert not (tmp_path / "a").exists()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_that_hears_nothing_is_killed_and_what_it_had_started_is_waited_for(
+    pool: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    begin(pool, deaf, tmp_path / "a")
+    wait_for(tmp_path / "a")
+    Cancellation(pool).wait(0.2)
+    assert (tmp_path / "a.gone").exists()
+
+
+def test_where_nothing_is_under_way_nothing_happens(pool: ProcessPoolExecutor) -> None:
+    assert pool.submit(cancellable, int, "7").result() == 7
+    Cancellation(pool).wait()

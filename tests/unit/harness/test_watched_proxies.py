@@ -1,0 +1,126 @@
+"""The Toxiproxy of a run forwards to the run's own ports, and is killed when somebody else has told it something."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from cutproof.faults.injectors.toxiproxy import Stall
+from cutproof.harness.conducting.services import Services
+from cutproof.harness.exit_codes import HarnessFailed
+from cutproof.harness.services import network, postgres
+
+pytestmark = pytest.mark.usefixtures("toxiproxy_server")
+
+
+@pytest.fixture(params=["own", "host"])
+def services(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    """In the machine's network, and in one of their own where the machine allows it."""
+    monkeypatch.delenv(postgres.DSN_VARIABLE, raising=False)
+    if request.param == "host":
+        monkeypatch.setenv(network.VARIABLE, "host")
+    made = Services()
+    yield made
+    made.close()
+
+
+def tells(services: Services, method: str, path: str, told: object) -> None:
+    """Somebody else does, who knows the control port."""
+    link = HTTPConnection("127.0.0.1")
+    link.sock = services.launcher.new_socket()
+    link.sock.settimeout(5)
+    link.sock.connect(("127.0.0.1", services.proxies._up.port))
+    link.request(method, path, json.dumps(told))
+    assert link.getresponse().status in (200, 201)
+    link.close()
+
+
+def test_what_the_run_does_is_its_own_also_when_the_server_is_killed_and_back(services: Services) -> None:
+    services.look()
+    port = services.launcher.listen("a")
+    proxies = services.proxies
+    proxies.make("x>a", port)
+    proxies.add("fault-0", "x>a", Stall())
+    services.look()
+    proxies.close_connections("x>a")
+    services.look()
+    proxies.kill()
+    services.look()
+    proxies.start()
+    services.look()
+    proxies.remove("fault-0")
+    services.look()
+    proxies.clear()
+    services.look()
+    assert proxies.is_up
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "says"),
+    [
+        ("/proxies", {"name": "leak", "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1"}, "the proxy 'leak' from "),
+        (
+            "/proxies/x>a/toxics",
+            {"type": "latency", "attributes": {"latency": 9}},
+            "with the toxic 'latency_downstream'",
+        ),
+        ("/proxies/x>a", {"enabled": False}, "the proxy 'x>a' from "),
+    ],
+    ids=["a proxy", "a toxic", "a closed proxy"],
+)
+def test_what_somebody_else_does_kills_it_and_is_no_verdict(
+    services: Services, path: str, told: dict[str, object], says: str
+) -> None:
+    proxies = services.proxies
+    proxies.make("x>a", services.launcher.listen("a"))
+    pid = proxies.pid
+    tells(services, "POST", path, told)
+    with pytest.raises(HarnessFailed) as raised:
+        services.look()
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not proxies.is_up
+    assert any(end.pid == pid for end in services.launcher.exits)
+
+
+def test_it_forwards_to_no_port_that_is_not_the_runs(services: Services) -> None:
+    given_up = services.launcher.listen("a")
+    services.launcher.unlisten(["a"])
+    for port in (given_up, 5432):
+        with pytest.raises(HarnessFailed, match=f"a proxy to port {port} is refused"):
+            services.proxies.make("x>a", port)
+
+
+def test_what_tells_it_from_others_is_on_no_command_line(services: Services) -> None:
+    proxies = services.proxies
+    mark = proxies._up._mark
+    assert mark.encode() not in Path(f"/proc/{proxies.pid}/cmdline").read_bytes()
+    (file,) = services.launcher.folder().glob("toxiproxy*.json")
+    assert mark.removeprefix("cutproof-mark-") in file.read_text(encoding="ascii")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_no_secret_of_the_database_is_where_others_may_look(services: Services) -> None:
+    """Command lines, and files that another user could open."""
+    database = services.database
+    password = database.dsn.partition("password=")[2].split()[0].strip("'")
+    assert len(password) >= 32
+    for pid in [*_children(services.launcher.pid), services.launcher.pid]:
+        for place in ("cmdline", "environ"):
+            assert password.encode() not in Path(f"/proc/{pid}/{place}").read_bytes()
+    folder = services.launcher.folder()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert password.encode() not in path.read_bytes(), path
+    shut = {path for path in folder.iterdir() if stat.S_IMODE(path.stat().st_mode) & 0o077}
+    assert {path.name for path in shut} <= {"postgres-binaries"}
+
+
+def _children(pid: int) -> list[int]:
+    found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]
+    return [*found, *(one for child in found for one in _children(child))]
