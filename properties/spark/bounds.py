@@ -8,13 +8,15 @@ told so by itself and leaves its batch alone.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..workload import Count, FlatMap, Join, Map, Rules, Sliding, Sum, Window
+from ..workload import Count, FlatMap, Join, Map, Rules, Sliding, Sum, Window, Workload
 from .tables import OracleJob
 
 LIMIT = (1 << 63) - 1
+NO_APPLIES: Mapping[str, Sequence[int]] = {}
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,8 +41,16 @@ def problem(job: OracleJob) -> str:
     splits = len(list(job.workload.splits()))
     if any(len(cut.positions) != splits for cut in job.cuts):
         return f"a cut does not have one position for each of the {splits} splits"
+    return beyond_64_bits(job.workload, {name: [one.line for one in taken] for name, taken in job.applies.items()})
+
+
+def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO_APPLIES) -> str:
+    """Where a workload's numbers may leave 64 bits, in one phrase; empty where they cannot.
+
+    `applies`: by node the line of each record that it took, repeats included, where rows follow what was applied.
+    """
     bounds: dict[str, Bound] = {}
-    for source in job.workload.inputs:
+    for source in workload.inputs:
         records = [record for split in source.splits for record in split]
         bounds[source.name] = Bound(
             rows=len(records),
@@ -48,9 +58,9 @@ def problem(job: OracleJob) -> str:
             value=max((abs(value) for _, value, _ in records if value is not None), default=0),
             tag=max((abs(tag) for _, _, tag in records), default=0),
         )
-    for node in job.workload.nodes:
+    for node in workload.nodes:
         inputs = [bounds[name] for name in node.inputs]
-        taken = Counter(one.line for one in job.applies.get(node.name, ()))
+        taken = Counter(applies.get(node.name, ()))
         bound = _after(node.operator, inputs, max(taken.values()) if taken else None)
         if max(bound.key, bound.value, bound.tag) > LIMIT:
             return f"numbers may leave 64 bits at {node.name}"

@@ -21,8 +21,10 @@ from ..unfit import undescribed
 from ..user_functions import user_nodes
 from ..verdict import Holds, Verdict, Violated
 from ..workload import User, window_of
+from .bounds import beyond_64_bits
 
 UNDESCRIBED = "a job began with operators that the workload does not describe"
+TOO_LARGE = "its numbers may leave 64 bits"
 CLOCKED = "a user's function goes by processing time"
 USERS = "a user's function took its records in an order of the run's own"
 BATCHES = "nobody follows which attempt made the rows that batches held back"
@@ -40,6 +42,7 @@ QUICK = "only the quick checker was asked for"
 
 REASONS = (
     UNDESCRIBED,
+    TOO_LARGE,
     CLOCKED,
     USERS,
     BATCHES,
@@ -74,6 +77,8 @@ def nothing_asked(case: Case) -> str:
     """Why there is no question about a case at all; empty when there may be one."""
     if undescribed(case) is not None:
         return UNDESCRIBED
+    if beyond_64_bits(case.workload):
+        return TOO_LARGE
     window = window_of(case.workload)
     return CLOCKED if window is not None and isinstance(window.operator, User) and window.operator.clocked else ""
 

@@ -7,8 +7,10 @@ from functools import cache
 
 import pytest
 
+from cutproof.harness import topologies
 from cutproof.harness.oracle import put
 from cutproof.harness.run import Result, run
+from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.spark import unasked
@@ -18,12 +20,14 @@ from cutproof.properties.spark.unasked import (
     NEITHER,
     NO_STATE,
     REASONS,
+    TOO_LARGE,
     Unasked,
     by_both,
     one_judge,
 )
 from cutproof.properties.user_functions import user_nodes
 from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.workload import Input, Node, Sum, Workload
 
 FEW = 14
 TEMPLATES = ("S1", "S3", "S4", "S5", "S9", "local", "user-function", "laid-out-anew")
@@ -136,3 +140,16 @@ def test_the_reasons_are_a_closed_list_of_short_sentences() -> None:
     assert named == set(REASONS)
     assert len(set(REASONS)) == len(REASONS)
     assert all(len(reason) <= 75 and reason[-1].isalpha() for reason in REASONS)
+
+
+def test_a_job_whose_numbers_may_leave_64_bits_is_kept_from_pyspark_and_counted() -> None:
+    large = tuple((0, 1 << 60, tag) for tag in range(1, 21))
+    workload = Workload(
+        name="large",
+        inputs=(Input(name="source", splits=(large,)),),
+        nodes=(Node(name="sum", operator=Sum(), inputs=("source",)),),
+    )
+    topology = topologies.lay_out(workload, {"source": 1, "sum": 1, "sink": 1})
+    told = put(run(SimulatedSubject(), Scenario(workload=workload, topology=topology)))
+    assert decode(told.question) == ()
+    assert told.unasked == Unasked(rows=TOO_LARGE, state=TOO_LARGE)
