@@ -10,7 +10,9 @@ from .strategies.templates import SHARES
 HINTS: dict[str, tuple[str, ...]] = {
     "A05": ("slow-restore",),
     "A14": ("late-acknowledgement",),
-    **dict.fromkeys(("B02", "B04", "B09", "B10", "B15", "C01", "C04", "C08"), ("S3",)),
+    **dict.fromkeys(("B02", "B10", "B15", "C01", "C04", "C08"), ("S3",)),
+    "B04": ("declined-upstream",),
+    "B09": ("given-up-meanwhile",),
     "B07": ("overlapping",),
     **dict.fromkeys(("P01", "P02", "P03", "P04"), ("S3",)),
     "C06": ("handed-over",),

@@ -112,6 +112,60 @@ def overlapping(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("overlapping", faults=tuple(faults[: max(1, frame.max_faults)]))
 
 
+def given_up_meanwhile(choices: Choices, frame: Frame) -> Scenario:
+    """Unaligned checkpoints follow each other faster than records are worked on, and one of them begins late."""
+    stage, interval_us = _in_quick_succession(choices, frame)
+    engine = msgspec.structs.replace(
+        stage.engine,
+        apply_cost_us=interval_us * choices.between(4, 12) // 4,
+        channel_latency_us=interval_us * choices.between(0, 8) // 4,
+        snapshot_write_us=interval_us * choices.pick((1, 2, 8, 16)) // 2,
+    )
+    when = AtTime(at_us=interval_us * choices.between(1, 8))
+    by_us = interval_us * choices.between(4, 24)
+    late = plan.LateMessage(trigger=when, message="trigger", task=None, by_us=by_us)
+    return with_engine(stage, engine).scenario("given-up-meanwhile", faults=(late,))
+
+
+def declined_upstream(choices: Choices, frame: Frame) -> Scenario:
+    """Of unaligned checkpoints in quick succession one is declined, and those downstream hear that it is given up
+    before its barrier: the barrier then waits in front of records that the next one overtakes."""
+    stage, interval_us = _in_quick_succession(choices, frame)
+    quick_us = max(5, interval_us // 8)
+    engine = msgspec.structs.replace(
+        stage.engine,
+        apply_cost_us=interval_us * choices.between(4, 12) // 4,
+        channel_latency_us=interval_us * choices.between(4, 12) // 4,
+        control_latency_us=quick_us,
+        snapshot_write_us=quick_us,
+    )
+    layout = stage.target.layout
+    task = choices.pick(layout.sources + layout.operators)
+    when = AtPoint(point="snapshot-taken", task=task, occurrence=choices.between(1, 4))
+    declined = plan.FailWrite(trigger=when, task=task)
+    return with_engine(stage, engine).scenario("declined-upstream", faults=(declined,))
+
+
+def _in_quick_succession(choices: Choices, frame: Frame) -> tuple[Stage, int]:
+    """A small job with unaligned checkpoints, several at a time, and the time between two of them in µs."""
+    recipe = frame.recipe(
+        least_records=6,
+        most_records=24,
+        shapes=("chain", "union"),
+        splits=(1, 2, 3),
+        least_operators=1,
+        most_operators=3,
+        unbounded_percent=0,
+        two_phase_percent=0,
+        enumerated_percent=0,
+        parallelism=(1, 1, 2),
+    )
+    crowd = Crowd(capacities=(8, 16, 64), alignments=("unaligned",))
+    stage = hasty(crowded_stage(choices, frame, recipe, Tuning(concurrent=(3, 2)), crowd=crowd))
+    interval_us = max(50, stage.engine.read_interval_us * choices.between(2, 5) // 2)
+    return with_engine(stage, msgspec.structs.replace(stage.engine, checkpoint_interval_us=interval_us)), interval_us
+
+
 def handed_over(choices: Choices, frame: Frame) -> Scenario:
     """A job with data in flight goes back to a checkpoint, and records arrive while what was in flight is put back."""
     recipe = frame.recipe(
@@ -274,6 +328,8 @@ HUNTED: dict[str, Template] = {
     "begun-as-another": begun_as_another,
     "ended-in-flight": ended_in_flight,
     "overlapping": overlapping,
+    "given-up-meanwhile": given_up_meanwhile,
+    "declined-upstream": declined_upstream,
     "handed-over": handed_over,
     "idle-and-back": idle_and_back,
     "kept-to-the-end": kept_to_the_end,
