@@ -9,6 +9,7 @@ of each other is the judge's affair.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ _WINDOW = 1 << 60
 
 def missing_witness(data: bytes) -> str:
     """The first part that a history's file has to have and has not, in words; empty when none is missing."""
-    parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=dict[str, msgspec.Raw])
     sink = msgspec.json.decode(parts.get("sink", msgspec.Raw(b'""')))
     for name in (*WITNESSES, *filter(None, [OF_SINK.get(sink, "")])):
         if name not in parts:

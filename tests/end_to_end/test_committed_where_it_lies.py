@@ -142,7 +142,7 @@ def test_what_is_wrong_with_a_tables_url_is_one_line(
         (there, 2, "has one table behind the ?"),
         (f"mysql://me:{SECRET}@host/db?table=t", 2, "cannot be read from mysql://"),
         (f"postgresql://me:{SECRET}@127.0.0.1:1/db?table=t", 4, "PostgreSQL on 127.0.0.1:1 does not answer"),
-        (tmp_path / "junk.parquet", 2, "junk.parquet cannot be read as parquet"),
+        (tmp_path / "junk.parquet", 2, "junk.parquet cannot be read as Parquet"),
     ):
         done_with = command_here("check", "--expected", tmp_path / "rows.jsonl", "--actual", actual)
         assert done_with.returncode == code, done_with.stderr

@@ -47,7 +47,7 @@ WORDS = {
     "cutproof.toml": ["defects", "list"],
     "pyproject.toml": ["defects", "list"],
     "run/view.json": ["report", "run"],
-    "corpus/A01.json": ["defects", "run", "A01", "--workers", "1", "--scenarios", "corpus"],
+    "corpus/A01.json": ["defects", "run", "A01", "--workers", "1", "--quick", "--scenarios", "corpus"],
 }
 """each file and the verb that reads it; `taken` is no run folder, so that no run begins where the file is sound"""
 
@@ -195,7 +195,9 @@ def test_what_is_no_file(name: str, folder: Path, capsys: pytest.CaptureFixture[
         path.unlink()
 
 
-@pytest.mark.parametrize("settings", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+@pytest.mark.parametrize(
+    "settings", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}]
+)
 def test_a_story_is_told_to_its_end_where_characters_cannot_be_shown(settings: dict[str, str], tmp_path: Path) -> None:
     words = ("replay", "--quick", "--story", CORPUS / "A01.json")
     shown = cutproof_command(tmp_path, *words)

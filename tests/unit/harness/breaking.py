@@ -26,7 +26,7 @@ def in_a_machine(described: bytes) -> Job:
 
 
 def in_a_process(described: bytes) -> Job:
-    """What makes an operator raises, outside of every machine."""
+    """What makes an operator ends its process."""
     job = process_job.make_job(described)
     note = _note(described)
     operators = [
@@ -45,9 +45,13 @@ class Breaking(Copying):
         return super().copy(heap)
 
 
+class Gone(BaseException):
+    """What no engine takes for an error of its own, so that the process ends."""
+
+
 def _once(note: Path, build: Callable[[], Operator]) -> Callable[[], Operator]:
     def made() -> Operator:
-        break_once(note)
+        break_once(note, Gone)
         return build()
 
     return made
@@ -57,10 +61,10 @@ def _note(described: bytes) -> Path:
     return Path(msgspec.json.decode(described, type=process_job.Described).scenario.name)
 
 
-def break_once(note: Path) -> None:
+def break_once(note: Path, error: type[BaseException] = RuntimeError) -> None:
     """Raise, unless somebody has."""
     try:
         note.touch(exist_ok=False)
     except FileExistsError:
         return
-    raise RuntimeError("broken for a test")
+    raise error("broken for a test")

@@ -3,58 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+from unwanted_work import deaf, sleep, swallow
 
 from cutproof.harness.cancellation import Cancellation, WorkCancelled, cancellable, obey
 from cutproof.harness.interruption import unheard
 
-LONG_S = 120
 SOON_S = 20.0
 """far below LONG_S, and enough for a machine that has other things to do"""
-
-
-def sleep(sign: Path) -> None:
-    """Work that takes long, and swallows every exception that an engine may swallow."""
-    try:
-        sign.touch()
-        time.sleep(LONG_S)
-    except Exception:
-        time.sleep(LONG_S)
-    finally:
-        sign.with_suffix(".ended").touch()
-
-
-class Swallowing:
-    """What is raised in a finalizer is swallowed."""
-
-    def __init__(self, sign: Path) -> None:
-        self.sign = sign
-
-    def __del__(self) -> None:
-        self.sign.touch()
-        time.sleep(LONG_S)
-
-
-def swallow(sign: Path) -> None:
-    Swallowing(sign)
-    sleep(sign.with_suffix(".next"))
-
-
-def deaf(sign: Path) -> None:
-    """Work in a native call, as it were: no signal is heard.  What it has started ends with it, a little later."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    child = "import os, sys, time; sys.stdin.read(); time.sleep(0.3); os.rename(sys.argv[1], sys.argv[1] + '.gone')"
-    subprocess.Popen([sys.executable, "-c", child, str(sign)], stdin=subprocess.PIPE)
-    sign.touch()
-    time.sleep(LONG_S)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -37,8 +38,12 @@ def shared_memory(server: RunningServer) -> list[str]:
     """What the server's processes have mapped that has a name in /dev/shm.  (Other servers may have some there.)"""
     assert server.process is not None
     family = [server.process.pid, *descendants(server.process.pid)]
-    maps = [Path(f"/proc/{pid}/maps") for pid in family]
-    return [line for one in maps if one.exists() for line in one.read_text().splitlines() if "/dev/shm/" in line]
+    lines = []
+    for pid in family:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a backend that has ended meanwhile
+            lines += Path(f"/proc/{pid}/maps").read_text().splitlines()
+    assert lines
+    return [line for line in lines if "/dev/shm/" in line]
 
 
 def descendants(pid: int) -> list[int]:

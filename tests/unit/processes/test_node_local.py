@@ -147,8 +147,8 @@ def test_a_place_that_is_not_known_any_more_is_a_failure_of_its_task(
     sender.expect(f.Welcome)
     sender.send(f.Numbered(now(), 0, -1, Barrier(CheckpointId(1))))
     node.coordinator.expect(f.FromTask)  # its snapshot is durable
-    send(node, Complete(attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
-    send(node, Deploy(attempt=AttemptId(2), channels_of=FIRST))
+    send(node, Complete(job=1, attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
+    send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
     assert failure(node, 2) == "the place in its order of receipt at which it began is not known"
 
 
