@@ -2,9 +2,11 @@
 
 A scenario file may come from anybody, and a small one can ask for a run without
 end.  So its sizes, and what its run is forecast to be like, are compared with
-bounds before anything is run; what no forecast knows is counted while it runs
-(`LIMIT_STEPS`, `LIMIT_SNAPSHOT_BYTES`).  They lie far above what is drawn: a
-bound that is met is a mistake, or somebody's attack.
+bounds before anything is run; what no forecast knows well is counted while it
+runs (`LIMIT_STEPS`, `LIMIT_SNAPSHOT_BYTES`).  They lie far above what is drawn: a
+bound that is met is a mistake, or somebody's attack.  A run that meets one of the
+counted bounds though its scenario is small (`ROOM`) goes round in circles: that
+is the engine's fault, and is judged.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ PARALLELISM_LIMIT = 64
 LIMIT_STEPS = 2_000_000
 """events of a run in virtual time"""
 LIMIT_SNAPSHOT_BYTES = 48_000_000
-"""of all snapshots that a run in virtual time stores: a history keeps each, and its judge reads them"""
+"""of all snapshots that a run in virtual time stores and loads: a history keeps each, and its judge reads them"""
+ROOM = 5
+"""how often what is forecast of a run has to fit into a bound for the scenario not to be the reason that it is met"""
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,6 +171,34 @@ def checkpoints_in(scenario: Scenario, time_us: int) -> int:
     least_us = checkpoint_us(engine, 1)
     apart_us = max(1, engine.checkpoint_interval_us, engine.minimum_pause_us, least_us // engine.concurrent_checkpoints)
     return time_us // apart_us
+
+
+def events_of(scenario: Scenario) -> int:
+    """About how many events a run has, and seldom more: each attempt gives every row to all subtasks of an operator,
+    and takes all checkpoints again."""
+    layouts = topologies_of(scenario)
+    widest = max(max(one.parallelism.values()) for one in layouts)
+    channels = max(channels_of(one) for one in layouts)
+    subtasks = max(sum(one.parallelism.values()) for one in layouts)
+    rows = 4 * rows_of(scenario.workload) * widest
+    return _attempts(scenario) * (rows + _rounds(scenario) * (4 * channels + 10 * subtasks))
+
+
+def snapshot_bytes_of(scenario: Scenario) -> int:
+    """About how many bytes the snapshots of a run have, and seldom more: each may hold every row."""
+    channels = max(channels_of(one) for one in topologies_of(scenario))
+    held = 40 * (rows_of(scenario.workload) + channels)
+    return (_rounds(scenario) + _attempts(scenario)) * held
+
+
+def _attempts(scenario: Scenario) -> int:
+    restarts = min(len(scenario.faults), scenario.engine.restart_attempts)
+    return 1 + restarts + len(scenario.commands)
+
+
+def _rounds(scenario: Scenario) -> int:
+    """Checkpoints, with some that a job takes before it is at rest."""
+    return checkpoints_in(scenario, time_of(scenario)) + 10
 
 
 def rows_of(workload: Workload) -> int:

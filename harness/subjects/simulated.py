@@ -17,7 +17,7 @@ from ...reference_impl.driver.decisions import Decisions
 from ...reference_impl.simulated.disturbances import Disturbances
 from ...reference_impl.simulated.world import World
 from ..abilities import OPERATORS, SOURCES
-from ..bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS
+from ..bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS, ROOM, events_of, snapshot_bytes_of
 from ..checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
 from ..subject import Capabilities, ScenarioRefused
@@ -190,8 +190,9 @@ class Run:
     def history(self) -> History:
         """Run it, and everything that it let us see.  Raises ScenarioRefused."""
         self.world.run()
-        self._check_size()
         history, world = self._history, self.world
+        if self._cut_off():
+            world.quiet = False
         history.quiet = world.quiet
         history.committed = list(world.external.rows())
         history.residue = self._residue()
@@ -204,19 +205,28 @@ class Run:
     def _stop(self) -> None:
         self.world.loop.stopped = True
 
-    def _check_size(self) -> None:
+    def _cut_off(self) -> bool:
+        """Whether the run has met a bound on its size; raises ScenarioRefused where the scenario asks for so much.
+
+        A run that grows so large out of a small scenario goes round in circles: it has not come to rest.
+        """
         now, engine = self.world.loop.now, self.scenario.engine
         if self.recorder.snapshot_bytes > LIMIT_SNAPSHOT_BYTES:
+            if ROOM * snapshot_bytes_of(self.scenario) < LIMIT_SNAPSHOT_BYTES:
+                return True
             raise ScenarioRefused(
                 f"its snapshots have more than {LIMIT_SNAPSHOT_BYTES:,} bytes after {now:,} µs, the most that a run may"
-                f" store: lower its keys, splits or records, or raise engine.checkpoint_interval_us "
+                f" store and load: lower its keys, splits or records, or raise engine.checkpoint_interval_us "
                 f"({engine.checkpoint_interval_us:,})"
             )
         if self.world.loop.steps >= LIMIT_STEPS:
+            if ROOM * events_of(self.scenario) < LIMIT_STEPS:
+                return True
             raise ScenarioRefused(
                 f"its run has had {LIMIT_STEPS:,} events after {now:,} µs, the most that one may have: lower records,"
                 " subtasks or faults, or raise engine.checkpoint_interval_us and engine.read_interval_us"
             )
+        return False
 
     def _residue(self) -> Residue:
         world = self.world

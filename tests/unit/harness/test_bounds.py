@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from cutproof.harness.exit_codes import LINE, ExitCode
 from cutproof.harness.files import as_written, encode_scenario
 from cutproof.harness.graphs.files import read_system, system_schema
 from cutproof.harness.reading import FileError
+from cutproof.harness.run import run as run_and_judge
 from cutproof.harness.scenario import Cancel, Deviation, Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subject import ScenarioRefused
@@ -27,7 +28,10 @@ from cutproof.harness.subjects import simulated
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.consistent_cut import _in_order
+from cutproof.properties.verdict import Violated
 from cutproof.properties.workload import FlatMap, Input, Join, Map, Node, Sliding, Sum, Topology, Union, Workload
+from cutproof.reference_impl.core.events import CompletedSnapshot
+from cutproof.reference_impl.simulated.world import World
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 replace = msgspec.structs.replace
@@ -146,6 +150,9 @@ def test_what_is_drawn_lies_far_below_every_bound() -> None:
         run.history()
         assert run.world.loop.steps * 20 < bounds.LIMIT_STEPS
         assert run.recorder.snapshot_bytes * 20 < bounds.LIMIT_SNAPSHOT_BYTES
+        assert run.world.loop.steps <= bounds.events_of(scenario) < bounds.LIMIT_STEPS / bounds.ROOM
+        told = bounds.snapshot_bytes_of(scenario)
+        assert run.recorder.snapshot_bytes <= told < bounds.LIMIT_SNAPSHOT_BYTES / bounds.ROOM
 
 
 def test_a_run_of_too_many_events_ends_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +171,53 @@ def test_a_run_of_too_large_snapshots_ends_in_one_line(monkeypatch: pytest.Monke
     with pytest.raises(ScenarioRefused, match="its snapshots have more than 60 bytes") as raised:
         SimulatedSubject().run(chain())
     assert len(str(raised.value)) <= LINE
+
+
+class Circling(World):
+    """An engine that has the same thing to do again for ever."""
+
+    def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
+        super().submit(initial)
+        self._again()
+
+    def _again(self, *_: object) -> None:
+        self.loop.after(0, self._again)
+
+
+class Hoarding(Circling):
+    """An engine that stores without end."""
+
+    def _again(self, *_: object) -> None:
+        self.observer.keeps("x" * 100_000)  # type: ignore[attr-defined]
+        self.loop.after(0, self._again)
+
+
+@pytest.mark.parametrize("engine", [Circling, Hoarding])
+def test_an_engine_that_runs_in_circles_violates_progress(engine: type[World], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "World", engine)
+    result = run_and_judge(SimulatedSubject(), chain())
+    assert not result.history.quiet
+    verdict = result.judgement.verdicts["progress"]
+    assert isinstance(verdict, Violated)
+    assert verdict.difference == "no rest"
+
+
+def test_an_engine_that_runs_in_circles_over_a_large_scenario_is_not_told_from_a_large_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(simulated, "World", Circling)
+    monkeypatch.setattr(simulated, "events_of", lambda scenario: bounds.LIMIT_STEPS // bounds.ROOM)
+    with pytest.raises(ScenarioRefused, match=r"its run has had 2,000,000 events"):
+        SimulatedSubject().run(chain())
+
+
+def test_a_scenario_that_asks_for_so_many_events_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = _with_records([_records(3_000)])
+    assert list(problems_of(large)) == []
+    monkeypatch.setattr("cutproof.harness.subjects.translation.LIMIT_STEPS", 5_000)
+    monkeypatch.setattr(simulated, "LIMIT_STEPS", 5_000)
+    with pytest.raises(ScenarioRefused, match=r"its run has had 5,000 events"):
+        SimulatedSubject().run(large)
 
 
 def test_no_hundreds_of_processes_are_started() -> None:
