@@ -12,7 +12,7 @@ from .oracle import Examined, Oracle
 FORMAT = "cutproof-defects/1"
 _NOT_TOLD = ("scenario", "questions", "trace")
 """of a `DefectRun`, what is no part of the JSON"""
-_TOLD_IF_ANY = ("rate", "error")
+_TOLD_IF_ANY = ("rate", "error", "refused", "refusal")
 
 
 class DefectsReport(msgspec.Struct, kw_only=True):

@@ -8,7 +8,8 @@ The hunt is always in virtual time.  Where another subject of the reference engi
 is asked for, what was found, or a scenario from a folder, is run there some times:
 the defect is caught when it shows at least once, and its rate is told.
 
-A hunt that breaks is the harness's failure: it is told, and the others go on.
+A hunt that breaks is the harness's failure: it is told, and the others go on.  A
+scenario that cannot be run is counted, and the hunt goes on.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from .run import Result, run
 from .scenario import Scenario
 from .shrink import shrink, size_of
 from .strategies import Drawing, scenario_of
-from .subject import Subject, closing
+from .subject import Subject, SubjectFailed, closing
 from .subject_names import subject_called
 from .subjects.simulated import SimulatedSubject
 
@@ -66,6 +67,10 @@ class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
     """on another subject than the simulated one: in how many runs of its scenario it showed"""
     error: str = ""
     """why the hunt broke, in one line"""
+    refused: int = 0
+    """scenarios among those tried that could not be run"""
+    refusal: str = ""
+    """which of them was the last, and why, in one line"""
     scenario: Scenario | None = None
     """shrunk, unless that was not wanted; kept by whoever asked"""
     questions: tuple[bytes, ...] = ()
@@ -149,7 +154,7 @@ def attempted(defect: Named, field: Field) -> DefectRun:
             invariant=defect.invariant,
             scenarios_tried=0,
             seconds_to_find=0.0,
-            error=textwrap.shorten(one_line(error), LINE, placeholder=" ..."),
+            error=_short(error),
             trace=traceback.format_exc(),
         )
 
@@ -246,21 +251,34 @@ def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subj
 
 
 def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> DefectRun:
-    """Draw scenarios until one catches the defect, then shrink it."""
+    """Draw scenarios until one catches the defect, then shrink it.
+
+    One that cannot be run is counted; raises SubjectFailed where that is so for all of them.
+    """
     faulty, sound = SimulatedSubject(defect.id), SimulatedSubject()
     draw = scenario_of(Drawing(capabilities=faulty.capabilities, templates=templates_for(defect.id)))
     began = time.monotonic()
     reached = False
     instead: set[str] = set()
+    refused, refusal = 0, ""
     for index in range(scenarios):
         scenario = msgspec.structs.replace(draw(seed, index), defect=defect.id)
-        result = run(faulty, scenario)
-        reached = reached or result.history.defect_reached
-        instead.update(result.judgement.violated if result.history.defect_reached else ())
-        catch = Catch.of(result, defect.invariant)
-        if catch is not None and catch.holds_without(sound, scenario):
+        try:
+            result = run(faulty, scenario)
+            reached = reached or result.history.defect_reached
+            instead.update(result.judgement.violated if result.history.defect_reached else ())
+            catch = Catch.of(result, defect.invariant)
+            holds = catch is not None and catch.holds_without(sound, scenario)
+        except SubjectFailed as error:
+            refused += 1
+            refusal = f"scenario {index} of seed {seed}: {_short(error)}"
+            if refused == scenarios:
+                raise
+            continue
+        if catch is not None and holds:
             hunter = Hunter(faulty, sound, catch) if shrinks else None
-            return _caught(defect, catch, hunter, scenario, index + 1, time.monotonic() - began)
+            found = _caught(defect, catch, hunter, scenario, index + 1, time.monotonic() - began)
+            return replace(found, refused=refused, refusal=refusal)
     return DefectRun(
         id=defect.id,
         upstream=defect.upstream,
@@ -270,7 +288,13 @@ def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> D
         scenarios_tried=scenarios,
         seconds_to_find=round(time.monotonic() - began, 3),
         violated_instead=sorted(instead),
+        refused=refused,
+        refusal=refusal,
     )
+
+
+def _short(error: BaseException) -> str:
+    return textwrap.shorten(one_line(error), LINE, placeholder=" ...")
 
 
 class Catch(msgspec.Struct, frozen=True, kw_only=True):

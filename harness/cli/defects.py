@@ -184,6 +184,8 @@ def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
             output.complain(f"the hunt for {run.id} broke: {run.error} (CUTPROOF_DEBUG=1 shows where)")
             if debugging():
                 output.trace(run.trace)
+        elif run.refused and not run.caught:
+            output.complain(f"the hunt for {run.id}: {run.refused} scenarios could not be run, the last {run.refusal}")
     caught = sum(run.caught for run in found)
     output.say(f"{caught} caught, {len(found) - caught} missed")
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cutproof.harness.cli import defects as cli_defects
 from cutproof.harness.cli import main
+from cutproof.harness.cli.output import Output
 from cutproof.harness.defects_report import confirmed, report_of
 from cutproof.harness.defects_run import (
     Catch,
@@ -32,7 +34,7 @@ from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.hunted import HUNTED
 from cutproof.harness.strategies.templates import SHARES, TEMPLATES
-from cutproof.harness.subject import SubjectFailed
+from cutproof.harness.subject import ScenarioRefused, SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History
 from cutproof.reference_impl.defects import DEFECTS
@@ -213,6 +215,44 @@ def test_what_a_hunt_says_as_it_breaks_is_one_short_line(monkeypatch: pytest.Mon
     assert told.startswith("SubjectFailed: refused refused")
     assert len(told) <= 240
     assert "\n" not in told
+
+
+class Refusing(SimulatedSubject):
+    """An engine that refuses every scenario but the last of eight."""
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        if scenario.seed != "0 7":
+            raise ScenarioRefused("its run is too large")
+        return super().run(scenario, timeline=timeline)
+
+
+@pytest.fixture
+def refusing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine with the defect refuses scenarios, or the one without (None)."""
+
+    def engine(defect: str | None = None) -> SimulatedSubject:
+        return Refusing(defect) if defect == request.param else SimulatedSubject(defect)
+
+    monkeypatch.setattr("cutproof.harness.defects_run.SimulatedSubject", engine)
+
+
+@pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize(("refusing", "refused", "last"), [("I06", 7, 6), (None, 2, 3)], indirect=["refusing"])
+def test_a_scenario_that_is_refused_ends_no_hunt(refused: int, last: int) -> None:
+    told = hunt(LEAK, seed=0, scenarios=8, shrinks=False)
+    assert (told.caught, told.scenarios_tried, told.refused) == (True, 8, refused)
+    assert told.refusal == f"scenario {last} of seed 0: ScenarioRefused: its run is too large"
+    assert report_of([told]).defects[0]["refused"] == refused
+
+
+@pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize("refusing", ["I06"], indirect=True)
+def test_what_was_refused_is_named_where_nothing_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
+    told = hunt(WRONGLY_NAMED, seed=0, scenarios=8, shrinks=False)
+    assert (told.caught, told.reached, told.error) == (False, True, "")
+    cli_defects._tell([told], Output(), rates=False)
+    words = "7 scenarios could not be run, the last scenario 6 of seed 0: ScenarioRefused: its run is too large"
+    assert capsys.readouterr().err == f"cutproof: the hunt for I06: {words}\n"
 
 
 def test_an_environment_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
