@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -105,7 +106,8 @@ def stop() -> None:
 def abandon(within_s: float, *, asked: bool = False) -> bool:
     """Before the interpreter ends: kill the Java of a Spark that is still being started, or is being `asked`.
 
-    Whoever waits for its answer gets an error; whether the thread that starts it has ended.
+    Whoever waits for its answer gets an error, and py4j would log its traceback: nothing is logged any more.
+    Whether the thread that starts it has ended.
     """
     starting = _starting
     if starting is None:
@@ -113,6 +115,7 @@ def abandon(within_s: float, *, asked: bool = False) -> bool:
     deadline = time.monotonic() + within_s
     while asked or starting.is_alive():
         if _kept is not None:
+            logging.disable(logging.CRITICAL)
             janitor.kill(janitor.started_with(_kept))
         starting.join(min(KILL_AGAIN_S, max(0.0, deadline - time.monotonic())))
         asked = False

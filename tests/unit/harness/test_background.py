@@ -42,6 +42,36 @@ def test_a_thread_in_a_native_call_does_not_abort_the_process() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "told\nregistered\n", "")
 
 
+KILLING = """
+import logging, sys, threading
+from cutproof.harness.background import in_background
+from cutproof.harness.cli.entry import leave
+from cutproof.properties.spark import janitor, session
+
+killed = threading.Event()
+
+def ask():
+    killed.wait()
+    logging.error("Exception while sending command.", exc_info=ConnectionError("reset"))
+    logging.getLogger("py4j.clientserver").error("Error while sending or receiving")
+
+session._starting = threading.Thread(target=int)
+session._starting.start()
+session._kept = "folder"
+janitor.started_with = lambda folder: [1]
+janitor.kill = lambda started: killed.set()
+in_background(ask)
+print("interrupted", file=sys.stderr)
+leave(130)
+"""
+"""As py4j tells that the Java it has asked is gone."""
+
+
+def test_what_a_killed_spark_leaves_unanswered_prints_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLING], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_the_end_waits_for_what_is_under_way() -> None:
     begun, go = threading.Event(), threading.Event()
 
