@@ -29,7 +29,7 @@ T = TypeVar("T")
 GRACE_S = 3.0
 """within which a cancelled worker ends by itself"""
 LEFTOVERS_S = 2.0
-"""within which what a killed worker had started ends"""
+"""within which what a killed worker had started ends, and the pool notices that no worker is left"""
 
 
 class WorkCancelled(BaseException):
@@ -79,11 +79,11 @@ class Cancellation:
     """The end of a pool whose workers `obey`: begun here, waited for by `wait`."""
 
     def __init__(self, executor: ProcessPoolExecutor) -> None:
-        self._executor = executor
         self._began = time.monotonic()
         processes = executor._processes or {}  # no public name before Python 3.14
         self._workers: list[BaseProcess] = [worker for worker in processes.values() if worker.is_alive()]
         self._started = _handles_of([child for worker in self._workers for child in _children(worker.pid)])
+        self._manager = executor._executor_manager_thread  # which the executor forgets as it shuts down
         for worker in self._workers:
             worker.terminate()
         executor.shutdown(wait=False, cancel_futures=True)
@@ -95,7 +95,8 @@ class Cancellation:
         killed = [worker for worker in self._workers if worker.is_alive()]
         for worker in killed:
             worker.kill()
-        self._executor.shutdown(wait=True)
+        if self._manager is not None:
+            self._manager.join(LEFTOVERS_S)
         if killed:
             _wait_for(self._started, LEFTOVERS_S)
         while self._started:

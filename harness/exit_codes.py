@@ -55,18 +55,21 @@ class HarnessFailed(CutproofError):
     exit_code = ExitCode.HARNESS_FAILED
 
 
-def one_line(error: BaseException) -> str:
-    """An exception's text as one line of at most `LINE` characters, for people."""
+def one_line(error: BaseException, encoding: str = "utf-8") -> str:
+    """An exception's text as one line of at most `LINE` characters, for people, on an output of that encoding."""
     if isinstance(error, CutproofError):
-        return shortened(str(error))
+        return shortened(str(error), encoding=encoding)
     text = str(error).strip()
-    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__, encoding=encoding)
 
 
-def shortened(text: str, limit: int = LINE) -> str:
-    """The text as one line that can be shown anywhere: what it quotes is abbreviated first, then words without end;
-    of what is still too long the middle goes, since what to do stands at the end."""
-    line = " ".join(text.encode("utf-8", "backslashreplace").decode().split())
+def shortened(text: str, limit: int = LINE, encoding: str = "utf-8") -> str:
+    """The text as one line that an output of that encoding can show: what it quotes is abbreviated first, then words
+    without end; of what is still too long the middle goes, since what to do stands at the end.
+
+    A character that the encoding has not becomes an escape of it, and counts as long as that is.
+    """
+    line = " ".join(text.encode(encoding, "backslashreplace").decode(encoding).split())
     line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
     if len(line) > limit:
         line = _LONG_QUOTES.sub(lambda found: _middle_out(found[0], QUOTED), line)

@@ -61,7 +61,7 @@ class Output:
 
     def complain(self, text: str) -> None:
         """A line of what went wrong in the harness, though the run went on; said to the quiet too."""
-        print(f"cutproof: {shortened(text)}", file=self._stderr)
+        print(f"cutproof: {shortened(text, encoding=_encoding(self._stderr))}", file=self._stderr)
 
     def trace(self, text: str) -> None:
         """A traceback, for whoever looks for a bug in the harness (`debugging`)."""
@@ -69,10 +69,14 @@ class Output:
 
     def error(self, error: CutproofError) -> ExitCode:
         """One line of what is wrong; as the JSON object too, where that was asked for."""
-        line = one_line(error)
-        print(f"cutproof: {line}", file=self._stderr)
-        self.result({"format": ERROR_FORMAT, "error": line, "exit_code": int(error.exit_code)})
+        print(f"cutproof: {one_line(error, _encoding(self._stderr))}", file=self._stderr)
+        self.result({"format": ERROR_FORMAT, "error": one_line(error), "exit_code": int(error.exit_code)})
         return error.exit_code
+
+
+def _encoding(stream: TextIO) -> str:
+    """What a stream can show; one in memory has no encoding, and shows everything."""
+    return getattr(stream, "encoding", None) or "utf-8"
 
 
 def _json(value: object) -> str:

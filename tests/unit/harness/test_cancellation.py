@@ -49,6 +49,19 @@ def test_work_ends_where_it_stands(pool: ProcessPoolExecutor, tmp_path: Path) ->
     assert not (tmp_path / "b").exists()
 
 
+def test_the_pool_has_settled_every_future_and_is_over(pool: ProcessPoolExecutor, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def tell(future: Future[None]) -> None:
+        time.sleep(0.8)
+        told.append("settled")
+
+    begin(pool, deaf, tmp_path / "a").add_done_callback(tell)
+    wait_for(tmp_path / "a")
+    Cancellation(pool).wait(0.2)
+    assert told == ["settled"]
+
+
 def test_it_does_not_get_lost_in_a_finalizer(
     pool: ProcessPoolExecutor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

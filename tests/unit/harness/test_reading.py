@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
 import pytest
 
-from cutproof.harness.exit_codes import LINE, UsageError, one_line, shortened
+from cutproof.harness.cli.output import Output
+from cutproof.harness.exit_codes import LINE, UsageError, shortened
 from cutproof.harness.reading import DEPTH_LIMIT, KEY_LIMIT, FileError, bytes_of, json_of, toml_of
 
 
@@ -83,9 +85,19 @@ def test_dots_that_join_no_key_are_no_matter(tmp_path: Path) -> None:
     assert list(toml_of(tmp_path / "a.toml", "settings")) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("quoted", ["x" * 50_000, "x y " * 12_500, "'" * 50_000, "\n" * 50_000, "ab\udc80", "\x1b[2J"])
-def test_what_a_message_quotes_is_abbreviated_and_what_to_do_stays(quoted: str) -> None:
-    line = one_line(UsageError(f"a.json: {quoted!r} is no name; use letters"))
+QUOTED = ["x" * 50_000, "x y " * 12_500, "'" * 50_000, "\n" * 50_000, "ab\udc80", "\x1b[2J", "語" * 5_000, "語 é " * 50]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1", "cp1252", "shift_jis"])
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_what_a_message_quotes_is_abbreviated_and_what_to_do_stays(quoted: str, encoding: str) -> None:
+    memory = io.BytesIO()
+    with io.TextIOWrapper(memory, encoding=encoding, errors="backslashreplace", write_through=True) as stream:
+        Output(stderr=stream).error(UsageError(f"a.json: {quoted!r} is no name; use letters"))
+        Output(stderr=stream).complain(f"a.json: {quoted!r} is no name; use letters")
+        first, second = memory.getvalue().decode(encoding).splitlines()
+    assert first == second
+    line = first.removeprefix("cutproof: ")
     assert len(line) <= LINE
     assert line.startswith("a.json: ")
     assert line.endswith("is no name; use letters")
