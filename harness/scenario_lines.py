@@ -44,13 +44,22 @@ def scenario_at(place: Path) -> Scenario:
     return _numbered(Path(named["path"]), int(named["index"]), str(place))
 
 
+def _torn(number: int, line: bytes) -> str:
+    """What is wrong with a line that has no end."""
+    if len(line) >= LINE_LIMIT_BYTES:
+        return f"line {number} is too long, it has {LINE_LIMIT_BYTES:,} bytes or more"
+    return f"line {number} is cut off"
+
+
 def _numbered(path: Path, index: int, where: str) -> Scenario:
     demand_file(path)
     try:
         with path.open("rb") as lines:
+            number = 0
             while line := lines.readline(LINE_LIMIT_BYTES):
+                number += 1
                 if not line.endswith(b"\n"):
-                    break
+                    raise FileError(f"{path} has no scenario {index} in its whole lines: {_torn(number, line)}")
                 found = _lines.decode(line)
                 if found.index == index:
                     return decode_scenario(bytes(found.scenario), where=where)

@@ -45,7 +45,8 @@ def test_a_file_of_one_scenario_is_read_as_ever(tmp_path: Path) -> None:
         ("elsewhere.jsonl:9", None, "No such file"),
         ("scenarios.jsonl:0", b"[1]\n", "holds no scenarios of a run"),
         ("scenarios.jsonl:0", b'{"index":0,"scenario":{"format":"none"}}\n', "its format is 'none'"),
-        ("scenarios.jsonl:0", b'{"index":0,"scenario":', "has no scenario 0"),
+        ("scenarios.jsonl:0", b'{"index":0,"scenario":', "has no scenario 0 .*: line 1 is cut off"),
+        ("scenarios.jsonl:0", b'{"index":1,"scenario":{}}\n{"ind', "has no scenario 0 .*: line 2 is cut off"),
     ],
 )
 def test_what_is_not_there_or_none_is_said_in_one_line(
@@ -56,6 +57,12 @@ def test_what_is_not_there_or_none_is_said_in_one_line(
     with pytest.raises(FileError, match=words) as raised:
         scenario_at(run_folder / place)
     assert "\n" not in str(raised.value)
+
+
+def test_a_line_without_end_is_called_too_long(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cutproof.harness.scenario_lines.LINE_LIMIT_BYTES", 100)
+    with pytest.raises(FileError, match="line 1 is too long, it has 100 bytes or more"):
+        scenario_at(run_folder / place_of(4))
 
 
 def test_replay_takes_it(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
