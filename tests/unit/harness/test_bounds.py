@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,21 @@ from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.consistent_cut import _in_order
 from cutproof.properties.verdict import Violated
-from cutproof.properties.workload import FlatMap, Input, Join, Map, Node, Sliding, Sum, Topology, Union, Workload
+from cutproof.properties.workload import (
+    SINK,
+    AnyOperator,
+    Edge,
+    FlatMap,
+    Input,
+    Join,
+    Map,
+    Node,
+    Sliding,
+    Sum,
+    Topology,
+    Union,
+    Workload,
+)
 from cutproof.reference_impl.core.events import CompletedSnapshot
 from cutproof.reference_impl.simulated.world import World
 
@@ -65,12 +80,29 @@ def _many_operators(number: int) -> Scenario:
     return replace(scenario, workload=replace(scenario.workload, nodes=tuple(nodes)))
 
 
+def _row_of_operators(number: int, width: int, *operators: AnyOperator) -> Scenario:
+    """A source and so many operators one after the other, all of one width."""
+    scenario = chain()
+    first = scenario.workload.inputs[0].name
+    names = [first, *(f"m{at}" for at in range(number))]
+    nodes = tuple(
+        Node(name=name, operator=operators[at] if operators else Map(), inputs=(names[at],))
+        for at, name in enumerate(names[1:])
+    )
+    edges = tuple(Edge(sender=one, receiver=two, partitioning="hash") for one, two in pairwise([*names, SINK]))
+    topology = replace(scenario.topology, parallelism=dict.fromkeys([*names, SINK], width), edges=edges)
+    return replace(scenario, workload=replace(scenario.workload, nodes=nodes), topology=topology)
+
+
 KILL = KillTask(task="source-0", trigger=AtTime(at_us=5))
 LATE = Deviation(what="step source-0", occurrence=1, by_us=1)
 BEYOND: dict[str, tuple[Bound, Callable[[], Scenario]]] = {
     "splits": (bounds.SPLITS, lambda: _with_records([[record] for record in _records(20_000)])),
     "records": (bounds.RECORDS, lambda: _with_records([_records(100_000)])),
     "operators": (bounds.OPERATORS, lambda: _many_operators(101)),
+    "subtasks": (bounds.SUBTASKS, lambda: _row_of_operators(40, 30)),
+    "channels": (bounds.CHANNELS, lambda: _row_of_operators(5, 64)),
+    "rows": (bounds.ROWS, lambda: _row_of_operators(3, 1, *[FlatMap(fan=255)] * 3)),
     "faults": (bounds.FAULTS, lambda: replace(chain(), faults=(KILL,) * 1_001)),
     "commands": (bounds.COMMANDS, lambda: replace(chain(), commands=(Cancel(trigger=AtTime(at_us=1)),) * 101)),
     "deviations": (bounds.DEVIATIONS, lambda: replace(chain(), deviations=(LATE,) * 10_001)),
