@@ -9,7 +9,8 @@ import pytest
 from scenarios import chain
 
 from cutproof.harness import store
-from cutproof.harness.exit_codes import HarnessFailed, UsageError
+from cutproof.harness.cli import main
+from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.files import read_scenario, text_of
 from cutproof.harness.outcome import Outcome, outcome_of
 from cutproof.harness.run import run
@@ -108,3 +109,19 @@ def test_a_full_disk_at_the_report_keeps_the_numbers(tmp_path: Path, monkeypatch
 def test_a_folder_without_a_view_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         read_view(tmp_path)
+
+
+def test_a_bug_in_rendering_is_the_harness_failing_and_no_bad_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RunFolder(tmp_path / "run") as folder:
+        folder.finish(ReportView(summary=Summary(seed=9)))
+
+    def broken(view: ReportView) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("cutproof.harness.store.rendered", broken)
+    assert main(["report", str(tmp_path / "run")]) == ExitCode.HARNESS_FAILED
+    assert capsys.readouterr().err.startswith("cutproof: the harness failed: ZeroDivisionError")
+    (tmp_path / "run" / "view.json").write_text('{"summary": 1}')
+    assert main(["report", str(tmp_path / "run")]) == ExitCode.USAGE
