@@ -13,6 +13,7 @@ import contextlib
 import os
 import select
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -83,7 +84,8 @@ class Cancellation:
         processes = executor._processes or {}  # no public name before Python 3.14
         self._workers: list[BaseProcess] = [worker for worker in processes.values() if worker.is_alive()]
         self._started = _handles_of([child for worker in self._workers for child in _children(worker.pid)])
-        self._manager = executor._executor_manager_thread  # which the executor forgets as it shuts down
+        # the executor forgets it as it shuts down; typeshed takes it for another type
+        self._manager: threading.Thread | None = getattr(executor, "_executor_manager_thread", None)
         for worker in self._workers:
             worker.terminate()
         executor.shutdown(wait=False, cancel_futures=True)
