@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import CheckInputError, shown
-from .texts import TEXT
+from .texts import TEXT, by_zone, is_exact
 from .types import named, plain
 
 T = pa.types
 _TRUE = ("true", "t", "yes", "y", "1")
+_INFINITY = r"^[+-]?(?i:inf(inity)?)$"
 _FALSE = ("false", "f", "no", "n", "0")
 
 
@@ -99,17 +100,29 @@ def _from_text(column: Any, kind: Any) -> Any:
         if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
             raise pa.ArrowInvalid("hexadecimal")
         return pc.cast(column, kind)
-    return pc.cast(column, kind)
+    return _floats(column, kind) if T.is_floating(kind) else pc.cast(column, kind)
+
+
+def _floats(column: Any, kind: Any) -> Any:
+    """The nearest ones, but a whole number has to be one, and only infinity is infinite."""
+    found = pc.cast(column, kind)
+    infinite = column.filter(pc.is_inf(found))
+    if len(infinite) and not pc.all(pc.match_substring_regex(infinite, _INFINITY)).as_py():
+        raise pa.ArrowInvalid("greater than any float")
+    if not pc.all(is_exact(column, found)).as_py():
+        raise pa.ArrowInvalid("a whole number that no float is")
+    return found
 
 
 def _times(column: Any, kind: Any) -> Any:
-    """With zones, all of them, or with none: then UTC is meant where the type has a zone."""
+    """With zones or without: then UTC is meant where the type has a zone."""
     if kind.tz is None:
         return pc.cast(column, kind)
     try:
         return pc.cast(pc.cast(column, pa.timestamp(kind.unit)), kind)
     except pa.ArrowInvalid:
-        return pc.cast(column, kind)
+        zoned, local = by_zone(column)
+        return pc.coalesce(pc.cast(zoned, kind), pc.cast(pc.cast(local, pa.timestamp(kind.unit)), kind))
 
 
 def _truth(column: Any) -> Any:

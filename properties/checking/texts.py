@@ -17,14 +17,18 @@ import pyarrow.compute as pc
 TEXT = pa.large_string()
 DIGITS = 38
 """of the widest decimal"""
-SURE_DIGITS = 17
-"""A double is known by so many digits; numbers with more are decimals."""
+SURE_DIGITS = 15
+"""A double holds every number of so many digits; numbers with more are decimals."""
+WHOLE = 1 << 53
+"""A double holds every whole number up to this one."""
 
 _PLAIN = r"^-?[0-9]+(\.[0-9]+)?$"
-_MANY = rf"^-?0?\.0*[1-9][0-9]{{{SURE_DIGITS},}}|[1-9][0-9.]{{{SURE_DIGITS + 1},}}"
+_INTEGER = r"^-?[0-9]+$"
+_MANY = rf"^-?[0.]*[1-9](\.?[0-9]){{{SURE_DIGITS},}}"
 _ZERO = r"^-?0[0-9xX]"
 _TRUTH = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_ZONE = r":.*(Z|[+-][0-9:]+)$"
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,12 +42,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     number: bool = True
     plain: bool = True
     long: bool = False
+    """there is one of more digits than every double holds"""
+    inexact: bool = False
+    """there is a whole number that no double is, or may be none"""
     whole: int = 0
     scale: int = 0
     boolean: bool = True
     date: bool = True
     time: bool = True
     zoned: bool = True
+    """all times have a zone"""
+    some_zoned: bool = False
     fine: bool = False
     """times finer than microseconds"""
 
@@ -53,7 +62,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.structs.replace(one, empty=self.empty or other.empty)
         both = {name: getattr(self, name) and getattr(other, name)
                 for name in ("integer", "number", "plain", "boolean", "date", "time", "zoned")}  # fmt: skip
-        some = {name: getattr(self, name) or getattr(other, name) for name in ("empty", "long", "fine")}
+        some = {
+            name: getattr(self, name) or getattr(other, name)
+            for name in ("empty", "long", "inexact", "some_zoned", "fine")
+        }
         most = {name: max(getattr(self, name), getattr(other, name)) for name in ("whole", "scale")}
         return Facts(filled=True, **both, **some, **most)
 
@@ -67,13 +79,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
             digits = max(self.whole + self.scale, 1)
             if self.plain and (self.long or exact) and digits <= DIGITS:
                 return pa.decimal128(digits, self.scale)
-            return TEXT if self.long and self.plain else pa.float64()
+            return TEXT if self.inexact or (self.long and self.plain) else pa.float64()
         if self.boolean:
             return pa.bool_()
         if self.date:
             return pa.date32()
         if self.time:
-            return pa.timestamp("ns" if self.fine else "us", "UTC" if self.zoned else None)
+            return pa.timestamp("ns" if self.fine else "us", "UTC" if self.some_zoned else None)
         return TEXT
 
 
@@ -100,14 +112,18 @@ def _number(values: Any, *, exact: bool) -> Facts:
     if _is_a_name(values):
         return Facts(filled=True, **_NO_NUMBER)
     if fits(values, pa.int64()):
-        return Facts(filled=True, whole=19, **_NO_TIME)
+        ends = pc.min_max(pc.cast(values, pa.int64())).as_py()
+        long = max(-ends["min"], ends["max"]) > WHOLE
+        return Facts(filled=True, whole=19, long=long, inexact=long, **_NO_TIME)
     if not fits(values, pa.float64()):
         return Facts(filled=True, **_NO_NUMBER)
     found = Facts(filled=True, integer=False, plain=False, **_NO_TIME)
     if not exact and not _has_many_digits(values):
         return msgspec.structs.replace(found, plain=True, whole=SURE_DIGITS, scale=SURE_DIGITS)
     if not pc.all(pc.match_substring_regex(values, _PLAIN)).as_py():
-        return found
+        return msgspec.structs.replace(
+            found, inexact=not pc.all(is_exact(values, pc.cast(values, pa.float64()))).as_py()
+        )
     bare = pc.utf8_ltrim(values, "-")
     point = pc.find_substring(bare, ".")
     length = pc.cast(pc.binary_length(bare), pa.int64())
@@ -119,7 +135,7 @@ def _number(values: Any, *, exact: bool) -> Facts:
 
 
 def _has_many_digits(values: Any) -> bool:
-    long = values.filter(pc.greater(pc.binary_length(values), SURE_DIGITS + 1))
+    long = values.filter(pc.greater(pc.binary_length(values), SURE_DIGITS))
     return bool(len(long)) and bool(pc.any(pc.match_substring_regex(long, _MANY)).as_py())
 
 
@@ -141,8 +157,32 @@ def _other(values: Any) -> Facts:
         for unit in ("us", "ns"):
             if fits(values, pa.timestamp(unit, zone)):
                 date = zone is None and bool(pc.all(pc.match_substring_regex(values, _DATE)).as_py())
-                return msgspec.structs.replace(found, date=date, zoned=zone is not None, fine=unit == "ns")
+                zoned = zone is not None
+                return msgspec.structs.replace(found, date=date, zoned=zoned, some_zoned=zoned, fine=unit == "ns")
+    zoned, local = by_zone(values)
+    for unit in ("us", "ns"):
+        if fits(zoned, pa.timestamp(unit, "UTC")) and fits(local, pa.timestamp(unit)):
+            return msgspec.structs.replace(found, date=False, zoned=False, some_zoned=True, fine=unit == "ns")
     return msgspec.structs.replace(found, **_NO_TIME)
+
+
+def by_zone(values: Any) -> tuple[Any, Any]:
+    """Times with a zone, and those without: each with NULL in place of the other."""
+    zone = pc.match_substring_regex(values, _ZONE)
+    none = pa.scalar(None, values.type)
+    return pc.if_else(zone, values, none), pc.if_else(zone, none, values)
+
+
+def is_exact(texts: Any, floats: Any) -> Any:
+    """Whether each text, where it is a whole number, is the float that is beside it."""
+    digits = 7 if pa.types.is_float32(floats.type) else SURE_DIGITS
+    long = pc.and_(pc.greater(pc.binary_length(texts), digits), pc.match_substring_regex(texts, _INTEGER))
+    long = pc.fill_null(long, False)
+    if not pc.any(long).as_py():
+        return pa.chunked_array([pa.repeat(pa.scalar(True), len(texts))])
+    pairs = zip(texts.filter(long).to_pylist(), floats.filter(long).to_pylist(), strict=True)
+    same = iter([abs(value) != float("inf") and int(text) == int(value) for text, value in pairs])
+    return pa.array([not place or next(same) for place in long.to_pylist()])
 
 
 def fits(values: Any, kind: Any) -> bool:

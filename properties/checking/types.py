@@ -135,6 +135,8 @@ def together(expected: Column, actual: Column) -> Together:
     kind = common(read["expected"], read["actual"])
     if kind is None and expected.is_text and actual.is_text:
         kind = TEXT
+    if kind is not None and T.is_null(kind) and (expected.is_text or actual.is_text):
+        kind = TEXT  # empty texts, which are NULL only beside values of another type
     if kind is None:
         return Together(type=TEXT, problem=f"{_side(expected, read['expected'])} expected,"
                         f" {_side(actual, read['actual'])} actual")  # fmt: skip
@@ -158,6 +160,8 @@ def _read(column: Column, other: Column) -> Any:
         return TEXT if column.facts.filled else pa.null()
     if column.facts.filled and not other.is_text and (T.is_time(other.type) or T.is_binary(other.type)):
         return other.type if T.is_time(other.type) else TEXT
+    if column.facts.number and not column.facts.integer and T.is_floating(other.type) and column.facts.filled:
+        return other.type
     own = column.facts.type(exact=T.is_decimal(other.type))
     if column.texts == "json" and other.is_text and not _is_time(own):
         return TEXT if column.facts.filled else pa.null()
@@ -186,10 +190,10 @@ def conversion_of(column: Column, kind: Any) -> tuple[str, str] | None:
         return "text", f"read as {named(kind)}{null}{zone}"
     if T.is_null(column.type) or column.type == kind:
         return None
+    if T.is_float32(column.type) and T.is_float64(kind):
+        return named(column.type), "widened to double"
     one, other = named(column.type), named(kind)
-    if one != other or zone:
-        return one, f"read as {other}{zone}"
-    return ("float of 32 bits", "widened to double") if T.is_float32(column.type) else None
+    return (one, f"read as {other}{zone}") if one != other or zone else None
 
 
 def _gets_a_zone(column: Column, kind: Any) -> bool:
@@ -207,7 +211,7 @@ def named(kind: Any) -> str:
     if T.is_integer(kind):
         return "bigint"
     if T.is_floating(kind):
-        return "double"
+        return "float of 32 bits" if T.is_float32(kind) else "double"
     if T.is_boolean(kind):
         return "boolean"
     if T.is_decimal(kind):

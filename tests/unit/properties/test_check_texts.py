@@ -1,0 +1,122 @@
+"""As what columns of texts are compared: nothing is rounded unsaid, and what is empty is empty."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cutproof.properties.checking.comparison import compare
+from cutproof.properties.checking.errors import CheckInputError
+from cutproof.properties.checking.pair import Pair
+from cutproof.properties.checking.request import CheckRequest, CheckResult
+
+
+def checked(expected: Path, actual: Path, **how: Any) -> CheckResult:
+    return compare(Pair(CheckRequest(expected=expected, actual=actual, **how))).result
+
+
+def csv_of(path: Path, *values: str) -> Path:
+    """A column `v` of these fields beside a column `k` of their numbers."""
+    path.write_text("k,v\n" + "".join(f"{place},{value}\n" for place, value in enumerate(values)))
+    return path
+
+
+def parquet_of(path: Path, values: Any) -> Path:
+    pq.write_table(pa.table({"k": list(range(len(values))), "v": values}), path)
+    return path
+
+
+def one_value(path: Path, kind: str, value: str | None) -> Path:
+    if kind == "csv":
+        return csv_of(path, "" if value is None else '""')
+    if kind == "json":
+        path.write_text('{"k": 0, "v": null}\n' if value is None else '{"k": 0, "v": ""}\n')
+        return path
+    return parquet_of(path, pa.array([value], pa.string() if kind == "parquet text" else pa.null()))
+
+
+SUFFIX = {"csv": ".csv", "json": ".json", "parquet text": ".parquet", "parquet null": ".parquet"}
+EMPTY = [(kind, value) for kind in SUFFIX for value in ("", None) if (kind, value) != ("parquet null", "")]
+
+
+@pytest.mark.parametrize("empty_is_null", [False, True])
+@pytest.mark.parametrize(("theirs", "other"), EMPTY)
+@pytest.mark.parametrize(("ours", "one"), EMPTY)
+def test_empty_texts_and_null(
+    tmp_path: Path, ours: str, one: str | None, theirs: str, other: str | None, empty_is_null: bool
+) -> None:
+    expected = one_value(tmp_path / f"a{SUFFIX[ours]}", ours, one)
+    actual = one_value(tmp_path / f"b{SUFFIX[theirs]}", theirs, other)
+    assert checked(expected, actual, empty_is_null=empty_is_null).equal == (one == other or empty_is_null)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "beside"),
+    [
+        ("123456789012345678", "123456789012345679", "1.5"),
+        ("12345678901234567", "12345678901234568", "1.5"),
+        ("0.12345678901234567", "0.12345678901234568", "1.5"),
+        ("9007199254740992", "9007199254740993", "1e-7"),
+        ("9007199254740992", "9007199254740993", "inf"),
+    ],
+)
+def test_long_numbers_of_two_csv_files_are_not_rounded(tmp_path: Path, one: str, other: str, beside: str) -> None:
+    result = checked(csv_of(tmp_path / "a.csv", one, beside), csv_of(tmp_path / "b.csv", other, beside), key=("k",))
+    assert (result.held, result.changed) == (False, 1)
+
+
+def test_long_numbers_in_one_file_of_a_folder_are_not_rounded(tmp_path: Path) -> None:
+    for side, number in (("a", "123456789012345678"), ("b", "123456789012345679")):
+        (tmp_path / side).mkdir()
+        csv_of(tmp_path / side / "1.csv", number)
+        csv_of(tmp_path / side / "2.csv", "1.5")
+    assert not checked(tmp_path / "a", tmp_path / "b").held
+
+
+def test_a_whole_number_that_no_double_is_is_refused_beside_doubles(tmp_path: Path) -> None:
+    actual = parquet_of(tmp_path / "b.parquet", [9007199254740992.0, 1.5])
+    with pytest.raises(CheckInputError, match="holds '9007199254740993', which no double is"):
+        checked(csv_of(tmp_path / "a.csv", "9007199254740993", "1.5"), actual)
+    assert checked(csv_of(tmp_path / "a.csv", "9007199254740992", "1.5"), actual).equal
+
+
+def test_doubles_of_seventeen_digits_are_equal_to_their_texts(tmp_path: Path) -> None:
+    values = [0.1 + 0.2, 1234567890123456.7, 1.2345678901234567e-05, 1e300, float("inf")]
+    texts = csv_of(tmp_path / "a.csv", *map(repr, values))
+    assert checked(texts, parquet_of(tmp_path / "b.parquet", values)).equal
+
+
+@pytest.mark.parametrize("other", ["inf", "1e401"])
+def test_a_number_greater_than_any_double_is_refused(tmp_path: Path, other: str) -> None:
+    with pytest.raises(CheckInputError, match=r"holds '1e40[01]', which no double is"):
+        checked(csv_of(tmp_path / "a.csv", "1e400"), csv_of(tmp_path / "b.csv", other))
+
+
+def test_every_writing_of_infinity_is_one_value(tmp_path: Path) -> None:
+    one = csv_of(tmp_path / "a.csv", "inf", "-inf", "1.5")
+    assert checked(one, csv_of(tmp_path / "b.csv", "Infinity", "-INF", "1.5")).equal
+
+
+def test_texts_beside_floats_of_32_bits_are_read_as_such(tmp_path: Path) -> None:
+    actual = parquet_of(tmp_path / "b.parquet", np.array([0.1, 0.2, 3.3], dtype="float32"))
+    result = checked(csv_of(tmp_path / "a.csv", "0.1", "0.2", "3.3"), actual)
+    assert result.equal
+    assert "column v: text in expected read as float of 32 bits, as actual has it" in result.conversions
+    assert not checked(csv_of(tmp_path / "a.csv", "0.1", "0.2", "3.4"), actual).equal
+
+
+def test_times_with_and_without_a_zone_in_one_column_are_times(tmp_path: Path) -> None:
+    one = csv_of(tmp_path / "a.csv", "2020-01-01T00:00:00Z", "2020-01-01 02:00:00", "2020-01-01")
+    other = csv_of(tmp_path / "b.csv", "2020-01-01 00:00:00", "2020-01-01 03:00:00+01:00", "2020-01-01 00:00:00Z")
+    result = checked(one, other)
+    assert result.equal
+    assert any("a time without a zone as UTC" in line for line in result.conversions)
+    day = datetime(2020, 1, 1, tzinfo=UTC)
+    times = pa.array([day, day.replace(hour=2), day], pa.timestamp("us", "UTC"))
+    assert checked(one, parquet_of(tmp_path / "c.parquet", times)).equal
