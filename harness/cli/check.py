@@ -24,6 +24,9 @@ KINDS = {
     "changed": ("row differs in value (expected -> committed):", "rows differ in value (expected -> committed):"),
 }
 
+MOST_CHARACTERS = 60
+"""of a value, on the terminal"""
+
 DESCRIPTION = """\
 Judges two tables, what was expected against what was committed: any pipeline's
 output, of any engine. Tables are compared as multisets of rows, so nothing
@@ -105,6 +108,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.checking.request import CheckRequest
     from ..compare_tables import compared, write_differences
 
+    if options.out and options.out.exists() and not options.out.is_dir():
+        raise UsageError(f"--out {options.out} is a file; name a folder")
     request = CheckRequest(
         expected=existing(options.expected),
         actual=existing(options.actual),
@@ -143,9 +148,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 def _tell(result: CheckResult, request: CheckRequest, output: Output) -> None:
     for line in result.conversions:
-        output.say(line)
+        output.say(_escaped(line))
     for line in result.warnings:
-        output.say(f"warning: {line}")
+        output.say(f"warning: {_escaped(line)}")
     if result.conversions or result.warnings:
         output.say()
     rows = f"row{'s' * (result.expected_rows != 1)}"
@@ -168,7 +173,7 @@ def _tell_columns(result: CheckResult, output: Output) -> None:
     output.say()
     rows = [
         [
-            one.column,
+            _cell(one.column),
             f"{one.rows:,}",
             "" if one.greatest is None else f"{one.greatest:g}",
             "" if one.relative is None else f"{one.relative:.2g}",
@@ -195,11 +200,21 @@ def _tell_rows(samples: list[Sample], output: Output) -> None:
         )
         rows.append([*changes, times])
     if rows:
-        output.table((*names, ""), rows)
+        output.table((*map(_cell, names), ""), rows)
 
 
 def _cell(value: object) -> str:
-    return "NULL" if value is None else str(value)
+    """A value in a line of bounded length, what is no printable character as its escape."""
+    if value is None:
+        return "NULL"
+    text = str(value)[: MOST_CHARACTERS + 1]
+    if len(text) > MOST_CHARACTERS:
+        text = text[: MOST_CHARACTERS - 3] + "..."
+    return _escaped(text)
+
+
+def _escaped(text: str) -> str:
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def columns(given: list[str]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
@@ -31,22 +32,28 @@ CHUNK = 1 << 20
 
 def header(path: Path, delimiter: str) -> list[str]:
     """The names of the columns; raises CheckInputError when there are none."""
+    return _header(path, delimiter)[0]
+
+
+def _header(path: Path, delimiter: str) -> tuple[list[str], int]:
+    """The names of the columns, and how many empty lines are before them."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            names = next((row for row in csv.reader(file, delimiter=delimiter) if row), None)
+            rows = enumerate(csv.reader(file, delimiter=delimiter))
+            empty, names = next(((place, row) for place, row in rows if row), (0, None))
     except UnicodeDecodeError:
         raise CheckInputError(_no_utf8(path)) from None
     except csv.Error as error:
         raise CheckInputError(f"{path}: line 1: {told(error)}") from None
     if names is None:
         raise CheckInputError(f"{path} is empty; its first line has to name the columns")
-    return [name or f"_c{place}" for place, name in enumerate(names)]
+    return [name or f"_c{place}" for place, name in enumerate(names)], empty
 
 
 def batches(path: Path, columns: Sequence[str], delimiter: str, nulls: Sequence[str]) -> Iterator[Any]:
     """The columns as texts; raises CheckInputError with the file and the line of what is no CSV."""
-    names = header(path, delimiter)
-    if _quotes_are_odd(path) and (problem := _problem(path, delimiter)):
+    names, empty = _header(path, delimiter)
+    if _quotes_are_odd(path, delimiter) and (problem := _problem(path, delimiter)):
         raise CheckInputError(problem)
     how = {
         "parse_options": pcsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
@@ -61,7 +68,7 @@ def batches(path: Path, columns: Sequence[str], delimiter: str, nulls: Sequence[
     block = BLOCK_BYTES
     size = path.stat().st_size
     while True:
-        reading = pcsv.ReadOptions(column_names=names, skip_rows_after_names=1, block_size=block)
+        reading = pcsv.ReadOptions(column_names=names, skip_rows=empty, skip_rows_after_names=1, block_size=block)
         given = False
         try:
             if size <= WHOLE_BYTES:
@@ -79,13 +86,33 @@ def batches(path: Path, columns: Sequence[str], delimiter: str, nulls: Sequence[
             block = min(8 * block, LARGEST_BLOCK)  # a record may be longer than a block
 
 
-def _quotes_are_odd(path: Path) -> bool:
-    """A quote that is never closed would swallow the rest without a word."""
-    count = 0
+def _quotes_are_odd(path: Path, delimiter: str) -> bool:
+    """Whether a quote stands elsewhere than RFC 4180 has it.  The parser takes one that is never closed, and a field
+    that goes on after its closing quote, without a word.
+
+    Where all is well every other quote opens: at the start of a field, or right behind one that seemed to close
+    (a doubled quote); and the others close: at the end of a field, or right before another quote.
+    """
+    before = np.zeros(256, bool)
+    before[list(b'",\r\n'.replace(b",", delimiter.encode()))] = True
+    opens, last, start = True, b"\n", 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
-            count += chunk.count(b'"')
-    return count % 2 == 1
+            if start == 0 and chunk.startswith(b"\xef\xbb\xbf"):
+                chunk = chunk[3:]
+            start += 1
+            if last != b'"' and b'"' not in chunk:
+                last = chunk[-1:] or last
+                continue
+            ahead = file.peek(1)[:1] or b"\n"
+            data = np.frombuffer(last + chunk + ahead, np.uint8)
+            places = np.flatnonzero(data[1:-1] == ord('"')) + 1
+            first = 0 if opens else 1
+            if not (before[data[places[first::2] - 1]].all() and before[data[places[1 - first :: 2] + 1]].all()):
+                return True
+            opens = opens == (len(places) % 2 == 0)
+            last = chunk[-1:] or last
+    return not opens
 
 
 def _problem(path: Path, delimiter: str) -> str:
@@ -105,6 +132,8 @@ def _problem(path: Path, delimiter: str) -> str:
     except csv.Error as error:
         if "unexpected end of data" in str(error):
             return f"{path}: line {line}: a quote is opened in this record and never closed"
+        if "expected after" in str(error):
+            return f"{path}: line {line}: a field goes on after its closing quote; a quote within quotes is doubled"
         return f"{path}: line {line}: {told(error)}"
     return ""
 

@@ -45,9 +45,20 @@ def _tables(chunk: bytes, path: Path, line: int, as_text: frozenset[str]) -> Ite
         table = _read(chunk)
     except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         table = None
+    if table is not None and not _one_a_line(chunk, table.num_rows):
+        table = None  # pyarrow takes several objects on a line, and one on several lines
     if table is None or any(not _is_text(table.schema, name) for name in as_text) or _loses_digits(table, chunk):
         table = _slowly(chunk, path, line, as_text)
     yield table
+
+
+def _one_a_line(chunk: bytes, objects: int) -> bool:
+    """Whether so many objects stand on a line each: no object holds the end of one line and the start of the next."""
+    body = chunk.strip()
+    if body.count(b"\n") == body.count(b"}\n{") == objects - 1:
+        return True
+    lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
+    return len(lines) == objects and all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
 
 
 def _read(chunk: bytes) -> Any:
@@ -132,8 +143,10 @@ def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
         raise CheckInputError(f"{path}: line {number}: byte 0x{text[error.start]:02x} is no UTF-8") from None
     except json.JSONDecodeError as error:
         raise CheckInputError(f"{path}: line {number}: no JSON: {error.msg} at character {error.colno}") from None
-    except (RecursionError, ValueError) as error:
-        raise CheckInputError(f"{path}: line {number}: {told(error, 80) or 'nested too deeply'}") from None
+    except RecursionError:
+        raise CheckInputError(f"{path}: line {number}: nested too deeply") from None
+    except ValueError as error:
+        raise CheckInputError(f"{path}: line {number}: {told(error, 80)}") from None
     if isinstance(value, dict):
         return value
     what = "a list" if isinstance(value, list) else shown(value)

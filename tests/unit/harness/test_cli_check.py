@@ -177,3 +177,22 @@ def test_large_tables_go_to_spark(pair: tuple[str, ...], monkeypatch: pytest.Mon
     with pytest.raises(SparkUnavailable):
         compared(msgspec.structs.replace(request, where="id > 1"), "auto", Silent())
     assert len(started) == 3
+
+
+def test_values_are_shown_without_control_characters_and_not_at_any_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = written(tmp_path, "a.csv", f'k,v\n1,"\x1b[31mred\nline"\n2,{"x" * 5000}\n')
+    code, out, _ = asked(capsys, "--expected", one, "--actual", written(tmp_path, "b.csv", "k,v\n1,a\n2,b\n"))
+    assert code == 1
+    assert "\\x1b[31mred\\nline" in out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) < 100
+
+
+def test_an_out_that_is_a_file_is_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = written(tmp_path, "a.csv", "k\n1\n")
+    code, _, err = asked(capsys, "--expected", one, "--actual", one, "--out", one)
+    assert (code, err.strip()) == (2, f"cutproof: --out {one} is a file; name a folder")

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cutproof.properties.checking import csv_files
 from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.errors import CheckInputError
 from cutproof.properties.checking.pair import Pair
@@ -275,3 +276,44 @@ def test_small_tables_are_compared_without_spark(write: Any) -> None:
         "sys.exit(code or any(name.split('.')[0] == 'pyspark' for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("record", "fields"),
+    [('1,"a"b', 2), ('1,"a""b"c"', 2), ('1,"a" ', 2), ('1,"a"b"', 2), ('1,"""a"""b\n2,""', 2)],
+)
+def test_a_field_that_goes_on_after_its_closing_quote_is_named_by_line(write: Any, record: str, fields: int) -> None:
+    with pytest.raises(CheckInputError, match=r"a\.csv: line 3: a field goes on after its closing quote"):
+        checked(write("a.csv", f'k,v\n"0",""\n{record}\n2,"c\nd"\n'), write("b.csv", "k,v\n1,ab\n"))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1 << 20])
+def test_quotes_as_rfc_4180_has_them_are_taken_wherever_a_read_ends(
+    write: Any, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "CHUNK", chunk)
+    text = '\ufeff"k",v\n"1",""""\n2,"a""b"\n3,"""\n"""\n"4",""\n5,5" pipe\n6,"""",\n7,"c"'.replace('"""",', '"d"')
+    table = {"k": [1, 2, 3, 4, 5, 6, 7], "v": ['"', 'a"b', '"\n"', "", '5" pipe', "d", "c"]}
+    assert checked(write("a.csv", text), write("b.parquet", table)).equal
+    with pytest.raises(CheckInputError, match="line 2: a field goes on"):
+        checked(write("a.csv", 'k,v\n1,"a"b\n2,"c"\n'), write("b.parquet", table))
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_empty_lines_before_the_header_are_no_records(write: Any, mark: str, end: str) -> None:
+    text = mark + end.join(["", "", '"k', 'x",v', "", "1,a", "", "2,b", ""])
+    table = {f"k{end}x": [1, 2], "v": ["a", "b"]}
+    assert checked(write("a.csv", text), write("b.parquet", table)).equal
+
+
+@pytest.mark.parametrize("text", ['{"a": 1} {"a": 2}\n', '{"a":\n1}\n', '{"a": 1}\n{"a": 1}{"a":\n 2}\n'])
+def test_an_object_is_on_one_line_of_its_own(write: Any, text: str) -> None:
+    with pytest.raises(CheckInputError, match=r"a\.jsonl: line [12]: no JSON"):
+        checked(write("a.jsonl", text), write("b.jsonl", '{"a": 1}\n\n{"a": 2}\n'))
+
+
+def test_json_that_is_nested_too_deeply_is_named_by_line(write: Any) -> None:
+    text = '{"a": 1}\n{"a": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
+    with pytest.raises(CheckInputError, match="line 2: nested too deeply"):
+        checked(write("a.jsonl", text), write("b.jsonl", text))
