@@ -20,8 +20,10 @@ GUARANTEES = {
 KINDS = ("lost", "repeated", "unexpected")
 SIDES = ("expected", "actual")
 
-COUNT = "__count"
-OWED = "__owed"
+OURS = "\x1f"
+"""What columns of our own begin with, and none of a table may."""
+COUNT = f"{OURS}count"
+OWED = f"{OURS}owed"
 """The columns that tell of a row that differs by how much expected has it more often (below 0: actual), and
 whether expected has it at all."""
 

@@ -31,6 +31,7 @@ from ..checking.request import (
     COUNT,
     GUARANTEES,
     KINDS,
+    OURS,
     OWED,
     CheckRequest,
     CheckResult,
@@ -63,6 +64,8 @@ def compare(spark: SparkSession, pair: Pair) -> Compared:
                 raise
             raise CheckInputError(f"the tables cannot be compared: {damage}") from error
 
+
+_KIND, _AMOUNT, _PLACE, _NEAR = (f"{OURS}{name}" for name in ("kind", "amount", "place", "near"))
 
 MOST_DIFFERENCES = 1_000_000
 """rows that are brought here to be paired and written; more are counted where they are"""
@@ -132,17 +135,22 @@ def _repeated_keys(rows: Any, request: CheckRequest) -> tuple[str, ...]:
 
 @contextmanager
 def _sized(spark: SparkSession, pair: Pair) -> Iterator[None]:
-    """As many partitions as suit the size of the tables, for the time of one check."""
+    """As many partitions as suit the size of the tables, and names of columns that are told apart by case where only
+    that does, for the time of one check."""
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name) or "2"
     size = sum(_bytes(path) for path in (pair.request.expected, pair.request.actual))
     spark.conf.set(name, str(max(int(before), min(size // PARTITION_BYTES, 1_000))))
+    alike = any(len({column.casefold() for column in side.own}) < len(side.own) for side in pair.sides)
+    spark.conf.set(CASE, "true" if alike else "false")
     try:
         yield
     finally:
         spark.conf.set(name, before)
+        spark.conf.set(CASE, "false")
 
 
+CASE = "spark.sql.caseSensitive"
 PARTITION_BYTES = 32 << 20
 """of files; some times as much in memory"""
 
@@ -175,12 +183,15 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
     tolerated = list(request.tolerated)
     others = [name for name in names if name not in tolerated]
     single = differing.select(
-        *_columns(names), OWED, F.signum(COUNT).cast("long").alias(COUNT), F.explode(F.sequence(F.lit(1), F.abs(COUNT)))
-    ).drop("col")
+        *_columns(names),
+        OWED,
+        F.signum(COUNT).cast("long").alias(COUNT),
+        F.explode(F.sequence(F.lit(1), F.abs(COUNT))).alias(_AMOUNT),
+    ).drop(_AMOUNT)
     place = F.row_number().over(
         Window.partitionBy(*_columns(others), COUNT).orderBy(*(one.asc_nulls_last() for one in _columns(tolerated)))
     )
-    sides = Window.partitionBy(*_columns(others), "__place").orderBy(COUNT)
+    sides = Window.partitionBy(*_columns(others), _PLACE).orderBy(COUNT)
     whole = sides.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     near = F.lit(True)
     for name in tolerated:
@@ -190,16 +201,18 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
         greater = F.greatest(F.abs(one.cast("double")), F.abs(two.cast("double")))
         close = F.coalesce((gap <= most) | (gap <= greater * share), F.lit(False))
         near = near & (one.eqNullSafe(two) | (close & (greater < float("inf"))))
-    paired = single.withColumn("__place", place).withColumn("__near", near & (F.count("*").over(whole) == 2))
-    left = paired.where(~F.col("__near")).groupBy(*_columns(names))
+    paired = single.withColumn(_PLACE, place).withColumn(_NEAR, near & (F.count("*").over(whole) == 2))
+    left = paired.where(~F.col(_NEAR)).groupBy(*_columns(names))
     return left.agg(F.sum(COUNT).alias(COUNT), F.max(OWED).alias(OWED))
 
 
 def _counts(differing: DataFrame, request: CheckRequest) -> dict[str, int]:
     """How many rows of each kind; by key, as many as are both lost and unexpected have changed."""
-    by_key = _kinds(differing).groupBy(*_columns(request.key)).agg(*(_amount(kind).alias(kind) for kind in KINDS))
-    changed = F.least("lost", "unexpected") if request.key else F.lit(0)
-    sums = by_key.agg(*(F.coalesce(F.sum(kind), F.lit(0)).alias(kind) for kind in KINDS), F.sum(changed))
+    amounts = {kind: f"{OURS}{kind}" for kind in KINDS}
+    grouped = _kinds(differing).groupBy(*_columns(request.key))
+    by_key = grouped.agg(*(_amount(kind).alias(name) for kind, name in amounts.items()))
+    changed = F.least(amounts["lost"], amounts["unexpected"]) if request.key else F.lit(0)
+    sums = by_key.agg(*(F.coalesce(F.sum(name), F.lit(0)) for name in amounts.values()), F.sum(changed))
     lost, repeated, unexpected, both = (int(number or 0) for number in sums.collect()[0])
     return {"lost": lost - both, "repeated": repeated, "unexpected": unexpected - both, "changed": both}
 
@@ -208,32 +221,35 @@ def _samples(differing: DataFrame, request: CheckRequest, counts: dict[str, int]
     """The first rows of each kind, in the order of their values."""
     names = _data(differing)
     rows = _kinds(differing)
+    lost, unexpected = (f"{OURS}{kind}" for kind in ("lost", "unexpected"))
     if request.key:
         key = Window.partitionBy(*_columns(request.key))
-        rows = rows.select("*", *(_amount(kind).over(key).alias(f"__{kind}") for kind in ("lost", "unexpected")))
+        rows = rows.select("*", *(_amount(kind).over(key).alias(f"{OURS}{kind}") for kind in ("lost", "unexpected")))
         row = F.struct(*_columns(names))
-        sides = [F.min(F.when(F.col("__kind") == kind, row)).alias(kind) for kind in ("lost", "unexpected")]
+        sides = [F.min(F.when(F.col(_KIND) == kind, row)).alias(f"{OURS}{kind}") for kind in ("lost", "unexpected")]
         pairs = rows.groupBy(*_columns(request.key)).agg(*sides)
-        pairs = pairs.where("lost is not null and unexpected is not null").orderBy("lost").limit(request.limit)
-        for pair in pairs.select("lost", "unexpected").collect():
-            one, two = pair["lost"].asDict(recursive=True), pair["unexpected"].asDict(recursive=True)
+        pairs = pairs.where(F.col(lost).isNotNull() & F.col(unexpected).isNotNull()).orderBy(lost).limit(request.limit)
+        for pair in pairs.select(lost, unexpected).collect():
+            one, two = pair[lost].asDict(recursive=True), pair[unexpected].asDict(recursive=True)
             yield Sample(kind="changed", row=one, actual=two)
-        more = {"lost": "__lost > __unexpected", "unexpected": "__unexpected > __lost"}
-        rows = rows.where(" or ".join(f"__kind = '{kind}' and {rest}" for kind, rest in more.items())
-                          + " or __kind = 'repeated'")  # fmt: skip
+        rows = rows.where(
+            ((F.col(_KIND) == "lost") & (F.col(lost) > F.col(unexpected)))
+            | ((F.col(_KIND) == "unexpected") & (F.col(unexpected) > F.col(lost)))
+            | (F.col(_KIND) == "repeated")
+        )
     for kind in KINDS:
         if counts[kind]:
-            first = rows.where(F.col("__kind") == kind).orderBy(*_columns(names)).limit(request.limit)
-            for found in first.select(*_columns(names), "__amount").collect():
+            first = rows.where(F.col(_KIND) == kind).orderBy(*_columns(names)).limit(request.limit)
+            for found in first.select(*_columns(names), _AMOUNT).collect():
                 values = found.asDict(recursive=True)
-                yield Sample(kind=kind, count=values.pop("__amount"), row=values)
+                yield Sample(kind=kind, count=values.pop(_AMOUNT), row=values)
 
 
 def _kinds(differing: DataFrame) -> DataFrame:
     """Each differing row with its kind, one of `KINDS`, and how often it is so."""
     kind = F.when(F.col(COUNT) > 0, "lost").when(F.col(OWED), "repeated").otherwise("unexpected")
-    return differing.select("*", kind.alias("__kind"), F.abs(COUNT).alias("__amount"))
+    return differing.select("*", kind.alias(_KIND), F.abs(COUNT).alias(_AMOUNT))
 
 
 def _amount(kind: str) -> Column:
-    return F.sum(F.when(F.col("__kind") == kind, F.col("__amount")).otherwise(0))
+    return F.sum(F.when(F.col(_KIND) == kind, F.col(_AMOUNT)).otherwise(0))

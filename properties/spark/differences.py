@@ -12,9 +12,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ..checking.request import COUNT, OWED
+from ..checking.request import COUNT, OURS, OWED
 
-_SIGN = "__sign"
+_SIGN = f"{OURS}sign"
 BUCKETS = 1024
 
 

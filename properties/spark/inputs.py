@@ -134,7 +134,8 @@ def restored(table: Any, types: Mapping[str, Any]) -> Any:
 
 
 def first_line(error: PySparkException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return re.sub(r"(; line \d+,? pos \d+)?[;.]?$", "", line)
 
 
 def damaged_file(error: Py4JJavaError) -> str | None:

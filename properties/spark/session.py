@@ -52,6 +52,9 @@ TABLES = {
 }
 """What suits a few passes over large tables better: Java's second compiler, and room."""
 
+QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark writes to these, on standard error, with Java's stack, what it raises as well."""
+
 AT_HOME = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """For a local master only: a cluster's workers must find the driver."""
 
@@ -185,6 +188,8 @@ def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> 
         gateway = java_gateway.launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
     context.setLogLevel("ERROR")
+    for name in QUERY_LOGGERS:
+        logging.getLogger(name).disabled = True
     return SparkSession(context)
 
 

@@ -14,8 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.errors import CheckInputError
+from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import CheckRequest, CheckResult, Sample
+from cutproof.properties.spark import check as on_spark
 from cutproof.properties.spark.check import check
 
 if TYPE_CHECKING:
@@ -34,6 +37,10 @@ class Tables:
     def check(self, expected: Any, actual: Any, **how: Any) -> CheckResult:
         paths = [self.written(table, name) for name, table in (("expected", expected), ("actual", actual))]
         return check(self.spark, CheckRequest(expected=paths[0], actual=paths[1], **how))
+
+    def pair(self, expected: Any, actual: Any, **how: Any) -> Pair:
+        paths = [self.written(table, name) for name, table in (("expected", expected), ("actual", actual))]
+        return Pair(CheckRequest(expected=paths[0], actual=paths[1], **how))
 
     def written(self, table: Any, name: str) -> Path:
         if isinstance(table, Path):
@@ -212,7 +219,12 @@ def test_text_that_does_not_fit_is_a_difference_between_texts(tables: Tables) ->
         ({"a": [1]}, {"a": [1]}, {"tolerance": {"a": 1.0}}, "a tolerance needs a key"),
         ({"a": [1]}, {"a": [1]}, {"where": "nothing > 1"}, "the condition does not fit the expected table"),
         ({"a": [1]}, {"a": [1]}, {"rename": {"a": "b"}}, "the actual table has no column b"),
-        ({"a": [1]}, "a\nx\n", {}, "the column a is of unlike types: bigint expected, text actual ('x' is none)"),
+        (
+            {"a": [1]},
+            "a\nx\n",
+            {},
+            "the column a is of unlike types: bigint expected, text actual (actual has 'x', which is not a whole number)",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(tables: Tables, expected: Any, actual: Any, how: Any, message: str) -> None:
@@ -220,3 +232,33 @@ def test_bad_input_is_one_clear_line(tables: Tables, expected: Any, actual: Any,
         tables.check(expected, actual, **how)
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
+
+
+@BOTH_WAYS
+def test_columns_may_have_any_name(tables: Tables, exact: bool) -> None:
+    names = ["__count", "__owed", "__sign", "__kind", "__amount", "__place", "col", "lost", "unexpected", "A", "a"]
+    one = {name: [1, 2] for name in names}
+    result = tables.check(one, one | {"A": [1, 3]}, key=("lost", "__kind"), tolerance={"A": 0.5}, exact=exact)
+    assert counts(result) == (0, 0, 0, 1)
+    assert result.samples[0].actual == dict.fromkeys(names, 2) | {"A": 3}
+    assert compare(tables.pair(one, one | {"A": [1, 3]}, key=("lost", "__kind"))).result.changed == 1
+    assert tables.spark.conf.get("spark.sql.caseSensitive") == "false"
+
+
+def test_many_rows_that_differ_may_have_columns_of_any_name(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_spark, "MOST_DIFFERENCES", 0)
+    names = ["lost", "unexpected", "__kind", "__amount"]
+    one, other = (
+        {name: [place, 7] for name in names[:2]} | {name: [1, place] for name in names[2:]} for place in (2, 3)
+    )
+    assert counts(tables.check(one, other, key=("lost",))) == (1, 0, 1, 1)
+
+
+def test_a_condition_that_does_not_fit_is_told_once_and_in_a_line(
+    tables: Tables, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CheckInputError, match="the condition does not fit the expected table") as raised:
+        tables.check({"a": [1]}, {"a": [1]}, where="nope = 3")
+    assert "pos 0" not in str(raised.value)
+    assert not str(raised.value).endswith(";")
+    assert capfd.readouterr().err == ""
