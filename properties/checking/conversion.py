@@ -85,7 +85,28 @@ def cast(column: Any, kind: Any) -> Any:
         return pc.cast(pc.cast(column, pa.timestamp(kind.unit)), kind)
     if T.is_binary(column.type) or T.is_large_binary(column.type):
         raise pa.ArrowTypeError("bytes are no text")
-    return pc.cast(column, kind)
+    return pc.cast(_with_fields(column, kind), kind)
+
+
+def _with_fields(column: Any, kind: Any) -> Any:
+    """Structs with the fields of another type, in its order, NULL where they have none."""
+    if not T.is_nested(kind) or column.type == kind:
+        return column
+    chunks = [_fields(chunk, kind) for chunk in column.chunks]
+    return pa.chunked_array(chunks) if chunks else pa.chunked_array([], kind)
+
+
+def _fields(array: Any, kind: Any) -> Any:
+    if T.is_struct(array.type) and T.is_struct(kind):
+        own = {field.name: array.field(place) for place, field in enumerate(array.type)}
+        parts = [_fields(own.get(field.name, pa.nulls(len(array))), field.type) for field in kind]
+        fields = [pa.field(field.name, part.type) for field, part in zip(kind, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+    if T.is_list(array.type) and T.is_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(array), 0)
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+        return pa.ListArray.from_arrays(offsets, _fields(array.flatten(), kind.value_type), mask=array.is_null())
+    return array
 
 
 def _from_text(column: Any, kind: Any) -> Any:

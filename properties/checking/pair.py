@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from .conversion import Conversion
+from .conversion import Conversion, cast
 from .errors import CheckInputError, TooLarge, shown
-from .request import SIDES, CheckRequest
+from .request import OURS, SIDES, CheckRequest
 from .sizes import MEMORY_BYTES, SMALL_BYTES, SMALL_NESTED_ROWS, SMALL_ROWS
 from .sources import CsvSource, Source, source_of
 from .texts import TEXT, Facts, facts_of
-from .types import Column, cast_type, conversion_of, named, plain, together
+from .types import Column, a_type, cast_type, conversion_of, named, plain, together
 
 T = pa.types
 SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
@@ -98,6 +98,8 @@ class Pair:
         for name in request.ignore:
             if all(name not in side.own for side in self.sides):
                 raise CheckInputError(f"neither table has a column {name} to be ignored")
+        if ours := [name for side in self.sides for name in side.own if name.startswith(OURS)]:
+            raise CheckInputError(f"there is a column {ours[0]!r}; none may begin with the control character {OURS!r}")
         names = [name for name in self.expected.own if name not in request.ignore]
         _demand([name for name in self.actual.own if name not in request.ignore], self.expected, self.actual)
         _demand(names, self.actual, self.expected)
@@ -144,7 +146,12 @@ class Pair:
             if kind == TEXT or T.is_null(kind) or read[other.name] != TEXT:
                 continue
             if (odd := self._first_odd(other, name, Column(type=kind))) is not None:
-                yield named(kind), one.name, "compared as text", f", for {shown(odd)} in {other.name} is none"
+                yield (
+                    named(kind),
+                    one.name,
+                    "compared as text",
+                    f": {other.name} has {shown(odd)}, which is not {a_type(kind)}",
+                )
 
     def _facts(self) -> dict[str, dict[str, Facts]]:
         """Of the columns of texts whose reading depends on what they are."""
@@ -168,24 +175,40 @@ class Pair:
 
     def _refusal(self, name: str, problem: str, columns: Mapping[str, Column]) -> str:
         line = f"the column {name} is of unlike types: {problem}"
+        odd: str | None = None
         for side in self.sides:
             column = columns[side.name]
             beside = columns["actual" if side.name == "expected" else "expected"]
             if column.is_text and column.texts != "declared" and not beside.is_text:
                 odd = self._first_odd(side, name, beside)
-                line += f" ({shown(odd)} is none)" if odd is not None else ""
+                line += (
+                    f" ({side.name} has {shown(odd)}, which is not {a_type(beside.type)})" if odd is not None else ""
+                )
+        hints = []
+        if all(column.texts == "json" or not T.is_nested(column.type) for column in columns.values()):
+            hints.append(f"--cast {name}=string compares texts")
         typed = next((column for column in columns.values() if not column.is_text), None)
-        other = f", --cast {name}={named(typed.type)} values" if typed and not T.is_nested(typed.type) else ""
-        return f"{line}; --cast {name}=string compares texts{other}"
+        if typed and _may_be_cast(odd, typed.type):
+            hints.append(f"--cast {name}={named(typed.type)} values")
+        return "; ".join([line, ", ".join(hints)]) if hints else line
 
     def _first_odd(self, side: Side, name: str, beside: Column) -> str | None:
-        """A text that keeps the column from being read as the other side's type."""
+        """A text that keeps the column from being read as the other side's type, found by halving."""
+        fitting = ("null", named(beside.type), "bigint", "double")
+
+        def fits(texts: Any) -> bool:
+            return named(facts_of(texts).type()) in fitting
+
         for table in side.batches([name]):
-            for text in _text(table.column(name)).unique().slice(0, 100_000).to_pylist():
-                if text:
-                    kind = facts_of(pa.chunked_array([pa.array([text], TEXT)])).type()
-                    if kind == TEXT or named(kind) not in (named(beside.type), "bigint", "double"):
-                        return str(text)
+            texts = _text(table.column(name))
+            if fits(texts):
+                continue
+            good, bad = 0, len(texts)
+            while bad - good > 1:
+                middle = (good + bad) // 2
+                good, bad = (middle, bad) if fits(texts.slice(good, middle - good)) else (good, middle)
+            odd = texts.slice(good, 1)
+            return None if fits(odd) else str(odd[0].as_py())
         return None
 
     def _demand_numbers(self) -> None:
@@ -239,6 +262,17 @@ def _source(request: CheckRequest, side: str, casts: Mapping[str, Any]) -> Sourc
 
 def _text(column: Any) -> Any:
     return column if column.type == TEXT else column.cast(plain(column.type)).cast(TEXT)
+
+
+def _may_be_cast(odd: str | None, kind: Any) -> bool:
+    """Whether `--cast` knows the type, and the text that is in the way is one of it."""
+    try:
+        wanted = cast_type(named(kind))
+        if odd is not None:
+            cast(pa.chunked_array([pa.array([odd], TEXT)]), wanted)
+    except (CheckInputError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
 
 
 def _to_text(column: Column, kind: Any) -> tuple[str, str] | None:

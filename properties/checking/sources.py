@@ -69,7 +69,7 @@ class _Files:
         merged: dict[str, Any] = {}
         for file, found in types:
             for name, kind in found.items():
-                wider = common(merged.get(name, pa.null()), kind)
+                wider = common(merged.get(name, pa.null()), kind, by_name=self.place.kind == "json")
                 if wider is None:
                     raise CheckInputError(
                         f"{file.path}: the column {name} is of type {kind}, and {merged[name]} in other files of"

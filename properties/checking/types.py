@@ -84,8 +84,11 @@ def plain(kind: Any) -> Any:
     raise CheckInputError(f"values of type {kind} cannot be compared")
 
 
-def common(one: Any, other: Any) -> Any | None:
-    """A type that holds the values of both plain types; None when they are unlike."""
+def common(one: Any, other: Any, *, by_name: bool = False) -> Any | None:
+    """A type that holds the values of both plain types; None when they are unlike.
+
+    `by_name`: the fields of structs have no order, and one that is missing is NULL, as in JSON.
+    """
     if one == other:
         return one
     if T.is_null(one) or T.is_null(other):
@@ -100,7 +103,7 @@ def common(one: Any, other: Any) -> Any | None:
         return pa.timestamp("ns" if "ns" in units else "us", "UTC" if zoned else None)
     if T.is_time(one) and T.is_time(other):
         return pa.time64("ns")
-    return _nested(one, other)
+    return _nested(one, other, by_name)
 
 
 def _number(one: Any, other: Any) -> Any | None:
@@ -114,13 +117,20 @@ def _number(one: Any, other: Any) -> Any | None:
     return pa.decimal128(digits, scale) if digits <= DIGITS else None
 
 
-def _nested(one: Any, other: Any) -> Any | None:
+def _nested(one: Any, other: Any, by_name: bool) -> Any | None:
     if T.is_list(one) and T.is_list(other):
-        value = common(one.value_type, other.value_type)
+        value = common(one.value_type, other.value_type, by_name=by_name)
         return None if value is None else pa.list_(value)
     if T.is_map(one) and T.is_map(other):
-        key, item = common(one.key_type, other.key_type), common(one.item_type, other.item_type)
+        key, item = common(one.key_type, other.key_type), common(one.item_type, other.item_type, by_name=by_name)
         return None if key is None or item is None else pa.map_(key, item)
+    if T.is_struct(one) and T.is_struct(other) and by_name:
+        kinds = {field.name: field.type for field in one}
+        for field in other:
+            if (kind := common(kinds.get(field.name, pa.null()), field.type, by_name=True)) is None:
+                return None
+            kinds[field.name] = kind
+        return pa.struct(list(kinds.items()))
     if T.is_struct(one) and T.is_struct(other) and [f.name for f in one] == [f.name for f in other]:
         fields = [pa.field(a.name, common(a.type, b.type)) for a, b in zip(one, other, strict=True)
                   if common(a.type, b.type) is not None]  # fmt: skip
@@ -132,7 +142,7 @@ def together(expected: Column, actual: Column) -> Together:
     """By the conversion table."""
     sides = {"expected": expected, "actual": actual}
     read = {side: _read(sides[side], sides[_other(side)]) for side in sides}
-    kind = common(read["expected"], read["actual"])
+    kind = common(read["expected"], read["actual"], by_name="json" in (expected.texts, actual.texts))
     if kind is None and expected.is_text and actual.is_text:
         kind = TEXT
     if kind is not None and T.is_null(kind) and (expected.is_text or actual.is_text):
@@ -225,6 +235,15 @@ def named(kind: Any) -> str:
     if T.is_binary(kind) or T.is_large_binary(kind):
         return "binary"
     return str(kind)
+
+
+def a_type(kind: Any) -> str:
+    """One value of the type, in a sentence."""
+    if T.is_integer(kind):
+        return "a whole number"
+    if T.is_floating(kind) or T.is_decimal(kind):
+        return "a number"
+    return "true or false" if T.is_boolean(kind) else f"a {named(kind)}"
 
 
 CASTS = "string, bigint, double, decimal(P,S), boolean, date, timestamp, timestamp(ns), time, binary"

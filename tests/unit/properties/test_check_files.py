@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pandas as pd
@@ -112,7 +114,7 @@ def test_leading_zeros_are_kept(write: Any) -> None:
     zeros, plain = write("a.csv", "zip,n\n01234,1\n"), write("b.csv", "zip,n\n1234,1\n")
     result = checked(zeros, plain)
     assert (result.lost, result.unexpected) == (1, 1)
-    assert "column zip: bigint in actual compared as text, for '01234' in expected is none" in result.conversions
+    assert "column zip: bigint in actual compared as text: expected has '01234', which is not a whole number" in result.conversions
     with pytest.raises(
         CheckInputError, match=r"the column zip is of unlike types: .*'01234' is none.*--cast zip=string"
     ):
@@ -317,3 +319,71 @@ def test_json_that_is_nested_too_deeply_is_named_by_line(write: Any) -> None:
     text = '{"a": 1}\n{"a": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
     with pytest.raises(CheckInputError, match="line 2: nested too deeply"):
         checked(write("a.jsonl", text), write("b.jsonl", text))
+
+
+@pytest.mark.parametrize("side", ["json", "parquet"])
+def test_fields_of_json_objects_have_no_order_and_may_be_missing(write: Any, side: str) -> None:
+    one = write("a.jsonl", '{"k": 1, "s": {"a": 1, "b": [{"x": "t", "y": 2}, null]}}\n{"k": 2, "s": null}\n'
+                           '{"k": 3, "s": {"a": 2}}\n')  # fmt: skip
+    rows = [{"b": [{"y": 2.0, "x": "t"}, None], "c": None, "a": 1}, None, {"a": 2}]
+    kind = pa.struct(
+        {"b": pa.list_(pa.struct({"y": pa.float64(), "x": pa.string()})), "c": pa.int64(), "a": pa.int32()}
+    )
+    if side == "json":
+        lines = [json.dumps({"k": place, "s": row}) + "\n" for place, row in enumerate(rows, 1)]
+        other = write("b.jsonl", "".join(lines))
+    else:
+        other = write("b.parquet", pa.table({"k": [1, 2, 3], "s": pa.array(rows, kind)}))
+    assert checked(one, other, key=("k",)).equal
+    assert checked(other, one, key=("k",)).equal
+    changed = write("c.jsonl", one.read_text().replace('"y": 2', '"y": 3'))
+    assert checked(changed, other, key=("k",)).changed == 1
+
+
+def test_files_of_a_folder_may_have_other_fields_in_their_json_objects(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "1.jsonl").write_text('{"s": {"a": 1, "b": 2}}\n')
+    (tmp_path / "a" / "2.jsonl").write_text('{"s": {"b": 4}}\n')
+    (tmp_path / "b.jsonl").write_text('{"s": {"b": 2, "a": 1}}\n{"s": {"b": 4}}\n')
+    assert checked(tmp_path / "a", tmp_path / "b.jsonl").equal
+
+
+def test_a_list_of_numbers_beside_an_object_has_no_hint_that_does_not_help(write: Any) -> None:
+    with pytest.raises(CheckInputError, match="unlike types") as raised:
+        checked(write("a.parquet", {"v": [{"a": 1}]}), write("b.jsonl", '{"v": [1]}\n'))
+    assert "--cast" not in str(raised.value)
+
+
+def test_what_is_odd_is_found_in_a_long_column(write: Any) -> None:
+    one = write("a.csv", "v\n" + "".join(f"{number}\n" for number in range(300_000)) + "oops\n")
+    started = process_time()
+    with pytest.raises(CheckInputError, match="expected has 'oops', which is not a whole number"):
+        checked(one, write("b.parquet", {"v": list(range(300_001))}))
+    assert process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "hint"),
+    [
+        ("a", pa.array([1], pa.duration("ns")), "duration"),
+        ('"1,5"', pa.array([1.5]), "double"),
+        ("maybe", pa.array([True]), "boolean"),
+        ("x", pa.array([Decimal("1.5")]), "decimal"),
+    ],
+)
+def test_no_cast_is_proposed_that_cannot_be(write: Any, text: str, values: Any, hint: str) -> None:
+    with pytest.raises(CheckInputError, match="--cast v=string compares texts") as raised:
+        checked(write("a.csv", f"k,v\n1,{text}\n"), write("b.parquet", {"k": [1], "v": values}))
+    assert f"--cast v={hint}" not in str(raised.value)
+
+
+def test_a_cast_is_proposed_that_can_be(write: Any) -> None:
+    with pytest.raises(CheckInputError, match="--cast v=boolean values"):
+        checked(write("a.csv", "k,v\n1,yes\n"), write("b.parquet", {"k": [1], "v": [True]}))
+
+
+def test_why_a_column_stays_text_is_said_of_the_side_that_it_stands_on(write: Any) -> None:
+    result = checked(write("a.csv", "v\n1\n"), write("b.csv", "v\nx\n"))
+    assert result.conversions == (
+        "column v: bigint in expected compared as text: actual has 'x', which is not a whole number",
+    )
