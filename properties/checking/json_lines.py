@@ -7,6 +7,7 @@ digits.  A column that holds values of unlike types can be read as text alone.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -47,6 +48,10 @@ def _tables(chunk: bytes, path: Path, line: int, as_text: frozenset[str]) -> Ite
         table = None
     if table is not None and not _one_a_line(chunk, table.num_rows):
         table = None  # pyarrow takes several objects on a line, and one on several lines
+    if table is not None and any(
+        pa.types.is_floating(one.type) and pc.any(pc.is_inf(one)).as_py() for one in table.columns
+    ):
+        table = None  # pyarrow takes 1e400 for infinity
     if table is None or any(not _is_text(table.schema, name) for name in as_text) or _loses_digits(table, chunk):
         table = _slowly(chunk, path, line, as_text)
     yield table
@@ -138,7 +143,7 @@ def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
         return found
 
     try:
-        value = json.loads(text.decode("utf-8"), object_pairs_hook=once)
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=once, parse_float=_finite)
     except UnicodeDecodeError as error:
         raise CheckInputError(f"{path}: line {number}: byte 0x{text[error.start]:02x} is no UTF-8") from None
     except json.JSONDecodeError as error:
@@ -151,6 +156,12 @@ def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
         return value
     what = "a list" if isinstance(value, list) else shown(value)
     raise CheckInputError(f"{path}: line {number}: {what}, where JSON lines have an object; one object a line")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{shown(text)} is greater than any double")
+    return value
 
 
 def _written(value: object) -> str:

@@ -114,7 +114,10 @@ def test_leading_zeros_are_kept(write: Any) -> None:
     zeros, plain = write("a.csv", "zip,n\n01234,1\n"), write("b.csv", "zip,n\n1234,1\n")
     result = checked(zeros, plain)
     assert (result.lost, result.unexpected) == (1, 1)
-    assert "column zip: bigint in actual compared as text: expected has '01234', which is not a whole number" in result.conversions
+    assert (
+        "column zip: bigint in actual compared as text: expected has '01234', which is not a whole number"
+        in result.conversions
+    )
     with pytest.raises(
         CheckInputError, match=r"the column zip is of unlike types: .*'01234' is none.*--cast zip=string"
     ):
@@ -387,3 +390,10 @@ def test_why_a_column_stays_text_is_said_of_the_side_that_it_stands_on(write: An
     assert result.conversions == (
         "column v: bigint in expected compared as text: actual has 'x', which is not a whole number",
     )
+
+
+def test_a_json_number_greater_than_any_double_is_refused(write: Any) -> None:
+    infinite = write("b.jsonl", '{"v": 1.5}\n{"v": Infinity}\n')
+    with pytest.raises(CheckInputError, match=r"a\.jsonl: line 2: '1e400' is greater than any double"):
+        checked(write("a.jsonl", '{"v": 1.5}\n{"v": 1e400}\n'), infinite)
+    assert checked(infinite, infinite).equal
