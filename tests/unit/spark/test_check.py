@@ -223,7 +223,10 @@ def test_text_that_does_not_fit_is_a_difference_between_texts(tables: Tables) ->
             {"a": [1]},
             "a\nx\n",
             {},
-            "the column a is of unlike types: bigint expected, text actual (actual has 'x', which is not a whole number)",
+            (
+                "the column a is of unlike types: bigint expected, text actual (actual has 'x', "
+                "which is not a whole number)"
+            ),
         ),
     ],
 )
