@@ -265,3 +265,12 @@ def test_a_condition_that_does_not_fit_is_told_once_and_in_a_line(
     assert "pos 0" not in str(raised.value)
     assert not str(raised.value).endswith(";")
     assert capfd.readouterr().err == ""
+
+
+def test_fields_of_json_objects_have_no_order_on_spark_either(tables: Tables) -> None:
+    (tables.folder / "a.jsonl").write_text('{"s": {"a": 1, "b": 2}, "f": "0.5"}\n{"s": {"b": 4}, "f": "0.1"}\n')
+    floats = pa.array([0.5, 0.1], pa.float32())
+    other = pa.table(
+        {"s": pa.array([{"b": 2, "a": 1}, {"b": 4}], pa.struct({"b": pa.int64(), "a": pa.int64()})), "f": floats}
+    )
+    assert tables.check(tables.folder / "a.jsonl", other).equal
