@@ -9,8 +9,8 @@ of each other is the judge's affair.
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +22,7 @@ from ..properties.history import (
     CheckpointTriggered,
     CommandIssued,
     CommandReturned,
+    Completed,
     FaultFired,
     History,
     JobEnded,
@@ -42,23 +43,47 @@ HOW = ("alive", "finished", "cancelled", "failed", "killed")
 STATUS = ("open", "prepared", "committed", "aborted")
 ENDS = ("finished", "drained", "stopped", "cancelled", "failed")
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
+LINE = 220
+"""characters of a line that names what is missing, at most, without the file's name"""
 _WINDOW = 1 << 60
 
 
-def missing_witness(data: bytes) -> str:
-    """The first part that a history's file has to have and has not, in words; empty when none is missing."""
-    parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=dict[str, msgspec.Raw])
+def missing_parts(data: bytes) -> str:
+    """The parts that a history's file has to have and has not, all of them in one line; empty when none is missing."""
+    parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     sink = msgspec.json.decode(parts.get("sink", msgspec.Raw(b'""')))
-    for name in (*WITNESSES, *filter(None, [OF_SINK.get(sink, "")])):
-        if name not in parts:
-            empty = "{}" if name == "residue" else "[]"
-            return f"`{name}` is missing; a history in which there was nothing of it says so: {empty}"
-    residue = msgspec.json.decode(parts["residue"], type=dict[str, msgspec.Raw])
+    demanded = (*WITNESSES, *filter(None, [OF_SINK.get(sink, "")]))
+    missing = [name for name in demanded if name not in parts]
+    residue = msgspec.json.decode(parts.get("residue", msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])
     in_memory = bytes(parts.get("snapshots", b"")) == b'"memory"'
     for name, beside in (("files", "retained"), ("retained", "files")):
         if name not in residue and bytes(residue.get(beside, b"")).strip(b"[] \n\r\t") and not in_memory:
-            return f"`residue.{name}` is missing, and `residue.{beside}` is not empty; where there is none it is []"
-    return ""
+            missing.append(f"residue.{name}")
+    if not missing:
+        return ""
+    names, verb = ", ".join(f"`{name}`" for name in missing), "is" if len(missing) == 1 else "are"
+    empty = {"residue": "{}"}.get(missing[0], "[]") if len(missing) == 1 else "[], and `residue` {}"
+    return f"{names} {verb} missing; a history in which there was nothing of it says so: {empty}"
+
+
+def in_one_line(problems: Iterable[str]) -> str:
+    """The first problem in full and the places of the others, as many as a line has room for; empty without any."""
+    first, *others = [*problems] or [""]
+    places = list(dict.fromkeys(_place(one) for one in others if _place(one) != _place(first)))
+    told = [textwrap.shorten(first, LINE // 2, placeholder=" ...") if places else first]
+    for number, place in enumerate(places, 1):
+        left = len(places) - number
+        more = f" and {left} more" if left else ""
+        if len(", ".join([*told, place])) + len(f"; and so are : {more}") > LINE:
+            told.append(f"{len(places) - number + 1} more")
+            break
+        told.append(place)
+    return told[0] if len(told) == 1 else f"{told[0]}; wrong too: {', '.join(told[1:])}"
+
+
+def _place(problem: str) -> str:
+    """The field that a problem is about."""
+    return problem.split(" ")[0].rstrip(":")
 
 
 def history_problems(scenario: Scenario, history: History) -> Iterator[str]:
@@ -68,6 +93,7 @@ def history_problems(scenario: Scenario, history: History) -> Iterator[str]:
     yield from _attempts(history, known)
     for place, run in enumerate(history.runs):
         yield from (f"runs[{place}].{problem}" for problem in _run(run, known))
+    yield from _in_place(history)
     for place, channel in enumerate(history.channels):
         yield from (f"channels[{place}].{problem}" for problem in _channel(channel, known))
     yield from _snapshots(history, known)
@@ -91,6 +117,7 @@ class _Known:
         for told in (entry.parallelism for entry in commands):
             widths.update({name: max(widths.get(name, 0), width) for name, width in told.items()})
         self.widths = widths
+        self.resumed = any(entry.kind == "resume" and not entry.parallelism for entry in commands)
         self.lengths = {split: len(records) for split, _, records in workload.splits()}
         self.sources = {source.name for source in workload.inputs}
         self.attempts = {entry.attempt for entry in history.journal if isinstance(entry, AttemptStarted)}
@@ -104,7 +131,8 @@ class _Known:
         if not dash or not subtask.isdecimal() or operator not in self.operators:
             return f"there is no task {task!r}: it is operator-subtask, of {', '.join(sorted(self.operators))}"
         if operator in self.widths and int(subtask) >= self.widths[operator]:
-            return f"there is no task {task!r}: {operator} has {self.widths[operator]} subtasks"
+            width = f"{operator} has {self.widths[operator]} subtasks"
+            return f"there is no task {task!r}: {width}{' and no command says parallelism' * self.resumed}"
         return ""
 
     def origin(self, origin: int) -> str:
@@ -197,6 +225,13 @@ def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
             yield f"marks: {name} is missing or too small: {number}, and {sure} came before that snapshot"
 
 
+def _in_place(history: History) -> Iterator[str]:
+    """What a task that came up alone took follows from what lay in the channels that it came up in."""
+    alone = next((one for one in history.journal if isinstance(one, AttemptStarted) and one.in_place), None)
+    if alone is not None and not history.channels:
+        yield f"channels is missing: tasks of attempt {alone.attempt} came up in place, in channels that went on"
+
+
 def _channel(channel: Channel, known: _Known) -> Iterator[str]:
     sender, between, receiver = channel.name.partition(">")
     if problem := (known.task(sender) or known.task(receiver)) if between else "a channel's name is sender>receiver":
@@ -245,9 +280,21 @@ def _snapshots(history: History, known: _Known) -> Iterator[str]:
         for task in (*completed.handles, *completed.finished):
             if problem := known.task(task):
                 yield f"{where}.handles: {problem}"
+        yield from (f"{where}.{problem}" for problem in _finished(completed, known))
         for name in completed.enumerators:
             if name not in known.sources:
                 yield f"{where}.enumerators: there is no input {name!r}"
+
+
+def _finished(completed: Completed, known: _Known) -> Iterator[str]:
+    """That every task without a snapshot had finished before, and the checkpoint does not say so."""
+    if completed.finished:
+        return
+    runs = [run for run in known.runs.values() if run.job == completed.job and run.started < completed.order]
+    newest = {run.task: run for run in sorted(runs, key=lambda one: one.attempt)}
+    without = [run for task, run in newest.items() if task not in completed.handles]
+    if without and all(run.how == "finished" and (run.ended or 0) < completed.order for run in without):
+        yield f"finished is missing: {without[0].task} had finished before and has no handle"
 
 
 def _state(text: str) -> str:
@@ -296,7 +343,8 @@ def _sink(history: History, known: _Known) -> Iterator[str]:
 
 
 def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:
-    issued = {entry.command for entry in history.journal if isinstance(entry, CommandIssued)}
+    issued = {entry.command: entry for entry in history.journal if isinstance(entry, CommandIssued)}
+    loaded = {run.attempt: run.loaded.checkpoint for run in history.runs if run.loaded is not None}
     completed = {one.checkpoint for one in history.completed}
     for place, entry in enumerate(history.journal):
         where = f"journal[{place}]"
@@ -312,8 +360,14 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
             yield from (f"{where}.tasks: {problem}" for problem in map(known.task, entry.tasks) if problem)
             if entry.restores is not None and entry.restores not in completed:
                 yield f"{where}.restores: no completed has checkpoint {entry.restores}"
+            if entry.restores is None and entry.attempt in loaded:
+                yield f"{where}.restores is missing: its tasks loaded checkpoint {loaded[entry.attempt]}"
         if isinstance(entry, CommandReturned) and entry.command not in issued:
             yield f"{where}.command: no command-issued of the journal has number {entry.command}"
+        if isinstance(entry, CommandReturned) and entry.command in issued and not entry.error:
+            kind = issued[entry.command].kind
+            if entry.checkpoint is None and kind in ("savepoint", "stop-with-savepoint"):
+                yield f"{where}.checkpoint is missing: the {kind} succeeded, and made one"
         if isinstance(entry, JobEnded) and entry.status not in ENDS:
             yield f"{where}.status: {entry.status!r} is none of {', '.join(ENDS)}"
         if isinstance(entry, CommandIssued):

@@ -115,12 +115,22 @@ class Case:
         """The place of a run's first record in one of its inputs."""
         return self.lines.persistent.first_taken(run, channel) if self.lines.persistent else 0
 
-    def first_sent(self, run: TaskRun, channel: str) -> int:
-        """The place of the first record that a run sent in one of its outputs."""
+    def first_sent(self, run: TaskRun, channel: str) -> int | None:
+        """The place of the first record that a run sent in one of its outputs; None where nobody recorded how many
+        records its receiver was restored with before it."""
         if self.lines.persistent:
             return self.lines.persistent.first_sent(run, channel)
         log = self.channels.get((channel, run.attempt))
-        return len(log.recovered) if log is not None else 0
+        if log is not None:
+            return len(log.recovered)
+        return None if self._restored_in_flight(run.attempt) else 0
+
+    def _restored_in_flight(self, attempt: int) -> bool:
+        """Whether an attempt began with records in flight."""
+        start = self.lines.starts.get(attempt)
+        if start is None or start.restores is None:
+            return False
+        return any(one.origins for one in self.lines.in_flight(start.restores).values())
 
     def sender(self, channel: str, run: TaskRun, checkpoint: int) -> TaskRun | None:
         """Whose attempt sent into one of a run's inputs when a checkpoint was taken."""

@@ -196,8 +196,11 @@ def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None
     mark = case.lines.mark(sender.task, sender.attempt, checkpoint) if sender else None
     if sender is None or mark is None or channel not in sender.outputs:
         return None
+    first = case.first_sent(sender, channel)
+    if first is None:
+        return None
     in_flight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
-    return case.first_sent(sender, channel) + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
+    return first + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
 
 
 def _barrier(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:

@@ -96,17 +96,16 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
 
 def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
     """Raise UsageError on a history that lacks what it has to say, or names what is not there."""
-    from ..history_checks import history_problems, missing_witness
+    from ..history_checks import history_problems, in_one_line, missing_parts
 
-    problem = missing_witness(recorded.read_bytes()) or next(history_problems(scenario, history), "")
+    problem = missing_parts(recorded.read_bytes()) or in_one_line(history_problems(scenario, history))
     if problem:
         raise UsageError(textwrap.shorten(f"{recorded}: {problem}", LINE, placeholder=" ..."))
 
 
 def _beside(history: Path) -> Path:
     """The scenario file of a kept history: scenario.json beside it, or the counterexample of its name."""
-    name = history.name.removesuffix(".gz")
-    candidates = [history.with_name("scenario.json"), history.parent.parent / "counterexamples" / name]
+    candidates = [history.with_name("scenario.json"), history.parent.parent / "counterexamples" / history.name]
     for candidate in candidates:
         if candidate.is_file():
             return candidate

@@ -14,7 +14,7 @@ import pytest
 
 from cutproof.harness.cli import main
 from cutproof.harness.files import encoded, read_scenario
-from cutproof.harness.history_checks import history_problems, missing_witness
+from cutproof.harness.history_checks import history_problems, missing_parts
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History
@@ -79,7 +79,7 @@ def put(value: Any, place: Place, new: Any) -> Any:
 def refusal(scenario: Scenario, raw: Any) -> str:
     """Why the history is not judged; empty when it is."""
     data = json.dumps(raw).encode()
-    if missing := missing_witness(data):
+    if missing := missing_parts(data):
         return missing
     try:
         history = msgspec.json.decode(data, type=History)
