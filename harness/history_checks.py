@@ -10,11 +10,13 @@ of each other is the judge's affair.
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from ..properties.commands import Commands
 from ..properties.history import (
     AttemptRunning,
     AttemptStarted,
@@ -32,6 +34,8 @@ from ..properties.history import (
     TaskRun,
     Transaction,
 )
+from ..properties.in_flight import records
+from ..properties.layouts import layouts
 from ..properties.stages import COMMITTERS
 from ..properties.workload import SINK
 from .scenario import Scenario
@@ -120,6 +124,7 @@ class _Known:
         self.resumed = any(entry.kind == "resume" and not entry.parallelism for entry in commands)
         self.lengths = {split: len(records) for split, _, records in workload.splits()}
         self.sources = {source.name for source in workload.inputs}
+        self.enumerated = {source.name for source in workload.inputs if source.is_enumerated}
         self.attempts = {entry.attempt for entry in history.journal if isinstance(entry, AttemptStarted)}
         self.jobs = {entry.job for entry in history.journal if isinstance(entry, AttemptStarted)}
         self.runs = {(run.task, run.attempt): run for run in history.runs}
@@ -192,6 +197,8 @@ def _run(run: TaskRun, known: _Known) -> Iterator[str]:
         if split not in known.lengths or not 0 <= offset < known.lengths[split]:
             yield f"reads[{place}]: the scenario has no record {offset} of split {split}"
             break
+    if run.reads and not run.assigned and run.operator in known.enumerated:
+        yield f"assigned is missing: it read record {run.reads[0][1]} of split {run.reads[0][0]}, which was given to it"
     for place, (channel_number, origin) in enumerate(run.applies):
         if not 0 <= channel_number < len(run.inputs):
             yield f"applies[{place}]: {run.task} has no input {channel_number}; inputs has {len(run.inputs)}"
@@ -228,6 +235,10 @@ def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
 def _in_place(history: History) -> Iterator[str]:
     """What a task that came up alone took follows from what lay in the channels that it came up in."""
     alone = next((one for one in history.journal if isinstance(one, AttemptStarted) and one.in_place), None)
+    if alone is not None and not alone.tasks:
+        yield f"journal[{history.journal.index(alone)}].tasks is missing, and they came up in place, among others"
+    if history.residue.logs and not history.logs:
+        yield f"logs is missing: of residue.logs {history.residue.logs[0]!r} is left"
     if alone is not None and not history.channels:
         yield f"channels is missing: tasks of attempt {alone.attempt} came up in place, in channels that went on"
 
@@ -250,12 +261,24 @@ def _channel(channel: Channel, known: _Known) -> Iterator[str]:
         return
     number = taker.inputs.index(channel.name)
     taken = sum(one == number for one, _ in taker.applies)
-    if taken and not (channel.content or channel.repeated):
+    restored = _restored(taker, number)
+    if restored and not channel.recovered:
+        yield f"recovered is missing: {receiver} of attempt {channel.attempt} loaded {restored} records of it"
+    elif taken and not (channel.content or channel.repeated):
         yield f"sent is missing: {receiver} of attempt {channel.attempt} took {taken} records of it"
     if giver is not None and giver.watermarks and taker.watermarks and not channel.times:
         others = [name for name in taker.inputs if name != channel.name]
         if not others:
             yield f"watermarks is missing: {sender} and {receiver} say that their watermarks advanced"
+
+
+def _restored(taker: TaskRun, number: int) -> int:
+    """How many records a run loaded that lay in one of its inputs."""
+    try:
+        state = msgspec.json.decode(taker.loaded.state, type=StoredState) if taker.loaded else StoredState()
+    except (msgspec.DecodeError, RecursionError):
+        return 0
+    return len(records(state.queued.get(number, ())))
 
 
 def _snapshots(history: History, known: _Known) -> Iterator[str]:
@@ -293,8 +316,13 @@ def _finished(completed: Completed, known: _Known) -> Iterator[str]:
     runs = [run for run in known.runs.values() if run.job == completed.job and run.started < completed.order]
     newest = {run.task: run for run in sorted(runs, key=lambda one: one.attempt)}
     without = [run for task, run in newest.items() if task not in completed.handles]
-    if without and all(run.how == "finished" and (run.ended or 0) < completed.order for run in without):
-        yield f"finished is missing: {without[0].task} had finished before and has no handle"
+    unmarked = [run.task for run in without if not _took(run, completed.checkpoint)]
+    if unmarked and all(run.how == "finished" for run in without):
+        yield f"finished is missing: {unmarked[0]} finished, and has neither a mark of it nor a handle"
+
+
+def _took(run: TaskRun, checkpoint: int) -> bool:
+    return any(mark.checkpoint == checkpoint for mark in run.marks)
 
 
 def _state(text: str) -> str:
@@ -377,6 +405,24 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
             unknown = [name for name in entry.parallelism if name not in known.operators]
             if unknown:
                 yield f"{where}.parallelism: there is no operator {unknown[0]!r}"
+    yield from _widths(scenario, history, known)
+
+
+def _widths(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:
+    """Of each resumed job that ran as a whole: subtasks that it had otherwise than its command says."""
+    commands = Commands(history)
+    told = layouts(scenario.topology, known.jobs | {one.job for one in commands.ends}, commands)
+    whole = {one.attempt: one.job for one in history.journal if isinstance(one, AttemptStarted) and not one.tasks}
+    for entry in history.journal:
+        job = whole.get(entry.attempt) if isinstance(entry, AttemptRunning) else None
+        resume = commands.resume_of(job) if job is not None else None
+        if job is None or resume is None:
+            continue
+        ran = Counter(run.operator for run in history.runs if run.attempt == entry.attempt)
+        for operator, width in told[job].parallelism.items():
+            if ran[operator] not in (0, width) and operator not in resume.issued.parallelism:
+                place = history.journal.index(resume.issued)
+                yield f"journal[{place}].parallelism is missing: {operator} ran with {ran[operator]} subtasks, not {width}"
 
 
 def _numbered(where: str, number: int, there: Sequence[Any], what: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..properties.history import Timed
+from ..properties.spark.unasked import in_words
 from ..properties.words import plural as plural
 from ..properties.workload import Row, copy_of, offset_of, split_of
 
@@ -36,7 +37,7 @@ def judges_in_words(judges: int, not_asked: str) -> str:
         return "Both judges saw it." if judges else ""
     if not not_asked:
         return "One judge saw it: PySpark says otherwise."
-    return f"One judge saw it: PySpark was not asked, because {not_asked}."
+    return f"One judge saw it: {in_words(not_asked)}."
 
 
 def foreign_in_words(connections: int) -> str:

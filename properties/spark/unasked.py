@@ -35,7 +35,7 @@ DRAINED = "windows went on behind a drain"
 OFF_LINE = "a checkpoint with keyed state lies off the run's line"
 LACKING = "a completed checkpoint lacks a snapshot"
 NO_STATE = "no completed checkpoint held keyed state"
-NEITHER = "the difference is neither in rows owed nor in keyed state"
+NEITHER = "PySpark computes rows and keyed state, and the difference is in neither"
 SPARK_FAILED = "Spark failed"
 ENDED = "the run ended before PySpark had answered"
 QUICK = "only the quick checker was asked for"
@@ -58,7 +58,15 @@ REASONS = (
     ENDED,
     QUICK,
 )
-"""Each completes "PySpark was not asked, because …"; there are no others."""
+"""Each completes "PySpark was not asked, because …", or is `SAID` by itself; there are no others."""
+
+SAID = (NEITHER, SPARK_FAILED, ENDED)
+"""Those that are whole sentences, for PySpark may have been asked: it has no word on the difference, or gave none."""
+
+
+def in_words(reason: str) -> str:
+    """Why PySpark has no word on a verdict, as a clause."""
+    return reason if reason in SAID else f"PySpark was not asked, because {reason}"
 
 
 class Unasked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

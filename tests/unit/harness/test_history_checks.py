@@ -16,6 +16,7 @@ from cutproof.harness.cli import main
 from cutproof.harness.files import encoded, read_scenario
 from cutproof.harness.history_checks import history_problems, missing_parts
 from cutproof.harness.scenario import Scenario
+from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.properties.history import History
 from cutproof.properties.judge import judge
@@ -31,6 +32,7 @@ STATEMENTS = {
     ("journal", "drain"),
     ("journal", "checkpoint"),
     ("completed", "savepoint"),
+    ("journal", "in_place"),
 }
 """Fields that say that something happened: without them it did not (docs/format.md)."""
 
@@ -119,6 +121,104 @@ def test_each_field_left_out_is_named_or_changes_nothing(name: str) -> None:
         if (place[0], place[-1]) not in STATEMENTS:
             assert not verdicts.violated, (place, verdicts.violated)
     assert tried
+
+
+DRAWN = {"rescaled": (5, 0), "enumerated": (5, 3), "late": (5, 15), "idle": (77, 2), "windows": (77, 6)}
+"""seed and number of drawn scenarios: several jobs, other parallelism, in-flight data, tasks that finish early"""
+
+
+def drawn(seed: int, number: int) -> tuple[Scenario, Any]:
+    scenario = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities))(seed, number)
+    return scenario, json.loads(encoded(SimulatedSubject().run(scenario)))
+
+
+def some_of(places: Iterator[Place]) -> Iterator[Place]:
+    """Of the places of each field the first two and the last two."""
+    by_name: dict[Place, list[Place]] = {}
+    for place in places:
+        by_name.setdefault(tuple(step for step in place if isinstance(step, str)), []).append(place)
+    for found in by_name.values():
+        yield from dict.fromkeys((*found[:2], *found[-2:]))
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_field_left_out_of_a_drawn_history_accuses_nobody(name: str) -> None:
+    scenario, raw = drawn(*DRAWN[name])
+    assert refusal(scenario, raw) == ""
+    for place in some_of(fields(raw)):
+        changed = without(raw, place)
+        if place[0] == "timeline" or refusal(scenario, changed):
+            continue
+        verdicts = judge(scenario.workload, scenario.topology, msgspec.convert(changed, History, strict=False))
+        if (place[0], place[-1]) not in STATEMENTS:
+            assert not verdicts.violated, (place, verdicts.violated)
+
+
+def dropped(raw: Any, event: str, field: str) -> Any:
+    """Without a field of the first entry of the journal that has it."""
+    number = next(at for at, entry in enumerate(raw["journal"]) if entry["event"] == event and field in entry)
+    return without(raw, ("journal", number, field))
+
+
+@pytest.mark.parametrize(
+    ("event", "field", "says"),
+    [
+        ("attempt-started", "restores", r"journal\[10\].restores is missing: its tasks loaded checkpoint 1"),
+        ("command-issued", "parallelism", r"journal\[8\].parallelism is missing: map ran with 2 subtasks, not 3"),
+    ],
+)
+def test_what_the_tasks_say_otherwise_is_missing_in_the_journal(event: str, field: str, says: str) -> None:
+    scenario, raw = drawn(*DRAWN["rescaled"])
+    assert re.search(says, refusal(scenario, dropped(raw, event, field)))
+
+
+def test_a_savepoint_that_succeeded_made_a_checkpoint() -> None:
+    scenario, raw = played("a-savepoint-beside-a-drain")
+    assert "checkpoint is missing: the" in refusal(scenario, dropped(raw, "command-returned", "checkpoint"))
+
+
+def test_a_checkpoint_without_what_finished_tasks_held_says_that_they_had_finished() -> None:
+    scenario, raw = drawn(*DRAWN["rescaled"])
+    assert re.search(
+        r"completed\[2\].finished is missing: left-0 finished", refusal(scenario, without(raw, ("completed", 2, "finished")))
+    )
+
+
+def test_without_channels_the_others_are_not_accused_of_what_was_in_flight() -> None:
+    scenario, raw = drawn(*DRAWN["rescaled"])
+    changed = without(raw, ("channels",))
+    assert refusal(scenario, changed) == ""
+    verdicts = judge(scenario.workload, scenario.topology, msgspec.convert(changed, History, strict=False))
+    assert verdicts.violated == {}
+    assert isinstance(verdicts.verdicts["order"], Unknown)
+
+
+def test_where_tasks_come_up_in_place_the_channels_are_demanded() -> None:
+    scenario, raw = played("completed-after-the-cancel")
+    assert refusal(scenario, without(raw, ("channels",))).startswith("channels is missing: tasks of attempt 2")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in REGRESSIONS.glob("*.json")))
+def test_no_sound_history_is_refused(name: str) -> None:
+    scenario, raw = played(name)
+    assert refusal(scenario, raw) == ""
+
+
+def test_all_that_is_missing_is_named_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, raw = recorded()
+    path, parts = tmp_path / "history.json", ("runs", "journal", "stored", "committed", "residue", "transactions")
+    path.write_text(json.dumps({name: value for name, value in raw.items() if name not in parts}))
+    assert main(["judge", str(path), "--scenario", str(RECORDED / "scenario.json"), "--quick"]) == 2
+    error = capsys.readouterr().err
+    assert all(f"`{part}`" in error for part in parts)
+    for number in (0, 1, 2):
+        del raw["runs"][number]["how"]
+    path.write_text(json.dumps(raw))
+    assert main(["judge", str(path), "--scenario", str(RECORDED / "scenario.json"), "--quick"]) == 2
+    error = capsys.readouterr().err
+    assert all(f"runs[{number}].how" in error for number in (0, 1, 2))
+    assert len(error) <= 300
+    assert len(error.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
