@@ -316,13 +316,15 @@ def _finished(completed: Completed, known: _Known) -> Iterator[str]:
     runs = [run for run in known.runs.values() if run.job == completed.job and run.started < completed.order]
     newest = {run.task: run for run in sorted(runs, key=lambda one: one.attempt)}
     without = [run for task, run in newest.items() if task not in completed.handles]
-    unmarked = [run.task for run in without if not _took(run, completed.checkpoint)]
-    if unmarked and all(run.how == "finished" for run in without):
-        yield f"finished is missing: {unmarked[0]} finished, and has neither a mark of it nor a handle"
+    done = [run.task for run in without if not _went_on(run, completed.checkpoint)]
+    if done and all(run.how == "finished" for run in without):
+        yield f"finished is missing: {done[0]} finished, took nothing behind it and has no handle"
 
 
-def _took(run: TaskRun, checkpoint: int) -> bool:
-    return any(mark.checkpoint == checkpoint for mark in run.marks)
+def _went_on(run: TaskRun, checkpoint: int) -> bool:
+    """Whether a run has a mark of a checkpoint and read or took something behind it."""
+    behind = (mark.reads + mark.applies for mark in run.marks if mark.checkpoint == checkpoint)
+    return any(number < len(run.reads) + len(run.applies) for number in behind)
 
 
 def _state(text: str) -> str:
