@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..properties.spark.unasked import by_both
 from ..reports.model import ReportView, Seconds, Summary, ViolatedScenario
 from . import known_failures
 from .batch_findings import smallest as smallest_batch
@@ -176,11 +177,14 @@ class _Work:
         )
         return teller.findings()
 
-    def _violated(self, outcome: Outcome) -> ViolatedScenario:
+    def _violated(self, outcome: Outcome, found: Found) -> ViolatedScenario:
+        unheard = outcome.index in found.unconfirmed
+        both = () if unheard else by_both(outcome.verdicts, outcome.not_asked)
         return ViolatedScenario(
             index=outcome.index,
             name=outcome.scenario.name,
             violated={name: verdict.difference for name, verdict in outcome.violations},
+            judges={name: 2 if name in both else 1 for name, _ in outcome.violations},
             replay=replay_command(self._campaign.plan, self._where, place_of(outcome.index)),
         )
 
@@ -203,7 +207,9 @@ class _Work:
         view = ReportView(
             summary=summary,
             counterexamples=tuple(finding.view for finding in findings),
-            violated=tuple(self._violated(outcome) for outcome in sorted(found.failing, key=lambda one: one.index)),
+            violated=tuple(
+                self._violated(outcome, found) for outcome in sorted(found.failing, key=lambda one: one.index)
+            ),
             samples=found.tally.samples(),
         )
         if self._folder is not None:
@@ -230,8 +236,8 @@ def _cut_off(summary: Summary, profile: Profile) -> Summary:
 
 
 def exit_code_of(summary: Summary, *, confirmed: bool) -> ExitCode:
-    """`confirmed`: an unexpected violation on which PySpark, where it could be asked, agrees; it outweighs whatever
-    came later."""
+    """`confirmed`: an unexpected violation that both judges saw, or one where PySpark is not asked about it; it outweighs
+    whatever came later."""
     if confirmed:
         return ExitCode.VIOLATED
     if summary.interrupted:

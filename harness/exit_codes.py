@@ -25,8 +25,8 @@ class ExitCode(enum.IntEnum):
     HELD = 0
     """All that was judged held; for `defects run` and `--tamper`: all were caught."""
     VIOLATED = 1
-    """An invariant was violated, and PySpark, where it could be asked, agrees; a known, unexpired failure does not
-    count."""
+    """An invariant was violated: both judges saw it, or one where PySpark is not asked about it; a known, unexpired
+    failure does not count."""
     USAGE = 2
     """Bad input or usage."""
     FELL_SHORT = 3

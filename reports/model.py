@@ -330,6 +330,8 @@ class ViolatedScenario(Value, kw_only=True):
     """of the template, or of the workload"""
     violated: dict[str, str]
     """invariant: the kind of difference"""
+    judges: dict[str, int] = {}
+    """invariant: how many judges saw it, as in `Counterexample`; empty in what older versions wrote"""
     replay: str
     """the command that runs it again"""
 

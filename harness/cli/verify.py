@@ -55,8 +55,9 @@ examples:
   cutproof verify --defect A01                       see it fail, with a story
   cutproof verify --tamper                           see that the judge has teeth
 
-exit codes: 0 held, 1 violated, 2 bad input, 3 fell short of what the profile has to
-show, 4 the harness failed, 130 interrupted"""
+exit codes: 0 held; 1 violated: both judges saw it, or one where PySpark is not asked
+about it; 2 bad input; 3 fell short of what the profile has to show; 4 the harness
+failed, or the two judges disagree; 130 interrupted"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

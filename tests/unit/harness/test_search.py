@@ -317,6 +317,8 @@ def test_a_violation_becomes_a_shrunk_counterexample_that_replays(tmp_path: Path
     assert not run(SimulatedSubject(), scenario).judgement.violated
     view = read_view(tmp_path / "run")
     assert view.summary.counterexamples == verified.summary.counterexamples
+    assert all(one.judges.keys() == one.violated.keys() for one in view.violated)
+    assert {number for one in view.violated for number in one.judges.values()} == {1, 2}
     assert [row.status for row in view.counterexamples[0].rows].count("lost") == 1
     assert view.counterexamples[0].neighbour.startswith("It holds ")
     assert {path.name for path in (tmp_path / "run").iterdir()} >= {"summary.json", "report.html", "junit.xml"}
@@ -329,6 +331,7 @@ def test_what_only_one_judge_sees_is_no_violation() -> None:
     assert (verified.summary.oracle.asked, verified.summary.oracle.not_asked) == (0, {SPARK_FAILED: 20})
     told = verified.summary.counterexamples[0]
     assert (told.judges, told.not_asked) == (1, SPARK_FAILED)
+    assert {number for one in verified.view.violated for number in one.judges.values()} == {1}
     assert verified.summary.scenarios.violated > 0
 
 

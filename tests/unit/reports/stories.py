@@ -368,6 +368,7 @@ def report(violated: int = 1) -> ReportView:
                 index=index,
                 name="S2",
                 violated={"consistent-cut": "sent after, applied before", "exactly-once": "repeated row"},
+                judges={"consistent-cut": 1, "exactly-once": 2},
                 replay=f"cutproof replay out/7/scenarios.jsonl:{index} --defect A01",
             )
             for index in range(3, 3 + 12 * violated)

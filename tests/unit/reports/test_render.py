@@ -102,6 +102,12 @@ def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
     assert "saw it" not in render_html(ReportView(summary=stories.summary(), counterexamples=(unsaid,)))
 
 
+def test_of_every_violated_scenario_it_says_how_many_judges_saw_it() -> None:
+    plain = re.sub(r"<[^>]*>", "", render_html(stories.report()))
+    said = "consistent-cut: sent after, applied before (one judge); exactly-once: repeated row (both)"
+    assert plain.count(said) == len(stories.report().violated)
+
+
 def test_a_run_that_is_not_judged_by_shares_says_why() -> None:
     summary = Summary(scenarios=ScenarioCounts(run=4, held=4), not_judged_by_shares="The run had 4 of 9 scenarios.")
     page = render_html(ReportView(summary=summary))
