@@ -236,8 +236,8 @@ def _cut_off(summary: Summary, profile: Profile) -> Summary:
 
 
 def exit_code_of(summary: Summary, *, confirmed: bool) -> ExitCode:
-    """`confirmed`: an unexpected violation that both judges saw, or one where PySpark is not asked about it; it outweighs
-    whatever came later."""
+    """`confirmed`: an unexpected violation that both judges saw, or one where PySpark is not asked about it; it
+    outweighs whatever came later."""
     if confirmed:
         return ExitCode.VIOLATED
     if summary.interrupted:

@@ -415,16 +415,19 @@ def _widths(scenario: Scenario, history: History, known: _Known) -> Iterator[str
     commands = Commands(history)
     told = layouts(scenario.topology, known.jobs | {one.job for one in commands.ends}, commands)
     whole = {one.attempt: one.job for one in history.journal if isinstance(one, AttemptStarted) and not one.tasks}
-    for entry in history.journal:
-        job = whole.get(entry.attempt) if isinstance(entry, AttemptRunning) else None
-        resume = commands.resume_of(job) if job is not None else None
-        if job is None or resume is None:
+    running = [entry.attempt for entry in history.journal if isinstance(entry, AttemptRunning)]
+    for attempt, job in ((attempt, whole[attempt]) for attempt in running if attempt in whole):
+        resume = commands.resume_of(job)
+        if resume is None:
             continue
-        ran = Counter(run.operator for run in history.runs if run.attempt == entry.attempt)
+        ran = Counter(run.operator for run in history.runs if run.attempt == attempt)
         for operator, width in told[job].parallelism.items():
             if ran[operator] not in (0, width) and operator not in resume.issued.parallelism:
                 place = history.journal.index(resume.issued)
-                yield f"journal[{place}].parallelism is missing: {operator} ran with {ran[operator]} subtasks, not {width}"
+                yield (
+                    f"journal[{place}].parallelism is missing: "
+                    f"{operator} ran with {ran[operator]} subtasks, not {width}"
+                )
 
 
 def _numbered(where: str, number: int, there: Sequence[Any], what: str) -> Iterator[str]:

@@ -180,7 +180,8 @@ def test_a_savepoint_that_succeeded_made_a_checkpoint() -> None:
 def test_a_checkpoint_without_what_finished_tasks_held_says_that_they_had_finished() -> None:
     scenario, raw = drawn(*DRAWN["rescaled"])
     assert re.search(
-        r"completed\[2\].finished is missing: left-0 finished", refusal(scenario, without(raw, ("completed", 2, "finished")))
+        r"completed\[2\].finished is missing: left-0 finished",
+        refusal(scenario, without(raw, ("completed", 2, "finished"))),
     )
 
 
