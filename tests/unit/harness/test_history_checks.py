@@ -14,7 +14,8 @@ import pytest
 
 from cutproof.harness.cli import main
 from cutproof.harness.files import encoded, read_scenario
-from cutproof.harness.history_checks import history_problems, missing_parts
+from cutproof.harness.history_checks import history_problems
+from cutproof.harness.history_parts import missing_parts
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject

@@ -1,0 +1,52 @@
+"""The parts that a history's file has to have, and how all that is wrong with one is told in a line."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+import msgspec
+
+WITNESSES = ("runs", "journal", "stored", "completed", "committed", "residue")
+"""What every history says, if only that it is empty."""
+OF_SINK = {"transactional": "transactions", "idempotent": "written", "plain": "written"}
+LINE = 220
+"""characters of a line that names what is missing, at most, without the file's name"""
+
+
+def missing_parts(data: bytes) -> str:
+    """The parts that a history's file has to have and has not, all of them in one line; empty when none is missing."""
+    parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    sink = msgspec.json.decode(parts.get("sink", msgspec.Raw(b'""')))
+    demanded = (*WITNESSES, *filter(None, [OF_SINK.get(sink, "")]))
+    missing = [name for name in demanded if name not in parts]
+    residue = msgspec.json.decode(parts.get("residue", msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])
+    in_memory = bytes(parts.get("snapshots", b"")) == b'"memory"'
+    for name, beside in (("files", "retained"), ("retained", "files")):
+        if name not in residue and bytes(residue.get(beside, b"")).strip(b"[] \n\r\t") and not in_memory:
+            missing.append(f"residue.{name}")
+    if not missing:
+        return ""
+    names, verb = ", ".join(f"`{name}`" for name in missing), "is" if len(missing) == 1 else "are"
+    empty = {"residue": "{}"}.get(missing[0], "[]") if len(missing) == 1 else "[], and `residue` {}"
+    return f"{names} {verb} missing; a history in which there was nothing of it says so: {empty}"
+
+
+def in_one_line(problems: Iterable[str]) -> str:
+    """The first problem in full and the places of the others, as many as a line has room for; empty without any."""
+    first, *others = [*problems] or [""]
+    places = list(dict.fromkeys(_place(one) for one in others if _place(one) != _place(first)))
+    told = [textwrap.shorten(first, LINE // 2, placeholder=" ...") if places else first]
+    for number, place in enumerate(places, 1):
+        left = len(places) - number
+        more = f" and {left} more" if left else ""
+        if len(", ".join([*told, place])) + len(f"; and so are : {more}") > LINE:
+            told.append(f"{len(places) - number + 1} more")
+            break
+        told.append(place)
+    return told[0] if len(told) == 1 else f"{told[0]}; wrong too: {', '.join(told[1:])}"
+
+
+def _place(problem: str) -> str:
+    """The field that a problem is about."""
+    return problem.split(" ")[0].rstrip(":")
