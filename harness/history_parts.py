@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import textwrap
 from collections.abc import Iterable
 
@@ -16,7 +17,7 @@ LINE = 220
 
 def missing_parts(data: bytes) -> str:
     """The parts that a history's file has to have and has not, all of them in one line; empty when none is missing."""
-    parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=dict[str, msgspec.Raw])
     sink = msgspec.json.decode(parts.get("sink", msgspec.Raw(b'""')))
     demanded = (*WITNESSES, *filter(None, [OF_SINK.get(sink, "")]))
     missing = [name for name in demanded if name not in parts]
