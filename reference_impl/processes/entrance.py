@@ -13,6 +13,8 @@ GREETED_WITHIN_US = 10_000_000
 """of the machine's clock: for longer nobody is waited for who has not proved to be of the run"""
 MOST_CALLERS = 64
 """who have not yet: for one more the oldest has to go"""
+FULL_FOR_US = 100_000
+"""of the machine's clock: for how long nobody is taken in when the process has no descriptor left"""
 
 
 class _Caller:
@@ -43,8 +45,9 @@ class Entrance:
             sock, _address = self._listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return  # another process shares the port and was faster, or the other side has gone
-        except OSError:
-            self._make_room()  # the process has no descriptor left
+        except OSError:  # the process has no descriptor left
+            self._make_room()
+            self._rest()
             return
         while len(self._callers) >= MOST_CALLERS:
             self._make_room()
@@ -57,12 +60,20 @@ class Entrance:
         loop.after_real(GREETED_WITHIN_US, self._time_is_up, caller)
         self._say(caller, caller.greeting.challenge)
 
+    def _rest(self) -> None:
+        """Take nobody in for a while: whoever waits to be would wake this process again and again."""
+        loop = self._outbox.loop
+        loop.unwatch(self._listener)
+        loop.after_real(FULL_FOR_US, lambda *_: loop.watch(self._listener, self._accept))
+
     def _say(self, caller: _Caller, what: bytes) -> None:
         """So little fits into what the kernel holds; who has gone meanwhile is heard to have."""
         with contextlib.suppress(OSError):
             caller.sock.send(what)
 
     def _hear(self, caller: _Caller) -> None:
+        if caller not in self._callers:
+            return  # it had to go in this turn of the loop
         greeting = caller.greeting
         try:
             data = caller.sock.recv(greeting.missing)  # no byte more: what follows is the connection's
@@ -108,6 +119,6 @@ class Entrance:
         self._close(caller)
 
     def _close(self, caller: _Caller) -> None:
-        del self._callers[caller]
+        self._callers.pop(caller, None)
         self._outbox.loop.unwatch(caller.sock)
         caller.sock.close()

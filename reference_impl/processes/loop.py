@@ -71,7 +71,14 @@ class Loop:
             self._do_what_is_due()
             self.before_wait()
             for key, events in [] if self.stopped else self._selector.select(self._patience()):
-                key.data(events)
+                self._call(key, events)
+
+    def _call(self, key: selectors.SelectorKey, events: int) -> None:
+        """Unless an earlier callback of this turn no longer wants it, or has closed the socket, whose number another
+        one may have by now."""
+        now = self._selector.get_map().get(key.fd)
+        if now is not None and now.fileobj is key.fileobj and now.data == key.data:
+            key.data(events)
 
     def _do_what_is_due(self) -> None:
         heap = self._heap

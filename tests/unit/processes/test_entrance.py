@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -214,3 +216,41 @@ def test_one_of_the_run_that_says_an_impossible_time_is_not_heard(ends: Ends) ->
     assert "ahead of this machine's clock" in ends.broken[0]
     assert not receiver.queue
     assert ends.outbox.clock.tick() < LIE
+
+
+def test_the_oldest_of_a_crowd_may_speak_in_the_moment_in_which_it_has_to_go(
+    ends: Ends, stranger: Callable[[], Stranger]
+) -> None:
+    """What it said and the next connection are heard in one turn of the loop."""
+    crowd = [stranger() for _ in range(entrance.MOST_CALLERS)]
+    ends.until(lambda: all(_has_a_challenge(each) for each in crowd))
+    for turn in range(entrance.MOST_CALLERS):
+        crowd.append(stranger())
+        crowd[turn].say(OPENING)
+        ends.until(crowd[turn].is_closed)
+    assert passes_a_record(ends)
+
+
+def _has_a_challenge(one: Stranger) -> bool:
+    return not one.is_closed() and len(one.heard) == 16
+
+
+def test_a_process_without_descriptors_rests_and_takes_connections_again(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+    accept = socket.socket.accept
+
+    def none_left(sock: socket.socket) -> tuple[socket.socket, object]:
+        nonlocal tries
+        tries += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket.socket, "accept", none_left)
+    sender, receiver = ends.sender(), ends.receiver()
+    over = time.monotonic() + 0.5
+    ends.until(lambda: time.monotonic() > over)
+    assert 1 <= tries <= 7
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    ends.until(lambda: not sender.is_full)
+    receiver.close()

@@ -69,3 +69,28 @@ def test_an_action_that_is_very_late_says_that_the_machine_is_slow() -> None:
     loop.run()
     assert late
     assert late[0] >= 10 * LATE_US
+
+
+def test_a_socket_that_an_earlier_callback_of_the_same_turn_has_closed_is_not_called() -> None:
+    loop = Loop(1, monotonic_us())
+    pairs = [socket.socketpair() for _ in range(2)]
+    called = []
+
+    def closes_the_other(own: int) -> None:
+        called.append(own)
+        other = pairs[1 - own][0]
+        loop.unwatch(other)
+        other.close()
+        fresh = socket.socketpair()  # has the number of the one that was closed
+        pairs.append(fresh)
+        loop.watch(fresh[0], lambda _: called.append(2))
+        loop.stopped = True
+
+    for own, (here, there) in enumerate(pairs):
+        loop.watch(here, lambda _, own=own: closes_the_other(own))
+        there.send(b"x")
+    loop.run()
+    assert len(called) == 1
+    for pair in pairs:
+        for each in pair:
+            each.close()
