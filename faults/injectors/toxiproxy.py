@@ -26,6 +26,7 @@ from typing import Any
 import msgspec
 
 from .toxiproxy_http import HOST, PAUSE_S, Transport, own_copy
+from .toxiproxy_http import Tampered as Tampered
 from .toxiproxy_http import ToxiproxyFailed as ToxiproxyFailed
 
 STREAMS = {"receiver": "upstream", "sender": "downstream"}
@@ -114,6 +115,16 @@ class Active(msgspec.Struct, frozen=True, kw_only=True):
     toxic: Toxic
 
 
+class _State(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a proxy."""
+
+    listen: str
+    upstream: str
+    is_enabled: bool
+    toxics: dict[str, Active] | None
+    """by name; None where one would not be set from here"""
+
+
 class Toxiproxy:
     """One server, by its control port.
 
@@ -144,6 +155,8 @@ class Toxiproxy:
         self._package.api.APIConsumer.port = port
         self._server = self._package.Toxiproxy()
         self._made: dict[str, Proxy] = {}
+        self._making: dict[str, _State] = {}
+        """those of which no answer has said that they are made"""
 
     def wait_until_up(self, within_s: float, has_ended: Callable[[], bool] = lambda: False) -> None:
         """Return once the server answers; ToxiproxyFailed when it does not, has ended, or when another one does."""
@@ -175,14 +188,17 @@ class Toxiproxy:
             raise ValueError(f"{listen_port} to {upstream_port}: a port is a number from 1 to 65535")
         upstream = f"{HOST}:{upstream_port}"
         _checked(name)
+        listen = f"{HOST}:{listen_port}"
+        self._making[name] = _State(listen=listen, upstream=upstream, is_enabled=True, toxics={})
         with self._calling(f"make the proxy {name}"):
-            made = self._server.create(upstream, name, listen=f"{HOST}:{listen_port}", enabled=True)
+            made = self._server.create(upstream, name, listen=listen, enabled=True)
         there = self._theirs().get(name)
         if there is None or there.upstream != upstream or there.enabled is not True or there.listen != made.listen:
             raise ToxiproxyFailed(f"Toxiproxy did not make the proxy {name} as it was told")
         port = _port(there.listen)
         if not port or (listen_port and port != listen_port):
             raise ToxiproxyFailed(f"Toxiproxy made the proxy {name} listen at {there.listen}, not on {listen_port}")
+        del self._making[name]
         self._made[name] = Proxy(self, made, port, upstream_port)
         return self._made[name]
 
@@ -198,19 +214,27 @@ class Toxiproxy:
             for name, told in sorted(there.items()):
                 # The mark never listens, and the server makes up where it would.
                 listen = f"{HOST}:0" if name == self._mark else told["listen"]
-                if (listen, told["upstream"], told["enabled"], _toxics_of(told)) != self._state_of(name):
+                found = _State(
+                    listen=listen, upstream=told["upstream"], is_enabled=told["enabled"], toxics=_toxics_of(told)
+                )
+                if found not in self._states_of(name):
                     return f"the proxy {name!r} from {told['listen']} to {told['upstream']}{_in_words(told)}"
-        gone = sorted(set(self._made) - set(there))
+        gone = sorted(name for name, made in self._made.items() if name not in there and not made.may_be_gone)
         return f"no proxy {gone[0]!r} any more" if gone else ""
 
-    def _state_of(self, name: str) -> tuple[str, str, bool, dict[str, Active]] | None:
-        """Listening address, upstream, whether it is enabled, toxics: as told from here."""
+    def _states_of(self, name: str) -> list[_State]:
+        """In which it may be: as it was told, and as it was last told without an answer that it had done so."""
         if name == self._mark:
-            return (f"{HOST}:0", f"{HOST}:1", False, {})
+            return [_State(listen=f"{HOST}:0", upstream=f"{HOST}:1", is_enabled=False, toxics={})]
         made = self._made.get(name)
         if made is None:
-            return None
-        return (f"{HOST}:{made.port}", f"{HOST}:{made.upstream_port}", made.is_enabled, made.placed)
+            return [self._making[name]] if name in self._making else []
+        listen, upstream = f"{HOST}:{made.port}", f"{HOST}:{made.upstream_port}"
+        told = ((made.is_enabled, made.placed), *made.unsure)
+        return [
+            _State(listen=listen, upstream=upstream, is_enabled=is_enabled, toxics=toxics)
+            for is_enabled, toxics in told
+        ]
 
     def reset(self) -> None:
         """Enable every proxy and remove every toxic."""
@@ -224,6 +248,7 @@ class Toxiproxy:
             raise ToxiproxyFailed(f"Toxiproxy was told to reset, and these are still disturbed: {', '.join(left)}")
         for made in self._made.values():
             made.is_enabled, made.placed = True, {}
+            made.unsure.clear()
 
     def _theirs(self) -> dict[str, Any]:
         with self._calling("list its proxies"):
@@ -256,6 +281,9 @@ class Proxy:
         """as it was told"""
         self.placed: dict[str, Active] = {}
         """toxics by name, as it was told"""
+        self.unsure: list[tuple[bool, dict[str, Active]]] = []
+        """`is_enabled` and `placed`, as it was told without an answer that it is so"""
+        self.may_be_gone = False
         self._server = server
         self._theirs = theirs
 
@@ -269,14 +297,16 @@ class Proxy:
         wire_type, fields, always = _WIRE[type(toxic)]
         name = _checked(name or f"{toxic.__struct_config__.tag}-{towards}")
         attributes = {theirs: getattr(toxic, ours) for ours, theirs in fields.items()} | always
+        placed = Active(name=name, towards=towards, toxic=toxic)
+        self.unsure.append((self.is_enabled, {**self.placed, name: placed}))
         with self._server._calling(f"add {name} to {self.name}"):
             self._theirs.add_toxic(
                 name=name, type=wire_type, stream=STREAMS[towards], toxicity=1.0, attributes=attributes
             )
-        placed = Active(name=name, towards=towards, toxic=toxic)
         if placed not in self.active():
             raise ToxiproxyFailed(f"Toxiproxy was told to add {name} to {self.name}, and has something else there")
         self.placed[name] = placed
+        self.unsure.clear()
         return name
 
     def remove(self, name: str) -> None:
@@ -288,11 +318,13 @@ class Proxy:
         nor `disable` and `delete`.
         """
         _checked(name)
+        self.unsure.append((self.is_enabled, {other: toxic for other, toxic in self.placed.items() if other != name}))
         with self._server._calling(f"remove {name} from {self.name}"):
             self._theirs.destroy_toxic(name)
         if any(active.name == name for active in self.active()):
             raise ToxiproxyFailed(f"Toxiproxy was told to remove {name} from {self.name}, and still has it")
         self.placed.pop(name, None)
+        self.unsure.clear()
 
     def toxics(self) -> tuple[Toxic, ...]:
         """The toxics at work: those towards the receiver, then those towards the sender, each in the order added."""
@@ -306,18 +338,21 @@ class Proxy:
 
     def disable(self) -> None:
         """Close every connection and refuse new ones, until it is enabled again."""
+        self.unsure.append((False, self.placed))
         with self._server._calling(f"disable {self.name}"):
             self._theirs.disable()
         self._demand(enabled=False)
 
     def enable(self) -> None:
         """Listen again, on the same port; toxics are as they were."""
+        self.unsure.append((True, self.placed))
         with self._server._calling(f"enable {self.name}"):
             self._theirs.enable()
         self._demand(enabled=True)
 
     def delete(self) -> None:
         """Close every connection, and be gone."""
+        self.may_be_gone = True
         with self._server._calling(f"delete {self.name}"):
             self._theirs.destroy()
         if self.name in self._server.proxies():
@@ -330,6 +365,7 @@ class Proxy:
             told = "enable" if enabled else "disable"
             raise ToxiproxyFailed(f"Toxiproxy was told to {told} {self.name} on port {self.port}, and did not")
         self.is_enabled = enabled
+        self.unsure.clear()
 
 
 def mark_file(mark: str) -> str:
@@ -367,7 +403,7 @@ def _in_words(told: Mapping[str, Any]) -> str:
 
 
 def _read(proxy: str, theirs: Any) -> Active:
-    """A toxic as the server tells it; ToxiproxyFailed for one that this layer would not set."""
+    """A toxic as the server tells it; Tampered for one that this layer would not set."""
     attributes: Mapping[str, int] = theirs.attributes
     towards = {stream: towards for towards, stream in STREAMS.items()}.get(theirs.stream)
     kind = _BY_TYPE.get(theirs.type)
@@ -377,4 +413,4 @@ def _read(proxy: str, theirs: Any) -> Active:
             with contextlib.suppress(ValueError):
                 toxic = kind(**{ours: attributes[wire] for ours, wire in fields.items()})
                 return Active(name=theirs.name, towards=towards, toxic=toxic)
-    raise ToxiproxyFailed(f"the proxy {proxy} has a toxic that was not set from here: {vars(theirs)}")
+    raise Tampered(f"at the proxy {proxy!r} a toxic that was not set from here: {vars(theirs)}")

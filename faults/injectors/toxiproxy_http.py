@@ -26,6 +26,10 @@ class ToxiproxyFailed(Exception):
     """The server is gone, silent, another one, or did not do what it was told; one line."""
 
 
+class Tampered(ToxiproxyFailed):
+    """It has something that was not set from here: another program has used its control port."""
+
+
 def own_copy() -> ModuleType:
     """The package toxiproxy-python, loaded once more under no name: its class attributes are then one server's."""
     found = importlib.util.find_spec("toxiproxy")

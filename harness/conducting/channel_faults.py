@@ -79,6 +79,7 @@ class ChannelFaults:
                 if watch.done is not None:
                     watch.done()
                 return
+        self._scene.services.look()  # nothing of the plan explains it: a proxy that somebody moves breaks what it has
 
     # -- what passes late, or in pieces ------------------------------------------------
 
@@ -199,8 +200,8 @@ class ChannelFaults:
         self._at_work = watch.fault
         try:
             self._proxies.add(f"fault-{watch.fault}", watch.channel, toxic)
-        except ToxiproxyFailed:
-            self._proxies.recover()
+        except ToxiproxyFailed as error:
+            self._proxies.recover(error)
             self._scene.journal.fault_healed(watch.fault)  # what breaks much later is not of that
             return False
         return True
@@ -214,8 +215,8 @@ class ChannelFaults:
         self._scene.journal.breaks(watch.fault, watch.channel)
         try:
             self._proxies.close_connections(watch.channel)
-        except ToxiproxyFailed:
-            self._proxies.recover()
+        except ToxiproxyFailed as error:
+            self._proxies.recover(error)
             return False
         return True
 

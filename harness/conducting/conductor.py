@@ -113,7 +113,7 @@ class Conductor:
                 crew.move_again()
         if not self._quiet:
             crew.stand_still()
-        self._services.look()
+        self._services.look(is_last=True)
         self.scene.journal.closing()
         self.scene.journal.flush()
 

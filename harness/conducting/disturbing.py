@@ -233,6 +233,7 @@ class Disturbances:
         if not scene.told.felt or not scene.services.proxies.is_up:
             return False
         proxies = scene.services.proxies
+        scene.services.look()  # the next one will show nothing of what somebody has told this one
         self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
         proxies.kill()
         scene.heal_after(scene.real(down_us), fault, proxies.start)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...faults.injectors.toxiproxy import Proxy, Toxic, Toxiproxy, ToxiproxyFailed, mark_file
+from ...faults.injectors.toxiproxy import Proxy, Tampered, Toxic, Toxiproxy, ToxiproxyFailed, mark_file
 from ...reference_impl.processes.cluster import Launcher, ProcessGone
 from ..exit_codes import HarnessFailed
 from ..services import toxiproxy as program
@@ -19,6 +19,10 @@ from .handles import last_words
 UP_WITHIN_S = 5.0
 TRIES = 4
 LOOK_WITHIN_S = 0.5
+LAST_LOOK_WITHIN_S = 2.0
+"""of each try, before a run is judged"""
+MOST_UNANSWERED = 10
+"""looks in a row, while the server is up"""
 NAME = "toxiproxy"
 
 
@@ -42,6 +46,7 @@ class ProxyServer:
         self.pid = 0
         """0: it is down"""
         self.is_starting = False
+        self._unanswered = 0
         self.before_recovery: Callable[[], None] = lambda: None
         """told that every connection is about to break"""
         self.start()
@@ -56,6 +61,8 @@ class ProxyServer:
                 self._up.wait_until_up(UP_WITHIN_S, self._has_ended)
                 self._place_again()
                 return
+            except Tampered as error:
+                raise self._accusation(str(error)) from error
             except ToxiproxyFailed as error:
                 pid = self.pid
                 self.kill()
@@ -95,15 +102,19 @@ class ProxyServer:
 
     def kill(self) -> None:
         """SIGKILL; connections through it break.  Toxics and proxies are back when it is started again."""
-        pid, self.pid, self._server = self.pid, 0, None
+        pid, self.pid, self._server, self._unanswered = self.pid, 0, None, 0
         if pid:
             try:
                 self._launcher.signal(pid, signal.SIGKILL)
             except ProcessGone:
                 return
 
-    def recover(self) -> None:
-        """A server that does not do what it is told is replaced."""
+    def recover(self, error: ToxiproxyFailed) -> None:
+        """A server that does not do what it is told is replaced, unless somebody else has told it something:
+        HarnessFailed."""
+        if isinstance(error, Tampered):
+            raise self._accusation(str(error)) from error
+        self.look()
         self.before_recovery()
         self.kill()
         self.start()
@@ -118,21 +129,42 @@ class ProxyServer:
             raise ToxiproxyFailed("the Toxiproxy server is down")
         return self._server
 
-    def look(self) -> None:
+    def look(self, *, is_last: bool = False) -> None:
         """Raise HarnessFailed when it has a proxy, or a toxic, that was not made from here, and kill it: its control
-        port asks nobody who they are, and whatever goes through it may have been disturbed by somebody else."""
+        port asks nobody who they are, and whatever goes through it may have been disturbed by somebody else.
+
+        Also when it has not answered `MOST_UNANSWERED` looks in a row, or any try of the last, after which a run is
+        judged.
+        """
         if self._server is None:
             return
-        try:
-            found = self._server.not_ours(LOOK_WITHIN_S)
-        except ToxiproxyFailed:
-            return  # whoever needs it next is told
-        if found:
-            self.kill()
+        within_s, tries = (LAST_LOOK_WITHIN_S, TRIES) if is_last else (LOOK_WITHIN_S, 1)
+        for _ in range(tries):
+            try:
+                found = self._server.not_ours(within_s)
+            except Tampered as error:
+                raise self._accusation(str(error)) from error
+            except ToxiproxyFailed as error:
+                failure = error
+                continue
+            self._unanswered = 0
+            if found:
+                raise self._accusation(found)
+            return
+        self._unanswered += 1
+        if is_last or self._unanswered >= MOST_UNANSWERED:
             raise HarnessFailed(
-                f"another program of this machine has used the control port of the run's Toxiproxy, which has {found}:"
-                " that server was killed, and what was run is not judged; run again"
-            )
+                "the run's Toxiproxy does not say which proxies it has, so that nobody knows whether another program"
+                f" has used it, and what was run is not judged: {failure}; run again"
+            ) from failure
+
+    def _accusation(self, found: str) -> HarnessFailed:
+        """Kill the server, with whatever somebody else has made there; the error that says so."""
+        self.kill()
+        return HarnessFailed(
+            f"another program of this machine has used the control port of the run's Toxiproxy, which has {found}:"
+            " that server was killed, and what was run is not judged; run again"
+        )
 
     # -- proxies ---------------------------------------------------------------------
 
@@ -144,9 +176,9 @@ class ProxyServer:
             try:
                 proxy = self._up.proxy(name, upstream_port, ports.pick())
             except ToxiproxyFailed as error:
-                if attempt == TRIES - 1 or self._has_ended():
+                if not isinstance(error, Tampered) and (attempt == TRIES - 1 or self._has_ended()):
                     raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {error}") from error
-                self.recover()  # it hangs, or has half made it; that the port was just taken is rare
+                self.recover(error)  # it hangs, or has half made it; that the port was just taken is rare
                 continue
             self._proxies[name] = proxy
             return proxy.port
@@ -162,8 +194,8 @@ class ProxyServer:
         try:
             for proxy in proxies.values():
                 proxy.delete()
-        except ToxiproxyFailed:
-            self.recover()
+        except ToxiproxyFailed as error:
+            self.recover(error)
 
     def add(self, name: str, proxy: str, toxic: Toxic, towards: str = "receiver") -> None:
         self._up  # noqa: B018 - raises when the server is down
@@ -177,8 +209,8 @@ class ProxyServer:
             return
         try:
             self._proxies[placed.proxy].remove(name)
-        except ToxiproxyFailed:
-            self.recover()
+        except ToxiproxyFailed as error:
+            self.recover(error)
 
     def close_connections(self, proxy: str) -> None:
         """And refuse new ones, until `open_again`."""
@@ -191,5 +223,5 @@ class ProxyServer:
             return
         try:
             self._proxies[proxy].enable()
-        except ToxiproxyFailed:
-            self.recover()
+        except ToxiproxyFailed as error:
+            self.recover(error)

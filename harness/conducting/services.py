@@ -57,10 +57,11 @@ class Services:
             if server is not None and not server.is_starting and (end := self.launcher.end_of(server.pid)):
                 raise HarnessFailed(f"{name} ended by itself, with {end.how}; run again")
 
-    def look(self) -> None:
-        """Somebody else who has used the control port of Toxiproxy is an error of the environment too."""
+    def look(self, *, is_last: bool = False) -> None:
+        """Somebody else who has used the control port of Toxiproxy is an error of the environment too.  After the last
+        look a run is judged."""
         if self._proxies is not None:
-            self._proxies.look()
+            self._proxies.look(is_last=is_last)
 
     def close(self) -> list[Note]:
         """End everything; what the launcher started dies with it, and its folder goes.  What is left in a PostgreSQL

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import stat
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -11,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.faults.injectors.toxiproxy import Stall
+from cutproof.faults.injectors.toxiproxy import Active, Proxy, Stall, ToxiproxyFailed
+from cutproof.harness.conducting import proxying
 from cutproof.harness.conducting.services import Services
 from cutproof.harness.exit_codes import HarnessFailed
 from cutproof.harness.services import network, postgres
@@ -37,7 +40,7 @@ def tells(services: Services, method: str, path: str, told: object) -> None:
     link.sock.settimeout(5)
     link.sock.connect(("127.0.0.1", services.proxies._up.port))
     link.request(method, path, json.dumps(told))
-    assert link.getresponse().status in (200, 201)
+    assert link.getresponse().status in (200, 201, 204)
     link.close()
 
 
@@ -129,3 +132,61 @@ def test_no_secret_of_the_database_is_where_others_may_look(services: Services) 
 def _children(pid: int) -> list[int]:
     found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]
     return [*found, *(one for child in found for one in _children(child))]
+
+
+FOREIGN_TOXIC = {"name": "theirs", "type": "latency", "toxicity": 0.5, "attributes": {"latency": 9}}
+
+
+@pytest.mark.parametrize("with_a_proxy", [True, False], ids=["a proxy", "a toxic"])
+def test_a_server_that_is_to_be_replaced_is_looked_at_before(services: Services, with_a_proxy: bool) -> None:
+    """A new one shows nothing of what somebody has told the one before."""
+    proxies = services.proxies
+    proxies.make("x>a", services.launcher.listen("a"))
+    proxies.add("fault-0", "x>a", Stall())
+    if with_a_proxy:
+        tells(services, "POST", "/proxies", {"name": "leak", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"})
+        tells(services, "DELETE", "/proxies/x>a/toxics/fault-0", {})
+    else:
+        tells(services, "POST", "/proxies/x>a/toxics", FOREIGN_TOXIC)
+    pid = proxies.pid
+    with pytest.raises(HarnessFailed, match="'leak'" if with_a_proxy else "'theirs'"):
+        proxies.remove("fault-0")
+    assert not proxies.is_up
+    assert any(end.pid == pid for end in services.launcher.exits)
+
+
+def test_a_last_look_that_is_not_answered_is_no_verdict(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOOK_WITHIN_S", "LAST_LOOK_WITHIN_S"):
+        monkeypatch.setattr(proxying, name, 0.02, raising=False)
+    os.kill(services.proxies.pid, signal.SIGSTOP)
+    services.look()
+    with pytest.raises(HarnessFailed, match="does not say which proxies it has"):
+        services.look(is_last=True)
+
+
+def test_a_server_that_answers_no_look_for_long_ends_the_run(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxying, "LOOK_WITHIN_S", 0.02)
+    os.kill(services.proxies.pid, signal.SIGSTOP)
+    with pytest.raises(HarnessFailed, match="does not say which proxies it has"):  # noqa: PT012 - at which is not said
+        for _ in range(20):
+            services.look()
+
+
+def test_what_was_done_and_not_answered_is_nobody_elses(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxies = services.proxies
+    proxies.make("x>a", services.launcher.listen("a"))
+
+    def is_lost(_: Proxy) -> tuple[Active, ...]:
+        raise ToxiproxyFailed("it did not answer")
+
+    active = Proxy.active
+    monkeypatch.setattr(Proxy, "active", is_lost)
+    with pytest.raises(ToxiproxyFailed, match="did not answer"):
+        proxies.add("fault-0", "x>a", Stall())
+    services.look()
+    monkeypatch.setattr(Proxy, "active", active)
+    tells(services, "POST", "/proxies/x>a/toxics", FOREIGN_TOXIC)
+    with pytest.raises(HarnessFailed, match="'theirs'"):
+        services.look()
