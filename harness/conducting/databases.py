@@ -16,7 +16,7 @@ from ...reference_impl.processes.cluster import Launcher, ProcessGone
 from ...reference_impl.processes.offspring import children_of
 from ...reference_impl.processes.orders import Exited
 from ..exit_codes import HarnessFailed
-from ..services import postgres
+from ..services import places, postgres
 from .handles import handle_of, last_words
 
 UP_WITHIN_S = 20.0
@@ -43,6 +43,7 @@ class DatabaseServer:
         if external is not None:
             self.dsn = external
             return
+        places.check_socket(launcher.folder() / "db" / f".s.PGSQL.{postgres.PORT}")
         self._server = postgres.Server.find(launcher.folder())
         self._folder = launcher.folder() / "postgres"
         self._socket = launcher.folder() / "db"

@@ -8,9 +8,25 @@ empties it.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
+from ..exit_codes import UsageError
 from . import ServiceMissing
+
+
+LONGEST_SOCKET = 107
+"""bytes of a Unix socket's path that Linux takes"""
+
+
+def check_socket(path: Path) -> None:
+    """Raise UsageError where a Unix socket in a run's temporary folder would have too long a path."""
+    too_long = len(os.fsencode(path)) - LONGEST_SOCKET
+    if too_long > 0:
+        raise UsageError(
+            f"TMPDIR ({tempfile.gettempdir()}) is {too_long} {'byte' if too_long == 1 else 'bytes'} too long for"
+            " Unix sockets; name a shorter one"
+        )
 
 
 def runs() -> Path:

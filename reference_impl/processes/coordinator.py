@@ -356,9 +356,11 @@ class CoordinatorWorld(ProcessWorld):
 
     def _issue(self, order: Issue) -> None:
         self.observer.command_issued(order.command, order.kind, order.drain)
-        if order.job != self.job_number:
+        if order.job < self.job_number:
             self.command_returned(Return(order.command, error="the job has ended"))
-        elif self.runner_now is not None and self.point("savepoint-requested", None, "before", self.runner_now):
+        elif order.job > self.job_number or self.runner_now is None:
+            return  # it has just come up, and does not know the job yet
+        elif self.point("savepoint-requested", None, "before", self.runner_now):
             self.runner_now.feed(Commanded(order.command, order.kind, order.drain))
             self.point("savepoint-requested", None, "after", self.runner_now)
 

@@ -131,7 +131,7 @@ class Run:
         self.launcher = PuppetLauncher(folder)
         self.watched = 0
         self._closed = False
-        services: Any = SimpleNamespace(launcher=self.launcher, watch=self._watch, look=lambda: None)
+        services: Any = SimpleNamespace(launcher=self.launcher, watch=self._watch, look=lambda **_: None)
         self.conductor = Conductor(Opened(services=services, placement=placement, told=told), scenario)
         self._journal = told.journal / "harness.0"
 

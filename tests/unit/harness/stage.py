@@ -120,7 +120,7 @@ class FakeProxies:
     def open_again(self, proxy: str) -> None:
         self._do(f"open {proxy}")
 
-    def recover(self) -> None:
+    def recover(self, error: ToxiproxyFailed) -> None:
         self.before_recovery()
         self.done.append("recover")
 
@@ -178,7 +178,7 @@ class Stage:
         self.placement, self.told = laid_out(folder, scenario, felt=felt, store=store)
         self.proxies = FakeProxies()
         self.crew = FakeCrew([COORDINATOR, *self.placement.processes])
-        services: Any = SimpleNamespace(proxies=self.proxies)
+        services: Any = SimpleNamespace(proxies=self.proxies, look=lambda: self.proxies.done.append("look"))
         self.scene = Scene(services, self.placement, self.told, [fault_kind(fault) for fault in scenario.faults])
         self.scene.crew = cast(Any, self.crew)
         self.phases: list[str] = []

@@ -21,6 +21,7 @@ from cutproof.harness.conducting.channel_faults import (
     SHARE_FELT,
     ChannelFaults,
 )
+from cutproof.harness.conducting.disturbing import Disturbances
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
@@ -264,6 +265,23 @@ def test_a_server_that_does_not_do_as_it_is_told_is_replaced_and_no_fault_was_ap
     channels.stage.pass_us(10_000_000)
     assert (channels.fired, channels.stage.scene.healing) == ([], 0)
     assert channels.healed == [0] * 7, "what breaks long after is not explained by it"
+
+
+def test_a_connection_that_breaks_of_no_fault_has_the_proxies_looked_at(channels: Channels) -> None:
+    """Whoever has a proxy lead elsewhere breaks what goes through it."""
+    channels.broke()
+    assert channels.done == ["look"]
+    channels.broke(attempt=9)
+    assert channels.done == ["look"], "its sender is gone, which is why"
+    channels.faults.cut(1, *ENDS)
+    channels.stage.pass_us(1_000)
+    assert channels.broke() == [1]
+    assert "look" not in channels.done[1:]
+
+
+def test_the_proxies_are_looked_at_before_a_fault_kills_them(channels: Channels) -> None:
+    assert Disturbances(channels.stage.scene, lambda *_: None).kill_proxy(2, 0)
+    assert channels.done[:2] == ["look", "kill"]
 
 
 def test_a_fault_is_told_with_the_stamp_of_who_felt_it(channels: Channels) -> None:

@@ -129,6 +129,13 @@ def test_a_command_for_a_former_job_is_answered_that_it_has_ended(process: Coord
     assert process.world.runner_now.machine.is_running
 
 
+def test_a_coordinator_that_does_not_know_a_job_yet_does_not_say_that_it_has_ended(process: CoordinatorProcess) -> None:
+    """It has just come up in the place of one that was killed."""
+    process.harness.send(f.Issue(now(), 1, 7, "cancel", False))
+    process.answers()
+    assert process.entries(e.CommandReturned) == []
+
+
 def test_a_former_job_is_frozen_and_not_the_next(process: CoordinatorProcess) -> None:
     resumed(process)
     process.harness.send(f.Freeze(now(), 1, False))
