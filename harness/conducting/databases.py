@@ -43,10 +43,10 @@ class DatabaseServer:
         if external is not None:
             self.dsn = external
             return
-        places.check_socket(launcher.folder() / "db" / f".s.PGSQL.{postgres.PORT}")
+        places.check_socket(postgres.SOCKET)
         self._server = postgres.Server.find(launcher.folder())
         self._folder = launcher.folder() / "postgres"
-        self._socket = launcher.folder() / "db"
+        self._socket = (launcher.folder() / postgres.SOCKET).parent
         password = postgres.new_password()
         self.dsn = self._server.dsn(self._socket, password)
         self._initialise(self._server, password)

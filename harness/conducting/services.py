@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import tempfile
-from pathlib import Path
 
 from ...reference_impl.processes.cluster import LauncherFailed
+from ...reference_impl.processes.launcher import DOOR
 from ..exit_codes import HarnessFailed
 from ..services import network, places
 from .databases import DatabaseServer
@@ -34,8 +33,7 @@ class Services:
     @property
     def launcher(self) -> Remembering:
         if self._launcher is None:
-            # The launcher makes the folder, and names it with eight letters.
-            places.check_socket(Path(tempfile.gettempdir()) / "cutproof-XXXXXXXX" / "door")
+            places.check_socket(DOOR)
             try:
                 warm = ("node", "coordinator")
                 self._launcher = Remembering(module=MODULE, warm=warm, network=network.wanted())

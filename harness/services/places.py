@@ -19,8 +19,9 @@ LONGEST_SOCKET = 107
 """bytes of a Unix socket's path that Linux takes"""
 
 
-def check_socket(path: Path) -> None:
-    """Raise UsageError where a Unix socket in a run's temporary folder would have too long a path."""
+def check_socket(below: str) -> None:
+    """Raise UsageError where a Unix socket there below a launcher's folder would have too long a path."""
+    path = Path(tempfile.gettempdir()) / "cutproof-12345678" / below
     too_long = len(os.fsencode(path)) - LONGEST_SOCKET
     if too_long > 0:
         raise UsageError(

@@ -28,6 +28,8 @@ USER = "cutproof"
 """The database's superuser.  As it may have the server start programs, whoever is it is whoever runs the server."""
 PORT = 1
 """names the file of a server's socket, which no other server has in its folder"""
+SOCKET = f"db/.s.PGSQL.{PORT}"
+"""of a server, below the launcher's folder"""
 UNPRIVILEGED = ("nobody", "daemon", "postgres")
 SCRAM_ITERATIONS_SINCE = 16
 """The first version in which their number can be set."""

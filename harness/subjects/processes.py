@@ -21,7 +21,7 @@ from ..conducting.services import Services
 from ..exit_codes import HarnessFailed, UsageError
 from ..layout import topologies_of
 from ..scenario import Scenario
-from ..services import postgres, toxiproxy
+from ..services import places, postgres, toxiproxy
 from ..subject import Capabilities, ScenarioRefused
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
@@ -82,7 +82,10 @@ class ProcessesSubject:
         )
 
     def check(self) -> None:
-        """Raise ServiceMissing or PostgresMissing for a server that some scenario would miss."""
+        """Raise ServiceMissing or PostgresMissing for a server that some scenario would miss, UsageError where the
+        temporary folder cannot hold one's socket."""
+        if postgres.external_dsn() is None:
+            places.check_socket(postgres.SOCKET)
         toxiproxy.version(toxiproxy.binary())
         postgres.describe()
 
