@@ -14,7 +14,6 @@ from pathlib import Path
 from ..exit_codes import UsageError
 from . import ServiceMissing
 
-
 LONGEST_SOCKET = 107
 """bytes of a Unix socket's path that Linux takes"""
 
