@@ -25,15 +25,24 @@ def places_of(folder: Path) -> set[str]:
     ours = [pid for pid in processes_of(folder) if _is_of_the_run(pid)]
     inodes = sockets_of(ours)
     found = set()
-    for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:]:
-        fields = line.split()
-        if fields[3] == "0A" and fields[9] in inodes:
-            found.add(str(int(fields[1].rpartition(":")[2], 16)))
-    for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines():
-        path = line.split()[-1]
-        if path.startswith(str(folder)) and ".s.PGSQL." in path:
-            found.add(path)
+    for pid in ours:
+        for line in _table(pid, "tcp")[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                found.add(str(int(fields[1].rpartition(":")[2], 16)))
+        for line in _table(pid, "unix"):
+            path = line.split()[-1]
+            if path.startswith(str(folder)) and ".s.PGSQL." in path:
+                found.add(path)
     return found
+
+
+def _table(pid: int, name: str) -> list[str]:
+    """Of the network that a process is in, which may be the run's own; nothing when the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/net/{name}").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
 
 
 def _is_of_the_run(pid: int) -> bool:
@@ -123,7 +132,7 @@ def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_gone(open_folder: 
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
-def test_in_a_network_of_their_own_there_is_no_port_to_attack(open_folder: Path) -> None:
+def test_in_a_network_of_their_own_no_port_can_be_reached(open_folder: Path) -> None:
     """Where the machine allows none, the run says so instead: it was demanded."""
     from cutproof.reference_impl.processes import namespace
 
@@ -133,7 +142,11 @@ def test_in_a_network_of_their_own_there_is_no_port_to_attack(open_folder: Path)
         assert (run.code, reason in run.said) == (4, True)
         return
     run = Attacked(open_folder, "frames proxy database", "--scenarios", "4", "--seed", "3", network="own")
-    assert [one["at"] for one in run.attacker.done if not one["at"].startswith("/")] == []
-    assert set(run.attacker.got("database")) <= {"out"}
+    sockets = [one for one in run.attacker.done if one["at"].startswith("/")]
+    assert sockets, "a PostgreSQL had a socket"
+    assert set(run.attacker.got("frames")) == {"said 0"}, "every port refuses"
+    assert set(run.attacker.got("proxy")) == {"out"}
+    assert set(run.attacker.got("database")) == {"out"}
+    assert not run.target.exists()
     assert run.code == 0, run.said
     assert run.summary["foreign_connections"] == 0
