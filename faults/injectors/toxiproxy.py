@@ -6,10 +6,6 @@ settings of the environment even for the loopback, and calls a refusal `False` o
 nothing.  So each server gets a copy of the package of its own, whose requests are
 bounded in time and whose refusals are errors; what is sent is checked before, and
 what was set is read back.
-
-What each toxic does, as measured on the server's version 2.12, is said at its
-value.  All are certain (toxicity 1) and steady (no jitter): the plan decides who is
-hit and when, the server draws nothing.
 """
 
 from __future__ import annotations
@@ -25,86 +21,15 @@ from typing import Any
 
 import msgspec
 
+from .toxics import BY_TYPE, WIRE, Toxic
 from .toxiproxy_http import HOST, PAUSE_S, Transport, own_copy
 from .toxiproxy_http import Tampered as Tampered
 from .toxiproxy_http import ToxiproxyFailed as ToxiproxyFailed
 
 STREAMS = {"receiver": "upstream", "sender": "downstream"}
 """Towards whom bytes are disturbed: the one connected to, or the one who connected; and the server's word for it."""
-LARGEST = 2**31 - 1
 _NAME = re.compile(r"[A-Za-z0-9_.:>+@=-]+")
 _MARK = "cutproof-mark-"
-
-
-class ToxicValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """Base of the toxics; each whole number lies between 0 and 2^31-1, or making the value is a ValueError."""
-
-    def __post_init__(self) -> None:
-        for field in self.__struct_fields__:
-            value = getattr(self, field)
-            if type(value) is not int or not 0 <= value <= LARGEST:
-                raise ValueError(f"{type(self).__name__}.{field} is {value!r}, not a whole number from 0 to {LARGEST}")
-
-
-class Latency(ToxicValue, frozen=True, kw_only=True, tag="latency"):
-    """Each chunk comes so much later, in order; removing it delivers at once what was held."""
-
-    ms: int
-
-
-class Stall(ToxicValue, frozen=True, kw_only=True, tag="stall"):
-    """Nothing passes; removing it delivers what was held.  A partition that loses nothing."""
-
-
-class Timeout(ToxicValue, frozen=True, kw_only=True, tag="timeout"):
-    """Bytes are DROPPED, and the connection is closed after so long; with 0, when the toxic is removed."""
-
-    ms: int
-
-
-class Reset(ToxicValue, frozen=True, kw_only=True, tag="reset"):
-    """So long after the first byte the connection is reset (RST); only connections opened after it was added."""
-
-    ms: int
-
-
-class Slice(ToxicValue, frozen=True, kw_only=True, tag="slice"):
-    """Chunks are cut into pieces of about `average_size` bytes, `delay_us` apart; nothing is lost.
-
-    `average_size` is at least 1 and `size_variation` less than that: the server
-    does not check it, and dies of anything else.
-    """
-
-    average_size: int
-    size_variation: int = 0
-    delay_us: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.average_size < 1:
-            raise ValueError(f"Slice.average_size is {self.average_size}, not at least 1: it would crash the server")
-        if self.size_variation >= self.average_size:
-            raise ValueError(f"Slice.size_variation is {self.size_variation}, not less than average_size")
-
-
-class Limit(ToxicValue, frozen=True, kw_only=True, tag="limit"):
-    """So many bytes of each connection pass, then it is closed; also of one that is open, counted from now."""
-
-    bytes: int
-
-
-Toxic = Latency | Stall | Timeout | Reset | Slice | Limit
-
-_WIRE: dict[type[ToxicValue], tuple[str, dict[str, str], dict[str, int]]] = {
-    Latency: ("latency", {"ms": "latency"}, {"jitter": 0}),
-    Stall: ("bandwidth", {}, {"rate": 0}),
-    Timeout: ("timeout", {"ms": "timeout"}, {}),
-    Reset: ("reset_peer", {"ms": "timeout"}, {}),
-    Slice: ("slicer", {"average_size": "average_size", "size_variation": "size_variation", "delay_us": "delay"}, {}),
-    Limit: ("limit_data", {"bytes": "bytes"}, {}),
-}
-"""A toxic's type on the wire, the names of its fields there, and what is always the same."""
-_BY_TYPE: dict[str, type[Any]] = {wire_type: kind for kind, (wire_type, _, _) in _WIRE.items()}
 
 
 class Active(msgspec.Struct, frozen=True, kw_only=True):
@@ -294,7 +219,7 @@ class Proxy:
         """
         if towards not in STREAMS:
             raise ValueError(f"a toxic works towards {' or '.join(STREAMS)}, not {towards!r}")
-        wire_type, fields, always = _WIRE[type(toxic)]
+        wire_type, fields, always = WIRE[type(toxic)]
         name = _checked(name or f"{toxic.__struct_config__.tag}-{towards}")
         attributes = {theirs: getattr(toxic, ours) for ours, theirs in fields.items()} | always
         placed = Active(name=name, towards=towards, toxic=toxic)
@@ -406,9 +331,9 @@ def _read(proxy: str, theirs: Any) -> Active:
     """A toxic as the server tells it; Tampered for one that this layer would not set."""
     attributes: Mapping[str, int] = theirs.attributes
     towards = {stream: towards for towards, stream in STREAMS.items()}.get(theirs.stream)
-    kind = _BY_TYPE.get(theirs.type)
+    kind = BY_TYPE.get(theirs.type)
     if kind is not None and towards is not None and theirs.toxicity == 1:
-        _, fields, always = _WIRE[kind]
+        _, fields, always = WIRE[kind]
         if sorted(attributes) == sorted([*fields.values(), *always]) and always.items() <= attributes.items():
             with contextlib.suppress(ValueError):
                 toxic = kind(**{ours: attributes[wire] for ours, wire in fields.items()})

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...faults.injectors.toxiproxy import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic, ToxiproxyFailed
+from ...faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
+from ...faults.injectors.toxiproxy import ToxiproxyFailed
 from ...reference_impl.processes.frames import Broke, Felt
 from ...reference_impl.processes.loop import monotonic_us
 from .proxying import ProxyServer

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...faults.injectors.toxiproxy import Proxy, Tampered, Toxic, Toxiproxy, ToxiproxyFailed, mark_file
+from ...faults.injectors.toxics import Toxic
+from ...faults.injectors.toxiproxy import Proxy, Tampered, Toxiproxy, ToxiproxyFailed, mark_file
 from ...reference_impl.processes.cluster import Launcher, ProcessGone
 from ..exit_codes import HarnessFailed
 from ..services import toxiproxy as program

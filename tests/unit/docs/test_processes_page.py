@@ -32,10 +32,10 @@ def test_every_fault_has_one_row_that_says_what_counts_as_fired() -> None:
 
 
 def test_every_toxic_of_the_table_is_one_of_toxiproxys() -> None:
-    from cutproof.faults.injectors.toxiproxy import _WIRE
+    from cutproof.faults.injectors.toxics import WIRE
 
     named = set(re.findall(r"Toxiproxy: (\w+)", _section("Faults"))) - {"the"}  # "the proxy is disabled"
-    assert named == {name for name, _, _ in _WIRE.values()}
+    assert named == {name for name, _, _ in WIRE.values()}
 
 
 def test_the_time_scale_is_the_one_of_the_code() -> None:

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from cutproof.faults.injectors.toxiproxy import Active, Latency, Limit, Proxy, Reset, Slice, Stall, Timeout, Toxic
+from cutproof.faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
+from cutproof.faults.injectors.toxiproxy import Active, Proxy
 from unit.faults.proxies import NAME, Echo, Server, connect, hear, say, silent
 
 

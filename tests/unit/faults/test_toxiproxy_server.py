@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from cutproof.faults.injectors.toxiproxy import Proxy, Slice, Stall, Toxiproxy, ToxiproxyFailed
+from cutproof.faults.injectors.toxics import Slice, Stall
+from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, ToxiproxyFailed
 from cutproof.harness.services import toxiproxy as service
 from unit.faults.proxies import NAME, Echo, Server, connect, say
 

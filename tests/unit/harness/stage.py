@@ -10,7 +10,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 import pytest
 
-from cutproof.faults.injectors.toxiproxy import Toxic, ToxiproxyFailed
+from cutproof.faults.injectors.toxics import Toxic
+from cutproof.faults.injectors.toxiproxy import ToxiproxyFailed
 from cutproof.faults.plan import AnyFault
 from cutproof.faults.plan import kind_of as fault_kind
 from cutproof.harness.conducting import channel_faults, conductor, disturbing, rest, scene

@@ -11,7 +11,7 @@ from scenarios import chain
 from stage import Stage, planned
 
 from cutproof.faults import plan
-from cutproof.faults.injectors.toxiproxy import Latency, Limit, Reset, Slice, Stall, Timeout
+from cutproof.faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout
 from cutproof.faults.plan import AtTime
 from cutproof.harness.conducting.channel_faults import (
     ANY,

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.faults.injectors.toxiproxy import Active, Proxy, Stall, ToxiproxyFailed
+from cutproof.faults.injectors.toxics import Stall
+from cutproof.faults.injectors.toxiproxy import Active, Proxy, ToxiproxyFailed
 from cutproof.harness.conducting import proxying
 from cutproof.harness.conducting.services import Services
 from cutproof.harness.exit_codes import HarnessFailed
