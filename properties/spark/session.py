@@ -230,14 +230,21 @@ def _reason(error: Exception, log: Path) -> str:
 
 def _shut_down(running: SparkSession) -> None:
     """Stop Spark and the JVM below it, so that a new session can have other settings."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    running.stop()
+    process = getattr(gateway, "proc", None)
+    gone = process is not None and process.poll() is not None
+    with contextlib.suppress(Py4JError, OSError) if gone else contextlib.nullcontext():
+        running.stop()  # of a JVM that has ended by itself there is nothing to stop
+    if gone:
+        SparkContext._active_spark_context = None
+        type(running)._instantiatedSession = None
     if gateway is None:
         return
-    process = getattr(gateway, "proc", None)
-    gateway.shutdown()
+    with contextlib.suppress(Py4JError, OSError) if gone else contextlib.nullcontext():
+        gateway.shutdown()
     if process is not None:
         process.stdin.close()
         process.wait()
