@@ -128,8 +128,12 @@ def test_a_proof_is_judged_whole_so_that_no_part_of_it_can_be_guessed() -> None:
 
 def test_one_that_breaks_off_in_a_true_proof_is_none_of_the_foreign() -> None:
     accepting = Accepting(SECRET)
-    accepting.take(proof(SECRET, b"dialled", accepting.challenge)[:9])
-    accepting.end()
+    assert not accepting.take(proof(SECRET, b"dialled", accepting.challenge)[:9])
+    accepting.end()  # says nothing: whoever broke off knew the secret
+    other = Accepting(SECRET)
+    assert not other.take(b"wrong")
+    with pytest.raises(ForeignPeer):
+        other.end()
 
 
 # -- at a port -------------------------------------------------------------------------------------------------------
