@@ -71,11 +71,6 @@ def scenario(
     )
 
 
-def shown(subject: Subject) -> tuple[str, ...]:
-    """What is exercised: on a busy machine perhaps no checkpoint has records on both of its sides."""
-    return tuple(name for name in EXACTLY if name != "consistent-cut" or not subject.capabilities.real_time)
-
-
 def owed(workload: Workload) -> Counter[Any]:
     """Each key is counted up to the number of its records; of a join, each pair of a key is owed."""
     records = [record for _, _, split in workload.splits() for record in split]
@@ -124,7 +119,7 @@ def took_the_same_again(history: History, task: str) -> int:
 
 @pytest.mark.parametrize("store", ["log", "files"])
 def test_a_lost_operator_comes_up_alone_and_sends_the_same_again(subject: Subject, store: str) -> None:
-    result = conforms(subject, scenario(lost("count-0"), spill_store=store), *shown(subject), "order")
+    result = conforms(subject, scenario(lost("count-0"), spill_store=store), *EXACTLY, "order")
     history = result.history
     assert committed(result) == owed(COUNTED)
     assert starts(history) == [["count-0"]]
@@ -157,7 +152,7 @@ def test_a_lost_source_reads_again_and_its_receivers_drop_it(subject: Subject) -
 
 
 def test_a_lost_sink_writes_again_what_it_had_open(subject: Subject) -> None:
-    result = conforms(subject, scenario(lost("sink-0")), *shown(subject))
+    result = conforms(subject, scenario(lost("sink-0")), *EXACTLY)
     history = result.history
     assert committed(result) == owed(COUNTED)
     assert starts(history) == [["sink-0"]]
@@ -167,7 +162,7 @@ def test_a_lost_sink_writes_again_what_it_had_open(subject: Subject) -> None:
 
 def test_all_tasks_of_a_node_come_up_among_those_of_the_others(subject: Subject) -> None:
     """Three nodes have six tasks in turn: a source and one of the operators that it sends to live on node 0."""
-    result = conforms(subject, scenario(KillNode(trigger=AMID, node=0)), *shown(subject))
+    result = conforms(subject, scenario(KillNode(trigger=AMID, node=0)), *EXACTLY)
     history = result.history
     assert committed(result) == owed(COUNTED)
     assert starts(history) == [["count-1", "source-0"]]
@@ -194,7 +189,7 @@ def test_it_dies_again_amid_what_it_takes_again(subject: Subject) -> None:
 @pytest.mark.parametrize("task", ["count-0", "source-0", "sink-0"])
 def test_a_zombie_reaches_nobody_and_writes_into_nothing_that_counts(subject: Subject, task: str) -> None:
     """It stands still, is given up for dead and goes on when another attempt has its place."""
-    result = conforms(subject, scenario(PauseTask(trigger=AMID, task=task, for_us=30_000)), *shown(subject))
+    result = conforms(subject, scenario(PauseTask(trigger=AMID, task=task, for_us=30_000)), *EXACTLY)
     history = result.history
     assert committed(result) == owed(COUNTED)
     assert starts(history) == [[task]]

@@ -18,6 +18,9 @@ from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, ToxiproxyFaile
 from cutproof.harness.services import toxiproxy as service
 from unit.faults.proxies import NAME, Echo, Server, connect, say
 
+AT_ONCE_S = 8
+"""On a busy machine: of four requests that wait in vain each takes two seconds, and a removal that hangs 25."""
+
 
 def test_a_name_or_a_port_that_is_taken_is_one_clear_error(server: Server, proxy: Proxy, echo: Echo) -> None:
     with pytest.raises(ToxiproxyFailed, match=f"make the proxy {re.escape(NAME)}, and it is there already"):
@@ -70,7 +73,7 @@ def test_the_servers_death_is_an_error_at_once(own: Server, echo: Echo) -> None:
             act()
     with pytest.raises(ToxiproxyFailed, match=r"no Toxiproxy came up within 0\.2 s"):
         own.control.wait_until_up(0.2)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < AT_ONCE_S
 
 
 def test_a_server_that_does_not_answer_is_an_error_in_bounded_time(own: Server) -> None:
@@ -79,7 +82,7 @@ def test_a_server_that_does_not_answer_is_an_error_in_bounded_time(own: Server) 
     began = time.monotonic()
     with pytest.raises(ToxiproxyFailed, match=r"did not answer within 0\.2 s$"):
         impatient.proxies()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < AT_ONCE_S
 
 
 def test_a_killed_server_is_started_again_on_its_ports(own: Server, echo: Echo, tmp_path: Path) -> None:
@@ -131,7 +134,7 @@ def test_a_removal_that_hangs_is_bounded_and_a_new_server_goes_on(own: Server, e
             began = time.monotonic()
             with contextlib.suppress(ToxiproxyFailed):
                 proxy.remove(name)
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < AT_ONCE_S
     own.kill()
     again = Server(tmp_path, "again", own.port)
     try:

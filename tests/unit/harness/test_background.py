@@ -72,6 +72,13 @@ def test_what_a_killed_spark_leaves_unanswered_prints_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end kills the Spark that is asked: not that of the other tests of this process."""
+    monkeypatch.setattr(background, "_end_spark", lambda within_s, asked: True)
+
+
+@pytest.mark.usefixtures("no_spark")
 def test_the_end_waits_for_what_is_under_way() -> None:
     begun, go = threading.Event(), threading.Event()
 
@@ -88,6 +95,7 @@ def test_the_end_waits_for_what_is_under_way() -> None:
     assert future.result(0) == "done"
 
 
+@pytest.mark.usefixtures("no_spark")
 def test_what_it_raises_is_told_and_the_thread_is_over() -> None:
     def fail() -> None:
         raise ZeroDivisionError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cutproof.harness.conducting import ports
+from cutproof.harness.conducting.handles import handle_of
 from cutproof.harness.services import postgres
 from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.transactions import (
@@ -101,10 +103,28 @@ class RunningServer:
                 return
 
     def stop(self, number: int = signal.SIGQUIT) -> None:
-        if self.process is not None:
+        if self.process is None:
+            return
+        if number == signal.SIGKILL:
+            self._kill(self.process.pid)
+        else:
             self.process.send_signal(number)
-            self.process.wait(WITHIN_S)
-            self.process = None
+        self.process.wait(WITHIN_S)
+        self.process = None
+
+    def _kill(self, postmaster: int) -> None:
+        """With each of its processes: one that it made amid this could wait for good for a lock of one that is dead,
+        and keep the next server from starting."""
+        os.kill(postmaster, signal.SIGSTOP)
+        processes = [handle for pid in offspring.children_of(postmaster) if (handle := handle_of(pid)) is not None]
+        for handle in processes:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.kill(postmaster, signal.SIGKILL)
+        for handle in processes:
+            ended, _, _ = select.select([handle], [], [], WITHIN_S)
+            os.close(handle)
+            assert ended, "a process of the killed server lives on"
 
     def close(self) -> None:
         self.stop()

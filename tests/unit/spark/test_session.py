@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,3 +32,22 @@ def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:
 def test_warming_up_asks_something(spark: SparkSession) -> None:
     warm_up(spark)
     assert spark.catalog.tableExists("cutproof_rows")
+
+
+KILLED = """
+from pyspark import SparkContext
+from cutproof.properties.spark import session
+
+session.session()
+java = SparkContext._gateway.proc
+java.kill()
+java.wait()
+session.stop()
+print(session.session().range(3).count())
+session.stop()
+"""
+
+
+def test_a_session_whose_java_has_ended_by_itself_is_stopped_and_another_begins() -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
