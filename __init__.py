@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .harness.subject import Capabilities, Subject, SubjectFailed
     from .harness.user_functions import UserFunction
     from .harness.verification import verify
-    from .properties.history import History
-    from .properties.verdict import Holds, Unknown, Violated
-    from .properties.workload import Topology, Workload
+    from .properties.model.history import History
+    from .properties.model.verdict import Holds, Unknown, Violated
+    from .properties.model.workload import Topology, Workload
     from .reference_impl.core.user_functions import (
         Context,
         Function,
@@ -64,18 +64,18 @@ _HOMES = {
     "Capabilities": "harness.subject",
     "Context": "reference_impl.core.user_functions",
     "Function": "reference_impl.core.user_functions",
-    "History": "properties.history",
-    "Holds": "properties.verdict",
+    "History": "properties.model.history",
+    "Holds": "properties.model.verdict",
     "Place": "reference_impl.core.user_functions",
     "Scenario": "harness.scenario",
     "Subject": "harness.subject",
     "SubjectFailed": "harness.subject",
     "Taken": "reference_impl.core.user_functions",
-    "Topology": "properties.workload",
-    "Unknown": "properties.verdict",
+    "Topology": "properties.model.workload",
+    "Unknown": "properties.model.verdict",
     "UserFunction": "harness.user_functions",
-    "Violated": "properties.verdict",
-    "Workload": "properties.workload",
+    "Violated": "properties.model.verdict",
+    "Workload": "properties.model.workload",
     "items_of": "reference_impl.core.user_functions",
     "list_of": "reference_impl.core.user_functions",
     "map_of": "reference_impl.core.user_functions",

@@ -14,8 +14,8 @@ from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.history import FaultFired
-from cutproof.properties.workload import Count, Input, Node, Workload
+from cutproof.properties.model.history import FaultFired
+from cutproof.properties.model.workload import Count, Input, Node, Workload
 from measure import Figure, figure
 
 KILLS = 11

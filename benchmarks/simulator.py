@@ -11,8 +11,8 @@ import simpy
 
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.history import History
-from cutproof.properties.workload import Count, Edge, Input, Node, Topology, Workload
+from cutproof.properties.model.history import History
+from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
 from cutproof.reference_impl.core.parts import Parts
 from measure import Figure, figure, interleaved_rates
 

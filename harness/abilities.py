@@ -13,7 +13,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from ..faults.plan import KINDS
-from ..properties.workload import KEYED, AnyOperator, Count, Dedup, Join, Operator, Rules, Sum, User, Window
+from ..properties.model.workload import KEYED, AnyOperator, Count, Dedup, Join, Operator, Rules, Sum, User, Window
 from .checks import ALIGNMENTS, COMMITTING, GUARANTEES, SINKS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
 from .config import nearest
 from .exit_codes import UsageError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..properties.verdict import Verdict, Violated
+from ..properties.model.verdict import Verdict, Violated
 from .scenario import Scenario
 from .streaming_batch import as_bounded, compare, execute
 from .subjects.simulated import SimulatedSubject

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ..faults.plan import AtTime, InPhase
-from ..properties.workload import AnyOperator, FlatMap, Join, Map, Sliding, Topology, Workload, is_changelog
+from ..properties.model.workload import AnyOperator, FlatMap, Join, Map, Sliding, Topology, Workload, is_changelog
 from ..reference_impl.simulated.graph_plan import System
 from .forecast import checkpoint_us
 from .layout import topologies_of

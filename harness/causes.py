@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..faults.plan import AtPoint, InPhase, kind_of
-from ..properties.history import FaultFired, History
-from ..properties.verdict import Violated
+from ..properties.model.history import FaultFired, History
+from ..properties.model.verdict import Violated
 from .known_failures import Cause
 from .scenario import Scenario
 

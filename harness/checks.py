@@ -15,10 +15,10 @@ import msgspec
 from ..faults import plan
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
 from ..faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
-from ..properties.layouts import rescaled, widest
-from ..properties.stages import COMMITTERS
-from ..properties.user_functions import user_problems
-from ..properties.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
+from ..properties.model.stages import COMMITTERS
+from ..properties.model.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
+from ..properties.reconstruct.layouts import rescaled, widest
+from ..properties.semantics.user_functions import user_problems
 from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
 from .layout import Layout, layout_of, topologies_of
 from .scenario import Deviation, Engine, Resume, Scenario, kind_of

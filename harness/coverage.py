@@ -19,7 +19,7 @@ import msgspec
 
 from ..faults.plan import KINDS, AtPoint, kind_of
 from ..faults.points import POINTS
-from ..properties.history import FaultFired, History, JobEnded
+from ..properties.model.history import FaultFired, History, JobEnded
 from ..reports.model import Coverage, CoverageRow, Impossible
 from .abilities import is_promised, usable
 from .scenario import Scenario

@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, note, settings
 
-from ..properties.workload import Topology, Workload
+from ..properties.model.workload import Topology, Workload
 from .files import encode_scenario
 from .scenario import Scenario
 from .strategies import scenarios

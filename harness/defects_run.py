@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..properties.verdict import Holds, Violated
+from ..properties.model.verdict import Holds, Violated
 from ..reports.model import Size
 from . import cancellation
 from .exit_codes import CutproofError, UsageError, one_line

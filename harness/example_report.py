@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .. import __version__
-from ..properties.verdict import Verdict, Violated
+from ..properties.model.verdict import Verdict, Violated
 from ..reports.figures import Figures, FiguresView, Judged, Picture, Said, render_figures
 from .files import write_whole
 from .words import verdict_in_words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..properties.verdict import Verdict, Violated, in_a_word
+from ..properties.model.verdict import Verdict, Violated, in_a_word
 from .examples import Example, Shown, Variant, show
 from .examples.trials import Trials, ran_of
 from .exit_codes import ExitCode

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..properties.history import FORMAT as HISTORY_FORMAT
-from ..properties.history import History
+from ..properties.model.history import FORMAT as HISTORY_FORMAT
+from ..properties.model.history import History
 from .bounds import BOUNDS
 from .bounds_schema import with_bounds
 from .checks import problems_of

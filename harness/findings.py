@@ -13,10 +13,10 @@ from concurrent.futures import Future
 
 import msgspec
 
-from ..properties.case import Case
-from ..properties.judge import judge_case
+from ..properties.invariants.judge import judge_case
+from ..properties.model.verdict import INVARIANTS, Violated
+from ..properties.quick_checker.case import Case
 from ..properties.spark.unasked import SPARK_FAILED
-from ..properties.verdict import INVARIANTS, Violated
 from ..reports.model import Counterexample, CounterexampleView, Size
 from ..reports.rows import side_by_side
 from .causes import cause_of

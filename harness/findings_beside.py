@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import msgspec
 
+from ..properties.model.verdict import Violated
 from ..properties.spark.unasked import NEITHER
-from ..properties.verdict import Violated
 from ..reports.model import Counterexample, Size
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, one_line

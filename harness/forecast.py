@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
-from ..properties.workload import SINK, Topology, Workload
+from ..properties.model.workload import SINK, Topology, Workload
 from .layout import Layout, layout_of, reads_by_source
 from .scenario import Engine
 

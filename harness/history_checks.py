@@ -15,8 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..properties.commands import Commands
-from ..properties.history import (
+from ..properties.model.history import (
     AttemptRunning,
     AttemptStarted,
     Channel,
@@ -33,10 +32,11 @@ from ..properties.history import (
     TaskRun,
     Transaction,
 )
-from ..properties.in_flight import records
-from ..properties.layouts import layouts
-from ..properties.stages import COMMITTERS
-from ..properties.workload import SINK
+from ..properties.model.stages import COMMITTERS
+from ..properties.model.workload import SINK
+from ..properties.reconstruct.commands import Commands
+from ..properties.reconstruct.in_flight import records
+from ..properties.reconstruct.layouts import layouts
 from .history_parts import OF_SINK
 from .scenario import Scenario
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from ..properties.workload import (
+from ..properties.model.workload import (
     AnyOperator,
     Input,
     InputRecord,

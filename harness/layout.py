@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import msgspec
 
-from ..properties.layouts import rescaled
-from ..properties.stages import COMMITTERS
-from ..properties.workload import SINK, Topology, Workload
+from ..properties.model.stages import COMMITTERS
+from ..properties.model.workload import SINK, Topology, Workload
+from ..properties.reconstruct.layouts import rescaled
 from .scenario import Resume, Scenario
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..faults.plan import kind_of as fault_kind
-from ..properties.workload import Input, Node, Topology, Workload
+from ..properties.model.workload import Input, Node, Topology, Workload
 from .abilities import VOCABULARIES, edge_of, names_of, operators_of
 from .exit_codes import UsageError
 from .scenario import Resume, Scenario

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 from msgspec.structs import replace
 
-from ..properties.line import INFINITE
+from ..properties.model.verdict import Verdict
+from ..properties.model.words import row_in_words
+from ..properties.model.workload import Row
+from ..properties.reconstruct.line import INFINITE
+from ..properties.semantics.user_functions import CounterpartFailed, user_nodes
 from ..properties.spark.questions import Question, decode, encode, questions_of, unasked_by
 from ..properties.spark.tables import Difference, OracleAnswer
 from ..properties.spark.unasked import ASKED, Unasked, one_judge
-from ..properties.user_functions import CounterpartFailed, user_nodes
-from ..properties.verdict import Verdict
-from ..properties.words import row_in_words
-from ..properties.workload import Row
 from .exit_codes import HarnessFailed, UsageError
 from .functions import RESERVED
 from .run import Result

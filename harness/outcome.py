@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..properties.history import (
+from ..properties.model.history import (
     AttemptRunning,
     AttemptStarted,
     CheckpointAborted,
@@ -13,8 +13,8 @@ from ..properties.history import (
     FaultFired,
     History,
 )
+from ..properties.model.verdict import Holds, Verdict, Violated
 from ..properties.spark.unasked import ASKED, Unasked
-from ..properties.verdict import Holds, Verdict, Violated
 from .coverage import Cell, cells_hit
 from .promises import can_show
 from .scenario import Scenario, StopWithSavepoint, kind_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
-from ..properties.classes import promised
-from ..properties.held_back import batches
-from ..properties.user_functions import has_user_timers
-from ..properties.workload import Workload, window_of
+from ..properties.model.workload import Workload, window_of
+from ..properties.reconstruct.held_back import batches
+from ..properties.semantics.classes import promised
+from ..properties.semantics.user_functions import has_user_timers
 from .forecast import Forecast, forecast
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
 

@@ -14,8 +14,8 @@ from typing import TypeVar
 import msgspec
 
 from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, ChannelFault, InPhase
-from ..properties.stages import COMMITTERS, width
-from ..properties.workload import SINK, Edge, Input, InputRecord, Node, Topology, Workload
+from ..properties.model.stages import COMMITTERS, width
+from ..properties.model.workload import SINK, Edge, Input, InputRecord, Node, Topology, Workload
 from .forecast import RECORD_POINTS
 from .layout import layout_of
 from .scenario import AnyCommand, Deviation, Resume, Scenario

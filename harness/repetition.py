@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..properties.verdict import INVARIANTS, Violated
+from ..properties.model.verdict import INVARIANTS, Violated
 from .run import Result, run
 from .scenario import Scenario
 from .subject import Subject

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..properties.case import Case
-from ..properties.history import History
-from ..properties.judge import Judgement
+from ..properties.invariants.judge import Judgement
+from ..properties.model.history import History
+from ..properties.quick_checker.case import Case
 from ..properties.spark.unasked import QUICK, Unasked, by_both
 from ..reports.model import CounterexampleView, OracleCounts, ReportView, Size
 from ..reports.rows import side_by_side

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from ..properties.case import Case
-from ..properties.history import History
-from ..properties.judge import Judgement, judge_case
+from ..properties.invariants.judge import Judgement, judge_case
+from ..properties.model.history import History
+from ..properties.quick_checker.case import Case
 from .scenario import Scenario
 from .subject import Subject, SubjectFailed, forget
 

@@ -7,7 +7,7 @@ from typing import dataclass_transform
 import msgspec
 
 from ..faults.plan import AnyFault, AnyTrigger
-from ..properties.workload import Topology, Workload
+from ..properties.model.workload import Topology, Workload
 
 FORMAT = "cutproof-scenario/1"
 

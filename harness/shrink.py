@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ..faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
-from ..properties.workload import AnyOperator, InputRecord, Topology, User, Window
+from ..properties.model.workload import AnyOperator, InputRecord, Topology, User, Window
 from . import reductions
 from .checks import problems_of
 from .layout import layout_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..properties.workload import Workload
+from ..properties.model.workload import Workload
 from .inputs import LoadedWorkload
 from .scenario import Scenario
 

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ..faults.plan import AtPoint
-from ..properties.history import AttemptRunning, CommandIssued, CommandReturned, FaultFired, History, JobEnded
-from ..properties.unfit import names
+from ..properties.invariants.parts.unfit import names
+from ..properties.model.history import AttemptRunning, CommandIssued, CommandReturned, FaultFired, History, JobEnded
 from ..reports.model import StopCounts
 from .scenario import Cancel, Resume, Scenario, StopWithSavepoint
 from .subject import Capabilities

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ..properties.case import Case
-from ..properties.history import (
+from ..properties.model.history import (
     AttemptStarted,
     CommandIssued,
     CommandReturned,
@@ -22,8 +21,9 @@ from ..properties.history import (
     JobEnded,
     TaskFailed,
 )
-from ..properties.verdict import Verdict, Violated
-from ..properties.workload import Row
+from ..properties.model.verdict import Verdict, Violated
+from ..properties.model.workload import Row
+from ..properties.quick_checker.case import Case
 from .reductions import replace, with_fault
 from .scenario import Scenario
 from .words import (

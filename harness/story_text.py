@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..properties.workload import Row
+from ..properties.model.workload import Row
 from ..reports.model import CounterexampleView, RowPair
 from ..reports.words import judges_in_words, row_cells
 

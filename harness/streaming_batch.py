@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from ..properties.compare import difference_of
-from ..properties.final_result import final_result, is_fixed, is_update_stream, shows_last
-from ..properties.history import History, JobEnded
-from ..properties.line import INFINITE
+from ..properties.model.history import History, JobEnded
+from ..properties.model.verdict import Holds, Unknown, Verdict, Violated
+from ..properties.model.words import LIMIT, row_in_words
+from ..properties.model.workload import Row, Workload
+from ..properties.quick_checker.compare import difference_of
+from ..properties.quick_checker.final_result import final_result, is_fixed, is_update_stream, shows_last
+from ..properties.reconstruct.line import INFINITE
 from ..properties.spark.tables import Cut, Expected, OracleJob
-from ..properties.verdict import Holds, Unknown, Verdict, Violated
-from ..properties.words import LIMIT, row_in_words
-from ..properties.workload import Row, Workload
 from ..reference_impl.batch.execution import Batch, BatchResult
 from ..reference_impl.core.ids import TaskId
 from .scenario import Scenario

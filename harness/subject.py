@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from ..properties.history import History
+from ..properties.model.history import History
 from .exit_codes import UsageError
 from .scenario import Scenario
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from ..faults.plan import KINDS, kind_of
+from ..properties.model.verdict import INVARIANTS, Holds, Violated, in_a_word
 from ..properties.spark.unasked import Unasked
-from ..properties.verdict import INVARIANTS, Holds, Violated, in_a_word
 from ..reports.model import (
     Asked,
     BatchCounts,

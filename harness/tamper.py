@@ -13,11 +13,11 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from ..properties.case import Case
-from ..properties.history import History
-from ..properties.judge import judge
-from ..properties.tampering import LIES, Tampering, tamperings
-from ..properties.verdict import Holds, Verdict, Violated
+from ..properties.invariants.judge import judge
+from ..properties.model.history import History
+from ..properties.model.verdict import Holds, Verdict, Violated
+from ..properties.mutations.tampering import LIES, Tampering, tamperings
+from ..properties.quick_checker.case import Case
 from ..reports.model import NotRun
 from .exit_codes import CutproofError
 from .progress import Progress, Silent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..properties.workload import KEYED, SINK, Edge, Topology, Workload
+from ..properties.model.workload import KEYED, SINK, Edge, Topology, Workload
 
 DEFAULT_PARALLELISM = 2
 

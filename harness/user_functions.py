@@ -13,8 +13,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from ..properties.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by
-from ..properties.workload import User, Workload
+from ..properties.model.workload import User, Workload
+from ..properties.semantics.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by
 from ..reference_impl.core.errors import Refused
 from ..reference_impl.core.operators import Operator
 from ..reference_impl.core.user_functions import Function, UserOperator

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..properties.workload import Topology, Workload
+from ..properties.model.workload import Topology, Workload
 from . import known_failures, user_functions
 from .campaign import Campaign, Verified, verify_campaign
 from .exit_codes import UsageError

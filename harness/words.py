@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..faults import plan
 from ..faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, MachineFault
 from ..faults.points import PHASES, POINTS
-from ..properties.verdict import Holds, Unknown, Verdict, Violated
+from ..properties.model.verdict import Holds, Unknown, Verdict, Violated
 from .layout import kept_aligned
 from .scenario import AnyCommand, Cancel, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
 

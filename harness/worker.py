@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..properties.user_functions import CounterpartFailed
-from ..properties.verdict import Violated
+from ..properties.model.verdict import Violated
+from ..properties.semantics.user_functions import CounterpartFailed
 from . import batches, cancellation
 from .batches import BatchOutcome
 from .exit_codes import CutproofError, HarnessFailed, one_line

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..properties.workload import (
+from ..properties.model.workload import (
     AnyOperator,
     Batch,
     Count,

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import msgspec
 
-from ..properties.history import Timed
+from ..properties.model.history import Timed
 from .entries import FAULTS
 from .labels import Box, Labels
 from .marks import mark_of

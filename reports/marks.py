@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..properties.history import Timed
+from ..properties.model.history import Timed
 from .svg import element, label, path
 
 Sign = Callable[[float, float, str], str]

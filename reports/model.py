@@ -12,8 +12,8 @@ from typing import Literal, dataclass_transform
 
 import msgspec
 
-from ..properties.history import History
-from ..properties.workload import Row
+from ..properties.model.history import History
+from ..properties.model.workload import Row
 
 SUMMARY_FORMAT = "cutproof-summary/1"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..faults.plan import KINDS
+from ..properties.model.verdict import INVARIANTS
 from ..properties.spark.unasked import IN_ROWS, IN_STATE
-from ..properties.verdict import INVARIANTS
 from .model import FaultCounts, InvariantCounts, NotRun, Summary, Value
 from .words import PROMISES, foreign_in_words, plural
 

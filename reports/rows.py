@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..properties.workload import Row
+from ..properties.model.workload import Row
 from .model import RowPair, RowStatus
 
 

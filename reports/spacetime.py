@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from ..properties.history import History, TaskRun, Timed
+from ..properties.model.history import History, TaskRun, Timed
 from .entries import COORDINATOR, FAULTS, STORE, entries_of
 from .messages import MessageKind, Pair, crossing, nearest, pairs_of
 from .model import Value

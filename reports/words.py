@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..properties.history import Timed
+from ..properties.model.history import Timed
+from ..properties.model.words import plural as plural
+from ..properties.model.workload import Row, copy_of, offset_of, split_of
 from ..properties.spark.unasked import in_words
-from ..properties.words import plural as plural
-from ..properties.workload import Row, copy_of, offset_of, split_of
 
 PROMISES: dict[str, str] = {
     "exactly-once": "Every row that is owed is visible, once, and no other row is.",

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from cutproof.harness.run import Result, run
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subject_names import subject_called
-from cutproof.properties.case import Case
-from cutproof.properties.judge import judge_case
-from cutproof.properties.tampering import tamperings
-from cutproof.properties.verdict import Holds, Unknown, Violated
+from cutproof.properties.invariants.judge import judge_case
+from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.mutations.tampering import tamperings
+from cutproof.properties.quick_checker.case import Case
 
 OFTEN = (
     "exactly-once",

@@ -10,8 +10,8 @@ from ..progress import Progress
 from .output import Output
 
 if TYPE_CHECKING:
-    from ...properties.history import History
-    from ...properties.judge import Judgement
+    from ...properties.invariants.judge import Judgement
+    from ...properties.model.history import History
     from ..oracle import Oracle, SeenBy, Word
     from ..scenario import Scenario
 
@@ -37,7 +37,7 @@ def begin(options: argparse.Namespace) -> Oracle | None:
 
 def ask(oracle: Oracle | None, scenario: Scenario, history: History, judgement: Judgement, progress: Progress) -> Word:
     """PySpark's word on a history; without an oracle, that nobody asked."""
-    from ...properties.case import Case
+    from ...properties.quick_checker.case import Case
     from ..oracle import word_on
     from ..replay import UNHEARD
     from ..run import Result

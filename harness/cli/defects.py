@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...properties.words import plural
+from ...properties.model.words import plural
 from ..exit_codes import CutproofError, ExitCode, UsageError, one_line
 from ..subject_names import BUILT, check_defect
 from .confirm import add_quick, begin

@@ -154,8 +154,8 @@ def explain(error: Exception) -> CutproofError:
     if isinstance(error, OSError):
         return _from_os(error)
     from ...properties.checking.errors import CheckInputError
+    from ...properties.semantics.user_functions import CounterpartFailed
     from ...properties.spark.errors import SparkUnavailable
-    from ...properties.user_functions import CounterpartFailed
     from ..subject import SubjectFailed
 
     if isinstance(error, (CheckInputError, CounterpartFailed)):

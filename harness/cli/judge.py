@@ -14,7 +14,7 @@ from .output import Output
 from .tell import tell_verdicts
 
 if TYPE_CHECKING:
-    from ...properties.history import History
+    from ...properties.model.history import History
     from ..scenario import Scenario
 
 FORMAT = "cutproof-judge/1"
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ...properties.judge import judge
+    from ...properties.invariants.judge import judge
     from ..user_functions import demand
 
     with progress_of(options) as progress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...properties.history import History
+from ...properties.model.history import History
 from ..scenario import Scenario
 
 

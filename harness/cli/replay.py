@@ -126,7 +126,7 @@ def _replay_system(system: System, options: argparse.Namespace, output: Output) 
 
 def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) -> ExitCode:
     """Its job on inputs that end, as a stream and as a batch of the reference engine (FIN-6)."""
-    from ...properties.verdict import Violated
+    from ...properties.model.verdict import Violated
     from ..batches import INVARIANT, both_ways
     from ..exit_codes import UsageError
     from ..files import as_written
@@ -163,7 +163,7 @@ def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
 
 
 def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
-    from ...properties.case import Case
+    from ...properties.quick_checker.case import Case
     from ...reports.words import foreign_in_words
     from ..story import expected_rows
 

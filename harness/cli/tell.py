@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...properties.history import History
-from ...properties.verdict import Verdict, Violated
-from ...properties.workload import Row
+from ...properties.model.history import History
+from ...properties.model.verdict import Verdict, Violated
+from ...properties.model.workload import Row
 from ...reports.model import Summary
 from ...reports.overview import by_reason
 from ...reports.rows import side_by_side

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...properties.verdict import Violated
+from ...properties.model.verdict import Violated
 from ..exit_codes import ExitCode
 from ..subject import check, closing
 from ..subject_names import subject_called

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...faults.plan import kind_of as fault_kind
-from ...properties.history import Residue
+from ...properties.model.history import Residue
 from ...reference_impl.processes import frames as f
 from ...reference_impl.processes.database_reader import Unreachable
 from ...reference_impl.processes.loop import monotonic_us

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from ...faults.plan import kind_of
-from ...properties.history import History, Residue
-from ...properties.workload import Row
+from ...properties.model.history import History, Residue
+from ...properties.model.workload import Row
 from ...reference_impl.processes.journal import CorruptJournal
 from ..exit_codes import CutproofError, HarnessFailed, UsageError, one_line
 from ..files import write_scenario, write_whole

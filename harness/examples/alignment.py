@@ -7,8 +7,8 @@ from collections import Counter
 import msgspec
 
 from ...faults.plan import AtPoint, AtTime, DelayChannel, KillTask
-from ...properties.history import History, Mark, TaskRun, Timed
-from ...properties.workload import Input, InputRecord, Join, Node, Workload
+from ...properties.model.history import History, Mark, TaskRun, Timed
+from ...properties.model.workload import Input, InputRecord, Join, Node, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario
 from .claims import (

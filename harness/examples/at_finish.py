@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ...faults.plan import AtTime, KillTask
-from ...properties.history import History, Transaction
-from ...properties.judge import judge
-from ...properties.verdict import Holds
-from ...properties.workload import Input, Map, Node, Workload
+from ...properties.invariants.judge import judge
+from ...properties.model.history import History, Transaction
+from ...properties.model.verdict import Holds
+from ...properties.model.workload import Input, Map, Node, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario
 from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require

@@ -7,8 +7,8 @@ from collections import Counter
 import msgspec
 
 from ...faults.plan import AtPoint, AtTime, DelayChannel, KillTask
-from ...properties.history import History, Mark, TaskRun
-from ...properties.workload import Count, Input, Node, Workload, offset_of, split_of
+from ...properties.model.history import History, Mark, TaskRun
+from ...properties.model.workload import Count, Input, Node, Workload, offset_of, split_of
 from .. import topologies
 from ..scenario import Engine, Scenario
 from .claims import (

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from ...faults.plan import AtPoint, KillTask
-from ...properties.history import History, StoredState, TaskRun
-from ...properties.verdict import Holds
-from ...properties.workload import SINK, Count, Input, Node, Workload, offset_of, split_of
+from ...properties.model.history import History, StoredState, TaskRun
+from ...properties.model.verdict import Holds
+from ...properties.model.workload import SINK, Count, Input, Node, Workload, offset_of, split_of
 from ...reference_impl.batch.execution import BatchResult
 from ...reference_impl.core.ids import TaskId
 from .. import streaming_batch, topologies

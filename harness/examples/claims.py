@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ...properties.history import Channel, Completed, History, StoredState, TaskRun, Timed
-from ...properties.verdict import Verdict, Violated
-from ...properties.workload import InputRecord
+from ...properties.model.history import Channel, Completed, History, StoredState, TaskRun, Timed
+from ...properties.model.verdict import Verdict, Violated
+from ...properties.model.workload import InputRecord
 from ..scenario import Scenario
 
 Described = TypeVar("Described")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ...faults.plan import AtPoint
-from ...properties.history import Completed, History, StoredState, TaskRun
-from ...properties.workload import END_OF_TIME, Input, Node, Row, Tumbling, Workload
+from ...properties.model.history import Completed, History, StoredState, TaskRun
+from ...properties.model.workload import END_OF_TIME, Input, Node, Row, Tumbling, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario, StopWithSavepoint
 from .claims import Comparison, Example, Ran, Variant, numbered, require, runs_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...properties.history import History
+from ...properties.model.history import History
 from ...reports.bars import Bar, Bars
 from ...reports.curves import Chart, Curve
 from ...reports.figures import Figures, Picture

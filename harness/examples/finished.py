@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ...faults.plan import AtTime, KillTask
-from ...properties.history import Completed, History, JobEnded
-from ...properties.workload import Count, Input, Map, Node, Union, Workload
+from ...properties.model.history import Completed, History, JobEnded
+from ...properties.model.workload import Count, Input, Map, Node, Union, Workload
 from .. import topologies
 from ..scenario import Engine, Scenario
 from .claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of, stored_state

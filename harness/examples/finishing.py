@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ...faults.plan import AtPoint, AtTime, KillTask
-from ...properties.history import Completed, History, JobEnded, Timed
-from ...properties.workload import Input, Map, Node, Row, Tumbling, Workload
+from ...properties.model.history import Completed, History, JobEnded, Timed
+from ...properties.model.workload import Input, Map, Node, Row, Tumbling, Workload
 from .. import topologies
 from ..scenario import Engine, Resume, Scenario, StopWithSavepoint
 from .claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of

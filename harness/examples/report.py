@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...properties.verdict import Violated
+from ...properties.model.verdict import Violated
 from ...reports.figures import Figures, Picture
 from .. import example_report
 from ..example_report import Measured

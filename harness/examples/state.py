@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ...faults.plan import AtPoint, KillTask
-from ...properties.history import History, StoredState
-from ...properties.workload import Greater, Input, InputRecord, Map, Node, Row, Workload, offset_of, split_of
+from ...properties.model.history import History, StoredState
+from ...properties.model.workload import Greater, Input, InputRecord, Map, Node, Row, Workload, offset_of, split_of
 from .. import topologies
 from ..scenario import Scenario
 from .claims import Claim, Example, first_completed, numbered, require, runs_of, stored_state

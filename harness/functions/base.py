@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ...properties.user_functions import CounterpartFailed, Expecting
-from ...properties.workload import Node, User
+from ...properties.model.workload import Node, User
+from ...properties.semantics.user_functions import CounterpartFailed, Expecting
 from ...reference_impl.core.user_functions import Function
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from ...properties.user_functions import KeyRecord, Owed
+from ...properties.semantics.user_functions import KeyRecord, Owed
 from ...reference_impl.core.user_functions import Context, Function, Out, Taken
 from .base import UserFunction, in_sql
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from ...properties.user_functions import KeyRecord, Owed
+from ...properties.semantics.user_functions import KeyRecord, Owed
 from ...reference_impl.core.user_functions import Context, Function, Out, Place, Taken, union_of
 from .base import UserFunction, in_sql
 

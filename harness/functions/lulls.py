@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from ...properties.user_functions import KeyRecord, Owed
+from ...properties.semantics.user_functions import KeyRecord, Owed
 from ...reference_impl.core.user_functions import Context, Function, Out, Taken, list_of, value_of
 from .base import UserFunction
 

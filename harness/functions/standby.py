@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from ...properties.user_functions import KeyRecord, Owed
-from ...properties.workload import END_OF_TIME
+from ...properties.model.workload import END_OF_TIME
+from ...properties.semantics.user_functions import KeyRecord, Owed
 from ...reference_impl.core.user_functions import Context, Function, Out, Taken, items_of
 from .base import UserFunction, in_sql
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.verdict import Verdict, Violated
+from ...properties.model.verdict import Verdict, Violated
 from ...reference_impl.simulated.graph_plan import System
 from ..strategies.graphs import system_of
 from .run import run_and_judge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.causality import GraphHistory, Taken
+from ...properties.graphs.causality import GraphHistory, Taken
 from ...reference_impl.simulated.graph_plan import System
 from ..examples.claims import Claim, NotShown, Shown, look_up
 

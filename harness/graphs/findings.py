@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...properties.verdict import Violated
+from ...properties.model.verdict import Violated
 from ...reports.model import Size
 from ..exit_codes import HarnessFailed
 from ..findings_beside import Smallest

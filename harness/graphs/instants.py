@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.causality import GraphHistory, check
-from ...properties.verdict import Holds, Violated
+from ...properties.graphs.causality import GraphHistory, check
+from ...properties.model.verdict import Holds, Violated
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
 from ..examples.claims import Claim, require
 from ..examples.texts import COURSE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.causality import Event, GraphHistory, Part, Taken, check
-from ...properties.verdict import Verdict, in_a_word
+from ...properties.graphs.causality import Event, GraphHistory, Part, Taken, check
+from ...properties.model.verdict import Verdict, in_a_word
 from ...reference_impl.core.chandy_lamport import Contribution
 from ...reference_impl.simulated.graph import GraphWorld
 from ...reference_impl.simulated.graph_plan import System

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from ...properties.verdict import Violated
+from ...properties.model.verdict import Violated
 from ...reference_impl.simulated.graph_plan import System, faults_of
 from .run import SystemRun, run_and_judge
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...properties.causality import GraphHistory, Taken
+from ...properties.graphs.causality import GraphHistory, Taken
 
 
 def sentences(history: GraphHistory) -> Iterator[str]:

@@ -11,7 +11,7 @@ been sent and not yet received in between, like any other message.
 
 from __future__ import annotations
 
-from ...properties.causality import GraphHistory
+from ...properties.graphs.causality import GraphHistory
 from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
 from ..examples.claims import Claim, require
 from ..examples.texts import COURSE

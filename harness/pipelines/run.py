@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.conservation import BytesHistory, check
-from ...properties.verdict import Verdict, Violated
+from ...properties.graphs.conservation import BytesHistory, check
+from ...properties.model.verdict import Verdict, Violated
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.simulated.pipeline import MakeSpilling, PipelineWorld, spilling_of
 from ...reference_impl.simulated.pipeline_parts import Checkpoint, PipelineOutcome

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...faults.plan import AnyFault
-from ...properties.workload import Topology, Workload
+from ...properties.model.workload import Topology, Workload
 from ..abilities import demand, usable
 from ..exit_codes import HarnessFailed
 from ..forecast import forecast

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from ...properties.workload import Join, Union
+from ...properties.model.workload import Join, Union
 from ..abilities import drawable, knows
 from ..subject import Capabilities
 from .event_times import BURST, known_windows

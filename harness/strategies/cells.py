@@ -15,7 +15,7 @@ import msgspec
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
-from ...properties.workload import Workload
+from ...properties.model.workload import Workload
 from ..coverage import MODES
 from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint

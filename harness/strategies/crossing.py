@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime, kind_of
-from ...properties.classes import last_row_is_fixed
+from ...properties.semantics.classes import last_row_is_fixed
 from ..forecast import Forecast, forecast
 from ..layout import Layout, layout_of
 from ..scenario import AnyCommand, Cancel, Command, Engine, Resume, Scenario, StopWithSavepoint

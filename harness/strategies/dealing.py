@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.replay import is_determined
-from ...properties.workload import Topology, Workload
+from ...properties.model.workload import Topology, Workload
+from ...properties.reconstruct.replay import is_determined
 from ..scenario import Scenario
 from .choices import Choices
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ...properties.user_functions import has_user_timers
-from ...properties.workload import Topology, Workload
+from ...properties.model.workload import Topology, Workload
+from ...properties.semantics.user_functions import has_user_timers
 from ..abilities import is_promised
 from ..checks import ALIGNMENTS, GUARANTEES, SINKS, SPILL_STORES, SPILLING
 from ..forecast import Forecast

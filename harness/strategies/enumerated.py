@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.workload import Workload
+from ...properties.model.workload import Workload
 from ..forecast import Forecast
 from .choices import Choices
 

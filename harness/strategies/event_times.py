@@ -13,7 +13,7 @@ from random import Random
 
 import msgspec
 
-from ...properties.workload import BEGINNING, END_OF_TIME, Burst, Input, Session, Sliding, Tumbling, Workload
+from ...properties.model.workload import BEGINNING, END_OF_TIME, Burst, Input, Session, Sliding, Tumbling, Workload
 from .choices import Choices
 
 PACE = 10

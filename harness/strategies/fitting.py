@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ...faults.plan import kind_of
-from ...properties.workload import Workload
+from ...properties.model.workload import Workload
 from ..abilities import VOCABULARIES
 from ..scenario import AnyCommand, Engine, Resume, Scenario
 from ..scenario import kind_of as command_kind

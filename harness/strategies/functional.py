@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from ...faults.plan import AtTime
-from ...properties.workload import Union, Workload
+from ...properties.model.workload import Union, Workload
 from ..abilities import knows
 from ..functions import SHIPPED
 from ..functions.base import UserFunction

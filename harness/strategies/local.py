@@ -11,7 +11,7 @@ import msgspec
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime
-from ...properties.workload import SINK, Topology, Workload
+from ...properties.model.workload import SINK, Topology, Workload
 from ..checks import SPILL_STORES
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ...faults.plan import AnyFault, AtTime, KillCoordinator
-from ...properties.workload import Workload
+from ...properties.model.workload import Workload
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
 from .choices import Choices

@@ -6,7 +6,7 @@ from random import Random
 
 import msgspec
 
-from ...properties.workload import InputRecord
+from ...properties.model.workload import InputRecord
 from .choices import Choices
 
 _TAG_BITS = 40

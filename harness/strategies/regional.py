@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AtPoint, AtTime
-from ...properties.workload import SINK, Edge, Topology, Workload
+from ...properties.model.workload import SINK, Edge, Topology, Workload
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras

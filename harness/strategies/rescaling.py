@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ...faults.plan import AtTime
-from ...properties.classes import classes, last_row_is_fixed
-from ...properties.layouts import rescaled, widest
-from ...properties.replay import is_determined
-from ...properties.workload import Topology, Workload
+from ...properties.model.workload import Topology, Workload
+from ...properties.reconstruct.layouts import rescaled, widest
+from ...properties.reconstruct.replay import is_determined
+from ...properties.semantics.classes import classes, last_row_is_fixed
 from ..layout import topologies_of
 from ..scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
 from . import extras

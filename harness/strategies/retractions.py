@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ...properties.workload import AnyOperator, Count, Input, InputRecord, Join, Sum
+from ...properties.model.workload import AnyOperator, Count, Input, InputRecord, Join, Sum
 from .choices import Choices
 
 AGGREGATES: tuple[AnyOperator, ...] = (Sum(signed=True), Count(signed=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...faults.plan import AnyFault
-from ...properties.workload import Map, Topology, Workload
+from ...properties.model.workload import Map, Topology, Workload
 from ..abilities import EDGES, drawable
 from ..forecast import Forecast, forecast
 from ..scenario import AnyCommand, Deviation, Engine, Scenario

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from ...faults.plan import AnyTrigger, AtPoint, AtTime
-from ...properties.stages import COMMITTERS
+from ...properties.model.stages import COMMITTERS
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Resume, Savepoint, StopWithSavepoint
 from .choices import Choices

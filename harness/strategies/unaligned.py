@@ -14,7 +14,7 @@ import msgspec
 
 from ...faults import plan
 from ...faults.plan import AnyFault, AtTime, InPhase
-from ...properties.workload import Topology
+from ...properties.model.workload import Topology
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from . import extras

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import msgspec
 
 from ...faults.plan import AnyTrigger, AtPoint, AtTime
-from ...properties.layouts import rescaled
-from ...properties.workload import Topology
+from ...properties.model.workload import Topology
+from ...properties.reconstruct.layouts import rescaled
 from ..forecast import Forecast
 from ..scenario import AnyCommand, Cancel, Resume, Scenario
 from . import extras

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.workload import (
+from ...properties.model.workload import (
     KEYED,
     SINK,
     AnyOperator,

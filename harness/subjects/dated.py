@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ...properties import history as h
+from ...properties.model import history as h
 
 Item = TypeVar("Item")
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...properties.history import AttemptStarted, History
-from ...properties.workload import Row
+from ...properties.model.history import AttemptStarted, History
+from ...properties.model.workload import Row
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.ids import AttemptId
 from ...reference_impl.processes import entries as e

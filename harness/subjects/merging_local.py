@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from ...properties.channel import Channel
+from ...properties.model.channel import Channel
 
 Item = TypeVar("Item", contravariant=True)
 Marked = tuple[int | None, int]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ...properties.history import Residue
-from ...properties.workload import Row
+from ...properties.model.history import Residue
+from ...properties.model.workload import Row
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.ids import CheckpointId
 from ...reference_impl.processes import entries as e

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...properties.user_functions import user_nodes
+from ...properties.semantics.user_functions import user_nodes
 from ...reference_impl.core.config import Config
 from ...reference_impl.defects import parts_for
 from ...reference_impl.driver.machines import Job

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from ...faults.plan import KINDS
-from ...properties.history import History
+from ...properties.model.history import History
 from ...reference_impl.defects import parts_for
 from ...reference_impl.processes.cluster import LauncherFailed
 from ..abilities import OPERATORS, SOURCES

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...faults.plan import KINDS
-from ...properties import history as h
-from ...properties.words import plural
-from ...properties.workload import SINK
+from ...properties.model import history as h
+from ...properties.model.words import plural
+from ...properties.model.workload import SINK
 from ...reference_impl.core import transactions as t
 from ...reference_impl.core.events import CompletedSnapshot
 from ...reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...properties import history as h
+from ...properties.model import history as h
 from ...reference_impl.core.ids import CheckpointId
 from ...reference_impl.trace import Appendable
 from .dated import Dated

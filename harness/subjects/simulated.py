@@ -8,7 +8,7 @@ from ...faults.injectors.environment import inject
 from ...faults.injectors.triggers import Triggers
 from ...faults.plan import COMMON_KINDS, AtTime
 from ...faults.plan import kind_of as fault_kind
-from ...properties.history import History, Residue
+from ...properties.model.history import History, Residue
 from ...reference_impl.core.errors import EngineError
 from ...reference_impl.core.local_recovery import check as check_local
 from ...reference_impl.core.parts import Parts

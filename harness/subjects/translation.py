@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from ...properties import workload as described
-from ...properties.stages import COMMITTERS
-from ...properties.workload import SINK, Topology, Workload
+from ...properties.model import workload as described
+from ...properties.model.stages import COMMITTERS
+from ...properties.model.workload import SINK, Topology, Workload
 from ...reference_impl.core import broadcast, bursts, folding, holding, retractions, windows
 from ...reference_impl.core import operators as engine
 from ...reference_impl.core.config import Config

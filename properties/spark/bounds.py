@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ..workload import Count, FlatMap, Join, Map, Rules, Sliding, Sum, Window, Workload
+from ..model.workload import Count, FlatMap, Join, Map, Rules, Sliding, Sum, Window, Workload
 from .tables import OracleJob
 
 LIMIT = (1 << 63) - 1

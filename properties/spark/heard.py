@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..case import Case
-from ..history import Mark
-from ..line import INFINITE, Line, Segment, mark_of
-from ..workload import BEGINNING, is_clocked
+from ..model.history import Mark
+from ..model.workload import BEGINNING, is_clocked
+from ..quick_checker.case import Case
+from ..reconstruct.line import INFINITE, Line, Segment, mark_of
 from .tables import Advance
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..workload import PANE
+from ..model.workload import PANE
 from .operators import Windowed
 from .sessions import FIRED, HELD, LATE
 from .windows import FOREVER

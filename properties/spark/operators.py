@@ -22,7 +22,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..workload import (
+from ..model.workload import (
     AnyOperator,
     Batch,
     Burst,

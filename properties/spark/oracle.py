@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..user_functions import user_nodes
-from ..workload import Count, Input, Node, Workload
+from ..model.workload import Count, Input, Node, Workload
+from ..semantics.user_functions import user_nodes
 from . import sessions
 from .bounds import problem
 from .cache import Cache, key_of

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..broadcast import with_rules
-from ..case import Case
-from ..classes import FOLLOWING
-from ..line import INFINITE
-from ..replay import is_determined
-from ..workload import SINK, STATEFUL, is_clocked, window_of
+from ..model.workload import SINK, STATEFUL, is_clocked, window_of
+from ..quick_checker.case import Case
+from ..reconstruct.line import INFINITE
+from ..reconstruct.replay import is_determined
+from ..semantics.broadcast import with_rules
+from ..semantics.classes import FOLLOWING
 from .heard import advances_of, in_turn, watermarks
 from .senders import Senders
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry

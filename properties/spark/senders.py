@@ -19,12 +19,12 @@ from functools import cached_property
 
 import msgspec
 
-from ..case import Case
-from ..history import TaskRun
-from ..in_flight import origins
-from ..line import decode_state
-from ..stored_state import StoredState
-from ..workload import STATEFUL
+from ..model.history import TaskRun
+from ..model.stored_state import StoredState
+from ..model.workload import STATEFUL
+from ..quick_checker.case import Case
+from ..reconstruct.in_flight import origins
+from ..reconstruct.line import decode_state
 
 Attempts = dict[int, list[int]]
 """By origin, the attempt that made each of the records with it, in their order."""

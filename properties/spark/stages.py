@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..workload import SINK, STATEFUL, Node, User, Window, Workload, inputs_of, window_of
+from ..model.workload import SINK, STATEFUL, Node, User, Window, Workload, inputs_of, window_of
 from .operators import kind_of, parameters_of
 from .tables import OracleJob
 

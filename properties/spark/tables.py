@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ..workload import Row, Workload
+from ..model.workload import Row, Workload
 
 StateEntry = tuple[int, int | None, int | None, int]
 """(side, key, a, b) as in `history.StoredState`."""

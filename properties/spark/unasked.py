@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..broadcast import with_rules
-from ..case import Case
-from ..classes import FOLLOWING
-from ..held_back import batches
-from ..replay import is_determined
-from ..unfit import undescribed
-from ..user_functions import user_nodes
-from ..verdict import Holds, Verdict, Violated
-from ..workload import User, window_of
+from ..invariants.parts.unfit import undescribed
+from ..model.verdict import Holds, Verdict, Violated
+from ..model.workload import User, window_of
+from ..quick_checker.case import Case
+from ..reconstruct.held_back import batches
+from ..reconstruct.replay import is_determined
+from ..semantics.broadcast import with_rules
+from ..semantics.classes import FOLLOWING
+from ..semantics.user_functions import user_nodes
 from .bounds import beyond_64_bits
 
 UNDESCRIBED = "a job began with operators that the workload does not describe"

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..user_functions import CounterpartFailed, counterpart
-from ..workload import BEGINNING
+from ..model.workload import BEGINNING
+from ..semantics.user_functions import CounterpartFailed, counterpart
 from .windows import marks
 
 if TYPE_CHECKING:

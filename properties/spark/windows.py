@@ -12,7 +12,7 @@ that each of a session's records is looked at once for each cut of its life.
 
 from __future__ import annotations
 
-from ..workload import BEGINNING, END_OF_TIME
+from ..model.workload import BEGINNING, END_OF_TIME
 from .operators import Windowed
 
 FOREVER = (1 << 31) - 1

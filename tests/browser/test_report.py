@@ -13,7 +13,7 @@ from cutproof.faults.plan import KINDS
 from cutproof.faults.points import POINTS
 from cutproof.harness.files import read_scenario
 from cutproof.harness.subject_names import subject_called
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
 from cutproof.reports.model import Coverage, CoverageRow
 from cutproof.reports.render import render_html
 from unit.reports import stories

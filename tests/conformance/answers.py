@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import product
 
-from cutproof.properties.workload import InputRecord, Row, Workload
+from cutproof.properties.model.workload import InputRecord, Row, Workload
 
 Answer = Callable[[Workload], Iterator[Row]]
 

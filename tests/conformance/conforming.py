@@ -7,9 +7,9 @@ from collections import Counter
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subject import Subject
-from cutproof.properties.history import FaultFired, JobEnded
-from cutproof.properties.verdict import Holds, Unknown
-from cutproof.properties.workload import Row
+from cutproof.properties.model.history import FaultFired, JobEnded
+from cutproof.properties.model.verdict import Holds, Unknown
+from cutproof.properties.model.workload import Row
 
 EXACTLY = ("exactly-once", "no-data-loss", "consistent-cut", "restored-state", "visibility", "progress", "no-leaks")
 

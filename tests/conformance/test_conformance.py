@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from answers import ANSWERS, owed
-from conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from msgspec.structs import replace
 
+from conformance.answers import ANSWERS, owed
+from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from cutproof.faults.plan import (
     AnyFault,
     AnyTrigger,
@@ -33,10 +33,10 @@ from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
-from cutproof.properties.history import AttemptStarted, JobEnded, TaskFailed
-from cutproof.properties.line import decode_state
-from cutproof.properties.verdict import Holds, Unknown
-from cutproof.properties.workload import Count, Input, Node, Union, Workload
+from cutproof.properties.model.history import AttemptStarted, JobEnded, TaskFailed
+from cutproof.properties.model.verdict import Holds, Unknown
+from cutproof.properties.model.workload import Count, Input, Node, Union, Workload
+from cutproof.properties.reconstruct.line import decode_state
 
 AMID = AtPoint(point="checkpoint-completed", occurrence=1)
 """a checkpoint is complete, and records still flow, in every workload below"""

@@ -6,13 +6,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from conforming import EXACTLY, PATIENTLY, committed, conforms
 
+from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, CutChannel, KillNode, KillTask, PauseTask
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subject import Subject, SubjectFailed
-from cutproof.properties.history import AttemptStarted, History, TaskFailed, TaskRun
-from cutproof.properties.workload import Count, Edge, Input, Join, Node, Topology, Workload
+from cutproof.properties.model.history import AttemptStarted, History, TaskFailed, TaskRun
+from cutproof.properties.model.workload import Count, Edge, Input, Join, Node, Topology, Workload
 
 RECORDS = 40
 """of each split, read so slowly that faults at points come amid them on a busy machine too"""

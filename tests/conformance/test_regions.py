@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 
+from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from cutproof.faults.plan import (
     AtPoint,
     AtTime,
@@ -24,7 +24,7 @@ from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.harness.strategies.regional import forward_alone
 from cutproof.harness.subject import Subject
-from cutproof.properties.history import (
+from cutproof.properties.model.history import (
     AttemptRunning,
     AttemptStarted,
     CheckpointAborted,
@@ -33,7 +33,7 @@ from cutproof.properties.history import (
     TaskFailed,
     Transaction,
 )
-from cutproof.properties.workload import Input, Map, Node, Workload
+from cutproof.properties.model.workload import Input, Map, Node, Workload
 
 RECORDS = 60
 """of each split, of which there are as many as regions; read so slowly that faults at points come amid them on a busy

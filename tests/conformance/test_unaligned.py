@@ -6,18 +6,18 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from answers import owed
-from conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from msgspec.structs import replace
 
+from conformance.answers import owed
+from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillCoordinator, KillTask
 from cutproof.harness.scenario import Cancel, Engine, Resume, Scenario
 from cutproof.harness.subject import Subject
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import GENERAL
-from cutproof.properties.history import AttemptStarted, History
-from cutproof.properties.line import decode_state
-from cutproof.properties.workload import Input, Node, Tumbling, Workload
+from cutproof.properties.model.history import AttemptStarted, History
+from cutproof.properties.model.workload import Input, Node, Tumbling, Workload
+from cutproof.properties.reconstruct.line import decode_state
 from cutproof.reference_impl.core.state import TaskState
 
 CROWDED = {

@@ -9,7 +9,7 @@ from itertools import islice
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.verdict import Holds
 
 
 def first_runs(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cutproof.harness.run import Result
-from cutproof.properties.case import Case
-from cutproof.properties.judge import verdict_of
-from cutproof.properties.tampering import tamperings
-from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.invariants.judge import verdict_of
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.mutations.tampering import tamperings
+from cutproof.properties.quick_checker.case import Case
 
 
 def lies_seen(result: Result) -> Iterator[str]:

@@ -15,7 +15,7 @@ from cutproof.harness.files import read_scenario
 from cutproof.harness.run import Result, run
 from cutproof.harness.shrink import size_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.defects import DEFECTS
 from defects.differences import SIMULATED
 

@@ -10,7 +10,7 @@ from cutproof.harness.run import Result
 from cutproof.harness.scenario import Cancel, StopWithSavepoint
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.crossing import CROSSED
-from cutproof.properties.history import CommandIssued, FaultFired
+from cutproof.properties.model.history import CommandIssued, FaultFired
 from defects.drawn import accused, first_runs, times_held
 
 RUNS = 250

@@ -14,8 +14,8 @@ from cutproof.harness.run import Result
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.translation import identity
-from cutproof.properties.classes import classes
-from cutproof.properties.workload import KEYED, AnyOperator, Count, Dedup, Greater, Join, Sum
+from cutproof.properties.model.workload import KEYED, AnyOperator, Count, Dedup, Greater, Join, Sum
+from cutproof.properties.semantics.classes import classes
 from defects.drawn import accused, first_runs
 from defects.lies import lies_seen
 

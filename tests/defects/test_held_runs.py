@@ -14,13 +14,13 @@ from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Engine, Scenario, StopWithSavepoint
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties import drain
-from cutproof.properties.case import Case
-from cutproof.properties.held_back import ROWS, batches, still_to_come
-from cutproof.properties.history import History
-from cutproof.properties.tampering import COMMITTING_LIES, HOLDING_LIES
-from cutproof.properties.verdict import Holds, Unknown, Violated
-from cutproof.properties.workload import SINK, Batch, Edge, Input, Node, Row, Topology, Workload
+from cutproof.properties.invariants import drain
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.workload import SINK, Batch, Edge, Input, Node, Row, Topology, Workload
+from cutproof.properties.mutations.tampering import COMMITTING_LIES, HOLDING_LIES
+from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.reconstruct.held_back import ROWS, batches, still_to_come
 from defects.drawn import accused, first_runs, times_held
 from defects.lies import lies_seen
 

@@ -20,7 +20,7 @@ from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl.defects import DEFECTS
 from defects.differences import NOT_ON_PROCESSES, ON_PROCESSES
 from defects.on_processes import CORPUS, IN_POSTGRESQL, TESTED

@@ -9,8 +9,8 @@ import pytest
 from cutproof.harness.run import Result
 from cutproof.harness.scenario import Resume
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.properties.broadcast import with_rules
-from cutproof.properties.tampering import RULE_LIES
+from cutproof.properties.mutations.tampering import RULE_LIES
+from cutproof.properties.semantics.broadcast import with_rules
 from defects.drawn import accused, first_runs, times_held
 from defects.lies import lies_seen
 

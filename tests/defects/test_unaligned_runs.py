@@ -8,7 +8,7 @@ import pytest
 
 from cutproof.harness.run import Result
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.properties.tampering import IN_FLIGHT_LIES
+from cutproof.properties.mutations.tampering import IN_FLIGHT_LIES
 from defects.drawn import accused, first_runs, times_held
 from defects.lies import lies_seen
 

@@ -8,8 +8,8 @@ import pytest
 
 from cutproof.harness.run import Result
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.properties.tampering import CLOCK_LIES, TIME_LIES
-from cutproof.properties.workload import Burst, Session, Sliding, Tumbling, window_of
+from cutproof.properties.model.workload import Burst, Session, Sliding, Tumbling, window_of
+from cutproof.properties.mutations.tampering import CLOCK_LIES, TIME_LIES
 from defects.drawn import accused, first_runs, times_held
 from defects.lies import lies_seen
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cutproof.harness.cli import main
-
-from .command_line import Command
+from end_to_end.command_line import Command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from .attacker import LEAK, Attacker
-from .command_line import command, environment
-from .test_nothing_left import processes_of, sockets_of
+from end_to_end.attacker import LEAK, Attacker
+from end_to_end.command_line import command, environment
+from end_to_end.test_nothing_left import processes_of, sockets_of
 
 LOOK_AGAIN_S = 0.05
 ENDS_WITHIN_S = 500

@@ -11,8 +11,7 @@ import pytest
 
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.files import SCENARIO_LIMIT_BYTES
-
-from .command_line import cutproof_command, environment, only_line, result, without_java
+from end_to_end.command_line import cutproof_command, environment, only_line, result, without_java
 
 
 def _scenario(**changes: Any) -> dict[str, Any]:

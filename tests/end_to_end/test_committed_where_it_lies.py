@@ -14,9 +14,8 @@ import pytest
 from cutproof.properties.checking.addresses import PostgresTable
 from cutproof.properties.spark.sources import CommittedFiles, committed_rows
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Row
+from end_to_end.command_line import Command, only_line, result
 from unit.processes.stores import Processes, RunningServer, done
-
-from .command_line import Command, only_line, result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

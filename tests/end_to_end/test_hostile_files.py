@@ -24,8 +24,7 @@ from cutproof.harness.replay import replay, report_of
 from cutproof.harness.store import RunFolder
 from cutproof.harness.subject_names import subject_called
 from cutproof.harness.workloads import DATA
-
-from .command_line import cutproof_command, environment
+from end_to_end.command_line import cutproof_command, environment
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "docs" / "examples" / "recorded"

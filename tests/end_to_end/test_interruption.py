@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from .command_line import TIMEOUT_S, command, without_java
-from .test_nothing_left import remaining
+from end_to_end.command_line import TIMEOUT_S, command, without_java
+from end_to_end.test_nothing_left import remaining
 
 
 def _wait_for_scenarios(path: Path) -> None:

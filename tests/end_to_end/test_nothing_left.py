@@ -16,10 +16,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from end_to_end.command_line import command, environment, without_java
 from unit.processes.stores import RunningServer
 from unit.processes.toys import wait_for_end
-
-from .command_line import command, environment, without_java
 
 KILLS = 20
 SIDE_BY_SIDE = 4

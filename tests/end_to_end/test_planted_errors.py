@@ -15,13 +15,7 @@ from cutproof.harness.oracle import Examined, PySpark
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.verification import verify
-from cutproof.properties import semantics
-from cutproof.properties.semantics import Entry, Machine
-from cutproof.properties.spark.operators import MEANINGS, Keyed, Meaning, Windowed
-from cutproof.properties.spark.oracle import Oracle
-from cutproof.properties.spark.questions import decode
-from cutproof.properties.windows import Emitted, Pane, WindowMachine
-from cutproof.properties.workload import (
+from cutproof.properties.model.workload import (
     AnyOperator,
     Batch,
     Count,
@@ -45,6 +39,12 @@ from cutproof.properties.workload import (
     Window,
     Workload,
 )
+from cutproof.properties.semantics import semantics
+from cutproof.properties.semantics.semantics import Entry, Machine
+from cutproof.properties.semantics.windows import Emitted, Pane, WindowMachine
+from cutproof.properties.spark.operators import MEANINGS, Keyed, Meaning, Windowed
+from cutproof.properties.spark.oracle import Oracle
+from cutproof.properties.spark.questions import decode
 
 SCENARIOS = 6
 SEED = 4
@@ -182,7 +182,7 @@ def with_other_panes(monkeypatch: pytest.MonkeyPatch, *, emitted: int, held: int
     def machine(operator: Window, *, strict: bool) -> Wrong:
         return Wrong(operator)
 
-    monkeypatch.setattr("cutproof.properties.expected.timed_machine", machine)
+    monkeypatch.setattr("cutproof.properties.quick_checker.expected.timed_machine", machine)
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str, wrong: type[Machine]) -> None:

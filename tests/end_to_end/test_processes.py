@@ -21,9 +21,8 @@ from cutproof.harness.exit_codes import HarnessFailed
 from cutproof.harness.files import read_scenario, write_scenario
 from cutproof.harness.services import postgres
 from cutproof.reference_impl.processes.cluster import Launcher
+from end_to_end.command_line import TIMEOUT_S, command, cutproof_command, environment, only_line, result, without_java
 from unit.processes.toys import MODULE
-
-from .command_line import TIMEOUT_S, command, cutproof_command, environment, only_line, result, without_java
 
 pytest_plugins = ["pytester"]
 

@@ -11,10 +11,10 @@ from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.streaming_batch import Comparison, as_bounded, compare_all
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.spark.operators import MEANINGS
 from cutproof.properties.spark.oracle import Oracle
-from cutproof.properties.verdict import Holds, Violated
 from cutproof.reference_impl.batch.execution import Batch
 from cutproof.reference_impl.core import operators
 

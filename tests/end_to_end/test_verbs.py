@@ -16,10 +16,9 @@ import pytest
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.files import write_scenario
 from cutproof.harness.workloads import listing
+from cutproof.properties.model.verdict import INVARIANTS
 from cutproof.properties.spark.unasked import QUICK
-from cutproof.properties.verdict import INVARIANTS
-
-from .command_line import Command, cutproof_command, environment, result
+from end_to_end.command_line import Command, cutproof_command, environment, result
 
 
 @pytest.mark.spark

@@ -28,8 +28,8 @@ def test_the_sources_keep(rule: Rule) -> None:
 
 
 OFFENCES: list[tuple[Rule, str, str]] = [
-    (layering.rooms_import_only_what_they_may, "properties/order.py", "from ..harness import scenario"),
-    (layering.rooms_import_only_what_they_may, "properties/order.py", "from .. import faults"),
+    (layering.rooms_import_only_what_they_may, "properties/invariants/order.py", "from ...harness import scenario"),
+    (layering.rooms_import_only_what_they_may, "properties/invariants/order.py", "from ... import faults"),
     (
         layering.rooms_import_only_what_they_may,
         "faults/injectors/simulated.py",
@@ -44,10 +44,10 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (layering.nobody_imports_tests_or_everything, "harness/run.py", "import tests.support"),
     (layering.nobody_imports_tests_or_everything, "tests/unit/test_x.py", "from cutproof.properties import *"),
     (layering.only_the_spark_room_imports_pyspark, "harness/judge.py", "from pyspark.sql import SparkSession"),
-    (layering.only_the_spark_room_imports_pyspark, "properties/order.py", "import pyspark"),
-    (layering.only_the_spark_room_imports_pyspark, "properties/order.py", "from .spark import session"),
+    (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "import pyspark"),
+    (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "from ..spark import session"),
     (layering.only_the_search_imports_hypothesis, "harness/run.py", "from hypothesis import strategies"),
-    (layering.only_the_search_imports_hypothesis, "properties/order.py", "import hypothesis"),
+    (layering.only_the_search_imports_hypothesis, "properties/invariants/order.py", "import hypothesis"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/task.py", "import time"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/task.py", "from os import path"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/decisions.py", "import random"),
@@ -84,7 +84,7 @@ def test_every_rule_has_a_planted_offence() -> None:
         ("reports/model.py", "from ..faults.plan import Fault\nfrom ..properties import history\nfrom . import svg"),
         ("harness/cli/main.py", "from ...reference_impl.core import ids\nfrom ..run import run"),
         ("harness/search.py", "import hypothesis"),
-        ("properties/spark/session.py", "from pyspark.sql import SparkSession\nfrom ..workload import Row"),
+        ("properties/spark/session.py", "from pyspark.sql import SparkSession\nfrom ..model.workload import Row"),
         ("reference_impl/driver/decisions.py", "import random"),
         ("reference_impl/core/a.py", "s = {1}\nfor x in sorted(s): f(x)\nok = any(x > 1 for x in s)\nd = {}\nd.pop(1)"),
         ("harness/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),

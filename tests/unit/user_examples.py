@@ -11,7 +11,7 @@ import pytest
 
 from cutproof.harness import user_functions as functions
 from cutproof.harness.user_functions import known
-from cutproof.properties import user_functions as counterparts
+from cutproof.properties.semantics import user_functions as counterparts
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "operators"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from cutproof import Context, Function, Taken, UserFunction, value_of
-from cutproof.properties.user_functions import KeyRecord
+from cutproof.properties.semantics.user_functions import KeyRecord
 
 WHILE_US = 1_500
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from cutproof import Context, Function, Taken, UserFunction, items_of
-from cutproof.properties.user_functions import KeyRecord
-from cutproof.properties.workload import END_OF_TIME
+from cutproof.properties.model.workload import END_OF_TIME
+from cutproof.properties.semantics.user_functions import KeyRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutproof import Context, Function, Taken, UserFunction
-from cutproof.properties.user_functions import KeyRecord
+from cutproof.properties.semantics.user_functions import KeyRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

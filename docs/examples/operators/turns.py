@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from cutproof import Context, Function, Place, Taken, UserFunction, union_of
-from cutproof.properties.user_functions import KeyRecord
+from cutproof.properties.semantics.user_functions import KeyRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

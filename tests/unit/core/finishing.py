@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from conductor import Conductor
-
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from unit.core.conductor import Conductor
 
 
 def one_each() -> JobGraph:

@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from machines import (
-    ATTEMPT,
-    answered,
-    barrier,
-    requests,
-    row,
-    take,
-)
-
 from cutproof.reference_impl.core.effects import Effect
 from cutproof.reference_impl.core.ids import CheckpointId, TaskId
 from cutproof.reference_impl.core.sink import SinkTask, TransactionalSink
@@ -21,6 +12,14 @@ from cutproof.reference_impl.core.transactions import (
     NoAnswer,
     PreCommit,
     Write,
+)
+from unit.core.machines import (
+    ATTEMPT,
+    answered,
+    barrier,
+    requests,
+    row,
+    take,
 )
 
 SINK = TaskId("sink-0")

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from conductor import (
+
+from cutproof.reference_impl.core.effects import (
+    Discard,
+    Note,
+    SaveJob,
+    SetTimer,
+    Sweep,
+    Tell,
+)
+from cutproof.reference_impl.core.events import JobRecord
+from cutproof.reference_impl.core.ids import TaskId
+from cutproof.reference_impl.core.messages import Cancel, Deploy, Running
+from cutproof.reference_impl.core.state import TaskState
+from unit.core.conductor import (
     OP,
     SINK,
     SOURCE,
@@ -20,19 +33,6 @@ from conductor import (
     notes,
     of,
 )
-
-from cutproof.reference_impl.core.effects import (
-    Discard,
-    Note,
-    SaveJob,
-    SetTimer,
-    Sweep,
-    Tell,
-)
-from cutproof.reference_impl.core.events import JobRecord
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.messages import Cancel, Deploy, Running
-from cutproof.reference_impl.core.state import TaskState
 
 # -- coming up ---------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import ATTEMPT, row, take, up
 
 from cutproof.reference_impl.batch.execution import Batch
 from cutproof.reference_impl.core.broadcast import Rules
@@ -25,6 +24,7 @@ from cutproof.reference_impl.core.source import SplitLog
 from cutproof.reference_impl.core.state import TaskState, decode, encode
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from unit.core.machines import ATTEMPT, row, take, up
 
 DATA, RULE = 0, 1
 values = st.one_of(st.none(), st.integers(-9, 9))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from conductor import (
+
+from cutproof.reference_impl.core.effects import Discard, Note, SaveJob, SetTimer, Store, Tell
+from cutproof.reference_impl.core.messages import Abort, Cancel, Complete, Trigger
+from cutproof.reference_impl.core.state import TaskState
+from unit.core.conductor import (
     OP,
     SINK,
     SOURCE,
@@ -21,10 +25,6 @@ from conductor import (
     timers,
     told,
 )
-
-from cutproof.reference_impl.core.effects import Discard, Note, SaveJob, SetTimer, Store, Tell
-from cutproof.reference_impl.core.messages import Abort, Cancel, Complete, Trigger
-from cutproof.reference_impl.core.state import TaskState
 
 # -- begun -------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conductor import (
+
+from cutproof.reference_impl.core.effects import Discard, EndJob, Note, Return, SaveJob
+from cutproof.reference_impl.core.events import JobRecord
+from cutproof.reference_impl.core.messages import Cancel, Complete, Terminate, Trigger
+from unit.core.conductor import (
     OP,
     SOURCE,
     TASKS,
@@ -19,10 +23,6 @@ from conductor import (
     stored,
     told,
 )
-
-from cutproof.reference_impl.core.effects import Discard, EndJob, Note, Return, SaveJob
-from cutproof.reference_impl.core.events import JobRecord
-from cutproof.reference_impl.core.messages import Cancel, Complete, Terminate, Trigger
 
 
 def test_a_savepoint_is_answered_when_it_is_complete() -> None:

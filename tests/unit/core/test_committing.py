@@ -5,27 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from machines import (
-    ATTEMPT,
-    END,
-    GONE,
-    answered,
-    barrier,
-    complete,
-    deploy,
-    finished,
-    output,
-    requests,
-    row,
-    running,
-    sent,
-    spec,
-    take,
-    terminate,
-    told,
-    up,
-)
-from sinks import asked, number
 
 from cutproof.reference_impl.core.committing import Committer, GlobalCommitter, WriterSink
 from cutproof.reference_impl.core.config import Config
@@ -47,6 +26,27 @@ from cutproof.reference_impl.core.transactions import (
     PreCommit,
     Publish,
 )
+from unit.core.machines import (
+    ATTEMPT,
+    END,
+    GONE,
+    answered,
+    barrier,
+    complete,
+    deploy,
+    finished,
+    output,
+    requests,
+    row,
+    running,
+    sent,
+    spec,
+    take,
+    terminate,
+    told,
+    up,
+)
+from unit.core.sinks import asked, number
 
 FORWARD = (output("forward", 0),)
 A, B = "job-1/sink-0/3-1", "job-1/sink-1/3-1"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from conductor import Conductor
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.coordinator import Coordinator
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from unit.core.conductor import Conductor
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from machines import (
+
+from cutproof.reference_impl.core.effects import Persist, Taken
+from cutproof.reference_impl.core.sink import SinkTask
+from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.transactions import (
+    Append,
+    Denied,
+    Fence,
+    Flush,
+    Upsert,
+)
+from unit.core.machines import (
     abort,
     ack,
     answered,
@@ -22,22 +33,11 @@ from machines import (
     transactional,
     up,
 )
-from sinks import (
+from unit.core.sinks import (
     BY,
     asked,
     give,
     number,
-)
-
-from cutproof.reference_impl.core.effects import Persist, Taken
-from cutproof.reference_impl.core.sink import SinkTask
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.transactions import (
-    Append,
-    Denied,
-    Fence,
-    Flush,
-    Upsert,
 )
 
 # -- direct sinks ------------------------------------------------------------------------------------------------

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from conductor import (
+
+from cutproof.reference_impl.core.effects import (
+    EndJob,
+    Note,
+    Return,
+    SaveJob,
+    SetTimer,
+    Tell,
+    Transact,
+)
+from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Terminate, Trigger
+from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
+from unit.core.conductor import (
     OP,
     SINK,
     SOURCE,
@@ -20,19 +33,6 @@ from conductor import (
     timers,
     told,
 )
-
-from cutproof.reference_impl.core.effects import (
-    EndJob,
-    Note,
-    Return,
-    SaveJob,
-    SetTimer,
-    Tell,
-    Transact,
-)
-from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Terminate, Trigger
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 
 SILENCE = NoAnswer(reason="silence")
 

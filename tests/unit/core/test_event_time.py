@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from machines import deploy, operator, output, spec, take, told, trigger, up
-
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Advanced, Effect, Send, SetTimer
 from cutproof.reference_impl.core.events import Poll, TimerFired
@@ -18,6 +16,7 @@ from cutproof.reference_impl.core.task import Task
 from cutproof.reference_impl.core.topology import EventTime
 from cutproof.reference_impl.core.watermarks import END_OF_TIME, SplitTimes
 from cutproof.reference_impl.core.windows import Tumbling
+from unit.core.machines import deploy, operator, output, spec, take, told, trigger, up
 
 
 def source(*times: list[int], delay: int = 0, idle_after_us: int = 0, bounded: bool = True) -> SourceTask:

@@ -6,8 +6,6 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from conductor import OP, SINK, TASKS, Conductor, handle
-from machines import ATTEMPT, source
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Discard, Tell, Transact
@@ -17,6 +15,8 @@ from cutproof.reference_impl.core.fencing import Fencing
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.messages import Ack, AnyControl, Cancel, Control, Deploy, ToCoordinator, ToTask
 from cutproof.reference_impl.core.transactions import Fence
+from unit.core.conductor import OP, SINK, TASKS, Conductor, handle
+from unit.core.machines import ATTEMPT, source
 
 VALUES: dict[str, Any] = {
     "task": TaskId(OP),

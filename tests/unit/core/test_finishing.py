@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from conductor import Conductor, addressed, deployed, discarded, end, handle, stored, timers, told
-from finishing import gone, one_each
-from machines import (
+
+from cutproof.reference_impl.core.effects import Block, EndJob, Open, Persist, Report, Rest, Send, Unblock
+from cutproof.reference_impl.core.events import CompletedSnapshot, Poll
+from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.messages import Complete, Finished, Terminate, Trigger
+from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.transactions import Begin
+from unit.core.conductor import Conductor, addressed, deployed, discarded, end, handle, stored, timers, told
+from unit.core.finishing import gone, one_each
+from unit.core.machines import (
     END,
     GONE,
     ack,
@@ -24,15 +32,7 @@ from machines import (
     trigger,
     up,
 )
-from machines import told as tell
-
-from cutproof.reference_impl.core.effects import Block, EndJob, Open, Persist, Report, Rest, Send, Unblock
-from cutproof.reference_impl.core.events import CompletedSnapshot, Poll
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.messages import Complete, Finished, Terminate, Trigger
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.transactions import Begin
+from unit.core.machines import told as tell
 
 SHORT, LONG, OP_0, OP_1, SINK = (TaskId(name) for name in ("short-0", "long-0", "op-0", "op-1", "sink-0"))
 TASKS = (SHORT, LONG, OP_0, OP_1, SINK)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from machines import row
-
 from cutproof.reference_impl.core.effects import Refill
 from cutproof.reference_impl.core.ids import CheckpointId
 from cutproof.reference_impl.core.in_flight import Capture, InFlight, pack, unpack
 from cutproof.reference_impl.core.messages import Barrier, CancelBarrier, EndOfData, Idle, Watermark
 from cutproof.reference_impl.core.state import Passing, Snapshot, TaskState
+from unit.core.machines import row
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)
 A, B, C = row(1, 10, origin=1), row(2, 20, origin=2), row(3, 30, origin=3)

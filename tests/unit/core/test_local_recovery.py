@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from conductor import GRAPH, OP, SINK, SOURCE, TASKS, Conductor, addressed, deployed, handle, notes, of
-from machines import ATTEMPT, operator, sent, source, take, told, trigger
 
 from cutproof.reference_impl.core.bursts import Burst
 from cutproof.reference_impl.core.config import Config
@@ -40,6 +38,8 @@ from cutproof.reference_impl.core.operators import Map
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.task import NO_CHECKPOINT
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
+from unit.core.conductor import GRAPH, OP, SINK, SOURCE, TASKS, Conductor, addressed, deployed, handle, notes, of
+from unit.core.machines import ATTEMPT, operator, sent, source, take, told, trigger
 
 LOCAL = Config(failover="local")
 

@@ -6,11 +6,8 @@ from collections import Counter
 
 import msgspec
 import pytest
-from conductor import Conductor, savepoint
-from conductor import told as told_to
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import ATTEMPT, only, operator, row, take, told, up
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Load, Restored, Send
@@ -25,6 +22,9 @@ from cutproof.reference_impl.core.rescale import Redistribution, Share, redistri
 from cutproof.reference_impl.core.state import TaskState, decode, encode
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from unit.core.conductor import Conductor, savepoint
+from unit.core.conductor import told as told_to
+from unit.core.machines import ATTEMPT, only, operator, row, take, told, up
 
 WIDTHS = [(2, 3), (3, 2), (7, 2), (2, 7), (1, 4)]
 ONE = CheckpointId(1)

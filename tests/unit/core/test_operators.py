@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import row
 
 from cutproof.reference_impl.core.messages import Record
 from cutproof.reference_impl.core.operators import (
@@ -23,6 +22,7 @@ from cutproof.reference_impl.core.operators import (
     Union,
 )
 from cutproof.reference_impl.core.parts import Copying
+from unit.core.machines import row
 
 Rows = list[tuple[int | None, int | None, int, int]]
 keys = st.one_of(st.none(), st.integers(-2, 2))

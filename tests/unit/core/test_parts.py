@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from machines import barrier, row, sent, source, take, told, transactional, trigger, up
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect
@@ -12,6 +11,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Copying, Naming, Part, Parts, SourceCut
 from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.source import SourceTask
+from unit.core.machines import barrier, row, sent, source, take, told, transactional, trigger, up
 
 
 class Silent(SourceCut):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conductor import Conductor, deployed, savepoint
 
 from cutproof.reference_impl.core.events import CompletedSnapshot
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from unit.core.conductor import Conductor, deployed, savepoint
 
 GROUPS = 8
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from conductor import Conductor, addressed, answer, deployed, discarded, handle, notes, of, stored, timers
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Note, Return, SaveJob, Tell
@@ -24,6 +23,7 @@ from cutproof.reference_impl.core.messages import (
 )
 from cutproof.reference_impl.core.regions import regions
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from unit.core.conductor import Conductor, addressed, answer, deployed, discarded, handle, notes, of, stored, timers
 
 
 def graph(parallelism: int = 2, partitioning: str = "forward") -> JobGraph:

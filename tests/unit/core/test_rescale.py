@@ -6,11 +6,8 @@ from collections import Counter
 
 import msgspec
 import pytest
-from conductor import Conductor, savepoint
-from conductor import told as told_to
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import ATTEMPT, answered, only, requests, told
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Load, Open, Restored, Send
@@ -28,6 +25,9 @@ from cutproof.reference_impl.core.state import BEGINNING, Sealed, TaskState
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Done, Fence
+from unit.core.conductor import Conductor, savepoint
+from unit.core.conductor import told as told_to
+from unit.core.machines import ATTEMPT, answered, only, requests, told
 
 GROUPS = 8
 SPLITS = tuple(range(5))

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from machines import (
+from cutproof.reference_impl.core.effects import Persist, SetTimer, Taken
+from cutproof.reference_impl.core.events import TimerFired
+from cutproof.reference_impl.core.sink import TransactionalSink
+from cutproof.reference_impl.core.state import Sealed, TaskState
+from cutproof.reference_impl.core.transactions import (
+    Begin,
+    Commit,
+    Denied,
+    Fence,
+    PreCommit,
+    Write,
+)
+from unit.core.machines import (
     RETRY_US,
     abort,
     ack,
@@ -20,7 +32,7 @@ from machines import (
     transactional,
     up,
 )
-from sinks import (
+from unit.core.sinks import (
     BY,
     FIRST,
     SECOND,
@@ -33,19 +45,6 @@ from sinks import (
     pre_commit,
     sealed_for,
     write,
-)
-
-from cutproof.reference_impl.core.effects import Persist, SetTimer, Taken
-from cutproof.reference_impl.core.events import TimerFired
-from cutproof.reference_impl.core.sink import TransactionalSink
-from cutproof.reference_impl.core.state import Sealed, TaskState
-from cutproof.reference_impl.core.transactions import (
-    Begin,
-    Commit,
-    Denied,
-    Fence,
-    PreCommit,
-    Write,
 )
 
 # -- rows and pre-commit -----------------------------------------------------------------------------------------

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from machines import (
+from cutproof.reference_impl.core.effects import Effect, Restored, SetTimer
+from cutproof.reference_impl.core.events import TimerFired
+from cutproof.reference_impl.core.sink import TransactionalSink
+from cutproof.reference_impl.core.state import Sealed, TaskState
+from cutproof.reference_impl.core.transactions import (
+    AbortTransaction,
+    Begin,
+    Commit,
+    Denied,
+    Done,
+    Fence,
+)
+from unit.core.machines import (
     END,
     RETRY_US,
     answered,
@@ -19,7 +31,7 @@ from machines import (
     transactional,
     up,
 )
-from sinks import (
+from unit.core.sinks import (
     BY,
     FIRST,
     OLD,
@@ -32,19 +44,6 @@ from sinks import (
     number,
     pre_commit,
     sealed_for,
-)
-
-from cutproof.reference_impl.core.effects import Effect, Restored, SetTimer
-from cutproof.reference_impl.core.events import TimerFired
-from cutproof.reference_impl.core.sink import TransactionalSink
-from cutproof.reference_impl.core.state import Sealed, TaskState
-from cutproof.reference_impl.core.transactions import (
-    AbortTransaction,
-    Begin,
-    Commit,
-    Denied,
-    Done,
-    Fence,
 )
 
 # -- recovery ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from machines import (
+
+from cutproof.reference_impl.core.effects import (
+    Load,
+    LoadPositions,
+    Persist,
+    Rest,
+    Restored,
+    SavePosition,
+    Send,
+    SetTimer,
+    Ship,
+    Taken,
+)
+from cutproof.reference_impl.core.errors import ProtocolViolated
+from cutproof.reference_impl.core.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
+from cutproof.reference_impl.core.ids import Handle
+from cutproof.reference_impl.core.source import SourceTask
+from cutproof.reference_impl.core.state import TaskState
+from unit.core.machines import (
     END,
     GONE,
     abort,
@@ -27,24 +45,6 @@ from machines import (
     trigger,
     up,
 )
-
-from cutproof.reference_impl.core.effects import (
-    Load,
-    LoadPositions,
-    Persist,
-    Rest,
-    Restored,
-    SavePosition,
-    Send,
-    SetTimer,
-    Ship,
-    Taken,
-)
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
-from cutproof.reference_impl.core.ids import Handle
-from cutproof.reference_impl.core.source import SourceTask
-from cutproof.reference_impl.core.state import TaskState
 
 
 def read(task: SourceTask, times: int = 1) -> list[tuple[int, int]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from machines import ATTEMPT, ONE_OUT, deploy, only, sent, spec, told, trigger
-
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Fail, Persist, PollAgain, Report, Rest, Restored, SetTimer
 from cutproof.reference_impl.core.events import Poll, TimerFired
@@ -15,6 +13,7 @@ from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.source import SplitLog
 from cutproof.reference_impl.core.split_reader import SplitReader
 from cutproof.reference_impl.core.state import TaskState
+from unit.core.machines import ATTEMPT, ONE_OUT, deploy, only, sent, spec, told, trigger
 
 NAME = TaskId("source-0")
 

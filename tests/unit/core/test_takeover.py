@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-from conductor import (
-    SINK,
-    TASKS,
-    Conductor,
-    cancels,
-    complete_snapshot,
-    deployed,
-    discarded,
-    end,
-    handles,
-    notes,
-    of,
-)
-
 from cutproof.reference_impl.core.coordinator import LISTING_TRIES
 from cutproof.reference_impl.core.effects import (
     Discard,
@@ -31,6 +17,19 @@ from cutproof.reference_impl.core.effects import (
 from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.messages import Terminate
 from cutproof.reference_impl.core.transactions import AbortTransaction, Done, Fence
+from unit.core.conductor import (
+    SINK,
+    TASKS,
+    Conductor,
+    cancels,
+    complete_snapshot,
+    deployed,
+    discarded,
+    end,
+    handles,
+    notes,
+    of,
+)
 
 RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True)
 

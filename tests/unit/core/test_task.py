@@ -3,7 +3,30 @@
 from __future__ import annotations
 
 import pytest
-from machines import (
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.effects import (
+    Block,
+    Load,
+    Mail,
+    Persist,
+    Report,
+    Restored,
+    Send,
+    SetTimer,
+    Taken,
+    Unblock,
+)
+from cutproof.reference_impl.core.errors import ProtocolViolated
+from cutproof.reference_impl.core.events import Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
+from cutproof.reference_impl.core.ids import AttemptId, Handle
+from cutproof.reference_impl.core.input_task import InputTask, OperatorTask
+from cutproof.reference_impl.core.messages import Complete, Record, Running
+from cutproof.reference_impl.core.operators import Count, FlatMap, Join, Map
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.topology import key_group, owner
+from unit.core.machines import (
     END,
     GONE,
     abort,
@@ -29,29 +52,6 @@ from machines import (
     told,
     up,
 )
-
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import (
-    Block,
-    Load,
-    Mail,
-    Persist,
-    Report,
-    Restored,
-    Send,
-    SetTimer,
-    Taken,
-    Unblock,
-)
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.events import Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
-from cutproof.reference_impl.core.ids import AttemptId, Handle
-from cutproof.reference_impl.core.input_task import InputTask, OperatorTask
-from cutproof.reference_impl.core.messages import Complete, Record, Running
-from cutproof.reference_impl.core.operators import Count, FlatMap, Join, Map
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.topology import key_group, owner
 
 TWICE = FlatMap(lambda value: () if value is None else (value, value + 1, value + 2)[: value % 4])
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from conductor import Conductor
-from conductor import told as tells
-from machines import deploy, reason, source, spec, told, trigger, up
-from machines import output as edge
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.effects import Effect, Trim
@@ -16,6 +12,10 @@ from cutproof.reference_impl.core.messages import Complete
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.state import TaskState
+from unit.core.conductor import Conductor
+from unit.core.conductor import told as tells
+from unit.core.machines import deploy, reason, source, spec, told, trigger, up
+from unit.core.machines import output as edge
 
 
 def complete(task: SourceTask, checkpoint: int, oldest: int) -> list[Effect]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-import machines
 import pytest
 
 from cutproof.reference_impl.core.errors import Refused
@@ -32,6 +31,7 @@ from cutproof.reference_impl.core.user_functions import (
     value_of,
 )
 from cutproof.reference_impl.core.windows import PANE
+from unit.core import machines
 
 END = 1 << 62
 

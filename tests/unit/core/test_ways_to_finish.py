@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from conductor import OP, SINK, SOURCE, TASKS, Conductor, addressed, answer, end, of, stored
-from conductor import told as told_to
-from machines import (
+
+from cutproof.reference_impl.core.config import Config
+from cutproof.reference_impl.core.effects import SaveJob, SetTimer
+from cutproof.reference_impl.core.errors import Refused
+from cutproof.reference_impl.core.events import TimerFired
+from cutproof.reference_impl.core.messages import Complete, EndOfPartition, Terminate, Trigger
+from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.sink import TransactionalSink
+from cutproof.reference_impl.core.topology import OperatorSpec
+from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, PreCommit, Write
+from cutproof.reference_impl.core.two_phase import TwoPhaseTask
+from unit.core.conductor import OP, SINK, SOURCE, TASKS, Conductor, addressed, answer, end, of, stored
+from unit.core.conductor import told as told_to
+from unit.core.machines import (
     END,
     ONE_OUT,
     RETRY_US,
@@ -23,18 +34,7 @@ from machines import (
     transactional,
     up,
 )
-from sinks import FIRST, SECOND, SILENCE, asked, commit, drop, give, number, pre_commit, sealed_for, write
-
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import SaveJob, SetTimer
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.events import TimerFired
-from cutproof.reference_impl.core.messages import Complete, EndOfPartition, Terminate, Trigger
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.sink import TransactionalSink
-from cutproof.reference_impl.core.topology import OperatorSpec
-from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, PreCommit, Write
-from cutproof.reference_impl.core.two_phase import TwoPhaseTask
+from unit.core.sinks import FIRST, SECOND, SILENCE, asked, commit, drop, give, number, pre_commit, sealed_for, write
 
 GONE = EndOfPartition()
 

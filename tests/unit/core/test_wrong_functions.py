@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import machines
 import pytest
 
 from cutproof.reference_impl.core import user_functions
@@ -14,6 +13,7 @@ from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.events import Arrived
 from cutproof.reference_impl.core.messages import Record, Watermark
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken, UserOperator
+from unit.core import machines
 
 END = 1 << 62
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from defect_rows import PAGE, as_shrunk, on_processes, planted_row, renewed, statuses
-
-from cutproof.properties.verdict import INVARIANTS
+from cutproof.properties.model.verdict import INVARIANTS
 from cutproof.reference_impl.defects import DEFECTS
 from defects.differences import NOT_ON_PROCESSES, ON_PROCESSES
 from defects.on_processes import ALIKE, IN_POSTGRESQL, TESTED, TOO_LONG
+from unit.docs.defect_rows import PAGE, as_shrunk, on_processes, planted_row, renewed, statuses
 
 TEXT = PAGE.read_text(encoding="utf-8")
 KINDS = ("*planted*: ", "*needs* ", "*not seen*: ", "*not expressible*: ")

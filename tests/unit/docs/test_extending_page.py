@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
 EXAMPLES = {
-    "An operator of the project": ("greater", {"properties/classes.py"}),
+    "An operator of the project": ("greater", {"properties/semantics/classes.py"}),
     "A fault": (
         "stall.?channel|def stall|RESTORING",
         {

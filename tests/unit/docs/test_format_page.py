@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.files import read_history, read_scenario
-from cutproof.properties import history as contract
-from cutproof.properties.history import History
-from cutproof.properties.judge import Judgement, judge
+from cutproof.properties.invariants.judge import Judgement, judge
+from cutproof.properties.model import history as contract
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown
+from cutproof.properties.model.workload import origin_of
 from cutproof.properties.spark.unasked import REASONS
-from cutproof.properties.verdict import INVARIANTS, Holds, Unknown
-from cutproof.properties.workload import origin_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "format.md").read_text(encoding="utf-8")

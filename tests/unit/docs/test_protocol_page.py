@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from alignment_tables import PAGE, moves, renewed, tables
-from examples_tables import example_rows, later_rows
+
+from unit.docs.alignment_tables import PAGE, moves, renewed, tables
+from unit.docs.examples_tables import example_rows, later_rows
 
 ROOT = Path(__file__).parents[3]
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ from cutproof.harness.examples import EXAMPLES, Example, Ran, Shown, show
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
-from cutproof.properties.judge import judge
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History
 
 
 def run(scenario: Scenario) -> History:

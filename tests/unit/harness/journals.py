@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cutproof.harness.subjects.merging import journals_in, merged
-from cutproof.properties import history as h
-from cutproof.properties.workload import Row
+from cutproof.properties.model import history as h
+from cutproof.properties.model.workload import Row
 from cutproof.reference_impl.core import transactions as t
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.processes.clock import Clock

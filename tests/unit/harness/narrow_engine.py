@@ -5,13 +5,12 @@ What it takes is written here once more, by hand: an adapter of a user's knows n
 
 from __future__ import annotations
 
-from toy import Toy
-
 from cutproof.faults.plan import KillTask
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subject import Capabilities
-from cutproof.properties.history import History
-from cutproof.properties.workload import Count, Dedup, Join, Sum
+from cutproof.properties.model.history import History
+from cutproof.properties.model.workload import Count, Dedup, Join, Sum
+from unit.properties.toy import Toy
 
 FLAGGED = {
     "count:tagged": lambda operator: isinstance(operator, Count) and operator.tagged,

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import pytest
-from stage import laid_out
 
 from cutproof.harness.conducting import crew
 from cutproof.harness.conducting.conductor import Conductor
@@ -29,6 +28,7 @@ from cutproof.reference_impl.processes.loop import monotonic_us
 from cutproof.reference_impl.processes.orders import Exited
 from cutproof.reference_impl.processes.supervision import CODEC
 from cutproof.reference_impl.wire import Reader
+from unit.harness.stage import laid_out
 from unit.processes.rig import release
 
 F = TypeVar("F", bound=f.Frame)

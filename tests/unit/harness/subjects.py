@@ -10,7 +10,7 @@ from cutproof.harness.oracle import Examined
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import AttemptStarted, History
+from cutproof.properties.model.history import AttemptStarted, History
 
 
 class Lossy:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from subjects import Agreeing
 
 from cutproof.harness.batches import EVERY, MEETS, beside
 from cutproof.harness.campaign import Campaign, Verified, verify_campaign
@@ -19,10 +18,11 @@ from cutproof.harness.store import RunFolder
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Plan, Worker
-from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.batch import execution
 from cutproof.reports.overview import beside_lead, headline
 from cutproof.reports.text import render_text
+from unit.harness.subjects import Agreeing
 
 PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from scenarios import chain
 
 from cutproof.faults.plan import AtTime, KillTask
 from cutproof.harness import bounds, files
@@ -28,9 +27,9 @@ from cutproof.harness.subject import ScenarioRefused
 from cutproof.harness.subjects import simulated
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.consistent_cut import _in_order
-from cutproof.properties.verdict import Violated
-from cutproof.properties.workload import (
+from cutproof.properties.invariants.consistent_cut import _in_order
+from cutproof.properties.model.verdict import Violated
+from cutproof.properties.model.workload import (
     SINK,
     AnyOperator,
     Edge,
@@ -47,6 +46,7 @@ from cutproof.properties.workload import (
 )
 from cutproof.reference_impl.core.events import CompletedSnapshot
 from cutproof.reference_impl.simulated.world import World
+from unit.harness.scenarios import chain
 
 PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 replace = msgspec.structs.replace

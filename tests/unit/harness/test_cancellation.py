@@ -9,10 +9,10 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
-from unwanted_work import deaf, sleep, swallow
 
 from cutproof.harness.cancellation import Cancellation, WorkCancelled, cancellable, obey
 from cutproof.harness.interruption import unheard
+from unit.harness.unwanted_work import deaf, sleep, swallow
 
 SOON_S = 20.0
 """far below LONG_S, and enough for a machine that has other things to do"""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import msgspec
 import pytest
 from msgspec.structs import replace
-from narrow_engine import ALL, NARROW, NarrowEngine
 
 from cutproof.harness.abilities import VOCABULARIES, demand, names_of, usable
 from cutproof.harness.checks import problems_of
@@ -23,7 +22,8 @@ from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.workload import Count, Dedup, Input, Join, Node, Sum, Tumbling, User, Workload
+from cutproof.properties.model.workload import Count, Dedup, Input, Join, Node, Sum, Tumbling, User, Workload
+from unit.harness.narrow_engine import ALL, NARROW, NarrowEngine
 
 SIMULATED, PROCESSES = SimulatedSubject().capabilities, ProcessesSubject().capabilities
 ESSENTIAL = ("guarantees", "sinks", "edges", "sources", "snapshot_modes", "snapshot_stores", "committing", "alignments")

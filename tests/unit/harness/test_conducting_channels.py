@@ -7,8 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenarios import chain
-from stage import Stage, planned
 
 from cutproof.faults import plan
 from cutproof.faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout
@@ -25,6 +23,8 @@ from cutproof.harness.conducting.disturbing import Disturbances
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
+from unit.harness.scenarios import chain
+from unit.harness.stage import Stage, planned
 
 NAME = "map-0>count-1"
 OTHER = "map-1>count-0"

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from puppets import Run, Script, no_real_process_is_meant, now
-from scenarios import chain
-from stage import planned
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime
@@ -22,6 +19,9 @@ from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.sinks import Place
+from unit.harness.puppets import Run, Script, no_real_process_is_meant, now
+from unit.harness.scenarios import chain
+from unit.harness.stage import planned
 
 __all__ = ["no_real_process_is_meant"]
 

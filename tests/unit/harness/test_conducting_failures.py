@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import breaking
 import msgspec
 import pytest
-from journals import Script, entries
-from scenarios import chain
-from stage import planned
 
 from cutproof.faults.plan import AtPoint, KillNode
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects import process_job
 from cutproof.harness.subjects.processes import ProcessesSubject
-from cutproof.properties.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
+from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl.processes.coordinator import PROCESS_GONE
+from unit.harness import breaking
+from unit.harness.journals import Script, entries
+from unit.harness.scenarios import chain
+from unit.harness.stage import planned
 
 
 @pytest.fixture(scope="module")

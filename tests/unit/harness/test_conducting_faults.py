@@ -8,8 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from scenarios import chain
-from stage import FakeMember, Stage, job_facts, planned
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
@@ -22,6 +20,8 @@ from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles
+from unit.harness.scenarios import chain
+from unit.harness.stage import FakeMember, Stage, job_facts, planned
 
 EVER = AtTime(at_us=1_000_000)
 

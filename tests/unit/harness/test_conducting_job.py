@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from scenarios import chain
-from stage import FakeMember, Stage, job_facts, planned, task_facts
 
 from cutproof.faults.plan import AtTime, KillNode
 from cutproof.harness.conducting.facts import Facts
 from cutproof.harness.conducting.rest import Rest
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes import frames as f
+from unit.harness.scenarios import chain
+from unit.harness.stage import FakeMember, Stage, job_facts, planned, task_facts
 
 # -- phases ----------------------------------------------------------------------------------------------------------
 

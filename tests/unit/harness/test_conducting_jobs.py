@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from scenarios import chain
-from stage import Stage, planned
 
 from cutproof.faults.plan import AtTime
 from cutproof.harness.conducting.jobs import PAUSE_US, Jobs
@@ -19,6 +17,8 @@ from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from unit import snapshots
+from unit.harness.scenarios import chain
+from unit.harness.stage import Stage, planned
 
 
 def jobs_of(stage: Stage) -> Jobs:

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenarios import chain
-from stage import Stage, planned
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime
@@ -19,6 +17,8 @@ from cutproof.harness.conducting.disturbing import Disturbances
 from cutproof.harness.conducting.jobs import Jobs
 from cutproof.harness.conducting.steering import Steering
 from cutproof.reference_impl.processes import entries as e
+from unit.harness.scenarios import chain
+from unit.harness.stage import Stage, planned
 
 EVER = AtTime(at_us=1_000_000)
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from scenarios import chain
-from stage import Stage, planned
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
@@ -16,9 +14,11 @@ from cutproof.harness.conducting.layout import COORDINATOR, GIVEN_UP_US, lives_t
 from cutproof.harness.conducting.opening import points_of
 from cutproof.harness.scenario import Resume, Savepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import TaskFailed
+from cutproof.properties.model.history import TaskFailed
 from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.processes.configuration import CoordinatorConfiguration, NodeConfiguration
+from unit.harness.scenarios import chain
+from unit.harness.stage import Stage, planned
 
 LATER = AtTime(at_us=900)
 KILL_NODE, PAUSE_NODE = plan.KillNode(trigger=LATER, node=0), plan.PauseNode(trigger=LATER, node=1, for_us=10)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from scenarios import chain
 
 from cutproof.faults.plan import (
     COMMON_KINDS,
@@ -38,7 +37,8 @@ from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Scenar
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subject import Capabilities, SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import FaultFired, History, JobEnded
+from cutproof.properties.model.history import FaultFired, History, JobEnded
+from unit.harness.scenarios import chain
 
 replace = msgspec.structs.replace
 

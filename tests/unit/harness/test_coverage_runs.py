@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from scenarios import chain
-from subjects import Agreeing
 
 from cutproof.faults.plan import kind_of
 from cutproof.harness.campaign import Campaign, verify_campaign
@@ -19,7 +17,9 @@ from cutproof.harness.strategies import Drawing
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Plan
-from cutproof.properties.history import FaultFired, History, JobEnded
+from cutproof.properties.model.history import FaultFired, History, JobEnded
+from unit.harness.scenarios import chain
+from unit.harness.subjects import Agreeing
 
 SMALL = Profile(name="small", scenarios=6, max_records=30, max_faults=3, shares={}, every_fault=False, every_cell=True)
 

@@ -36,7 +36,7 @@ from cutproof.harness.strategies.hunted import HUNTED
 from cutproof.harness.strategies.templates import SHARES, TEMPLATES
 from cutproof.harness.subject import ScenarioRefused, SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
 from cutproof.reference_impl.defects import DEFECTS
 from cutproof.reports.model import Size
 

@@ -10,8 +10,7 @@ from cutproof.harness.promises import can_show
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.event_times import closing
-from cutproof.properties.replay import is_determined
-from cutproof.properties.workload import (
+from cutproof.properties.model.workload import (
     Count,
     Edge,
     Input,
@@ -24,6 +23,7 @@ from cutproof.properties.workload import (
     Workload,
     window_of,
 )
+from cutproof.properties.reconstruct.replay import is_determined
 
 SCENARIOS = 500
 

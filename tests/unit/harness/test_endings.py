@@ -13,7 +13,7 @@ from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.endings import ENDS, LAST_WORDS
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import AttemptStarted, CheckpointAborted, FaultFired, JobEnded
+from cutproof.properties.model.history import AttemptStarted, CheckpointAborted, FaultFired, JobEnded
 
 SCENARIOS = 200
 RUNS = 60

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
-from subjects import Agreeing
 
 from cutproof.harness import oracle
 from cutproof.harness.cli import main
@@ -21,8 +20,9 @@ from cutproof.harness.examples.report import keep_report
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.reports.figures import render_figures
+from unit.harness.subjects import Agreeing
 
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "protocol.md"
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from example_runs import looked_up
 
 from cutproof.harness.examples import EXAMPLES, Example
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
-from cutproof.properties.judge import judge
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History
+from unit.harness.example_runs import looked_up
 
 
 def _history(name: str) -> History:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from subjects import Agreeing
 
 from cutproof.harness import oracle
 from cutproof.harness.cli import main
@@ -18,7 +17,8 @@ from cutproof.harness.scenario import Scenario
 from cutproof.harness.subject import Capabilities, SubjectFailed
 from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
+from unit.harness.subjects import Agreeing
 
 WRONG = {
     "single-input-barrier": "A01",

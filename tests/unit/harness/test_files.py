@@ -11,7 +11,6 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
-from scenarios import chain
 
 from cutproof.faults.plan import (
     AtPoint,
@@ -32,7 +31,8 @@ from cutproof.harness.exit_codes import ExitCode
 from cutproof.harness.files import decode_scenario, digest, encode_scenario
 from cutproof.harness.reading import FileError
 from cutproof.harness.scenario import Deviation, Scenario
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
+from unit.harness.scenarios import chain
 
 replace = msgspec.structs.replace
 Fields = dict[str, Any]

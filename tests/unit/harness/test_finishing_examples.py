@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from example_runs import not_shown, run
 
 from cutproof.harness.checks import problems_of
 from cutproof.harness.examples import EXAMPLES, finishing
@@ -20,10 +19,11 @@ from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.streaming_batch import as_bounded
 from cutproof.harness.subjects import process_job
-from cutproof.properties.history import History, JobEnded
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Holds
-from cutproof.properties.workload import SINK, Edge, Map, Node
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History, JobEnded
+from cutproof.properties.model.verdict import Holds
+from cutproof.properties.model.workload import SINK, Edge, Map, Node
+from unit.harness.example_runs import not_shown, run
 
 
 def as_it_should_be(scenario: Scenario) -> Scenario:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cutproof.harness.graphs.run import run, run_and_judge
-from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
 
 

@@ -18,7 +18,7 @@ from cutproof.harness.graphs.files import FORMAT, SystemFile, read_system, syste
 from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.harness.graphs.worked import FIXED, WORKED
 from cutproof.harness.reading import FileError
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl.simulated.graph_plan import Breach, Channel, System
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "graph.schema.json"

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from cutproof.harness.graphs.run import run, run_and_judge
 from cutproof.harness.strategies.graphs import system_of, systems
-from cutproof.properties.causality import GraphHistory, in_absolute_time
-from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.graphs.causality import GraphHistory, in_absolute_time
+from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.simulated.graph_plan import Act, Beginning, Breach, Channel, System
 
 

@@ -19,9 +19,9 @@ from cutproof.harness.history_parts import missing_parts
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Unknown
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Unknown
 
 ROOT = Path(__file__).parents[3]
 RECORDED = ROOT / "docs" / "examples" / "recorded"

@@ -8,7 +8,7 @@ import pytest
 
 from cutproof.harness.exit_codes import UsageError
 from cutproof.harness.inputs import LoadedWorkload, load, read_description
-from cutproof.properties.workload import Count, Join
+from cutproof.properties.model.workload import Count, Join
 
 TOML = """
 format = "cutproof-workload/1"

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenarios import chain, join
-from subjects import Lossy
 
 from cutproof.harness import topologies
 from cutproof.harness.cli import main
@@ -19,8 +17,10 @@ from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.translation import job_graph
 from cutproof.harness.words import kept_aligned_in_words
-from cutproof.properties.workload import Count, Edge, Input, Node, Rules, Workload
+from cutproof.properties.model.workload import Count, Edge, Input, Node, Rules, Workload
 from cutproof.reports.render import render_html
+from unit.harness.scenarios import chain, join
+from unit.harness.subjects import Lossy
 
 DRAWN = 150
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenarios import chain
-from stage import planned
 
 from cutproof.faults.plan import AtPoint, KillDatabase
 from cutproof.harness.conducting import bound, databases, opening
@@ -21,9 +19,11 @@ from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.services import postgres
 from cutproof.harness.subjects.processes import ProcessesSubject
-from cutproof.properties.history import JobEnded
-from cutproof.properties.verdict import Unknown
+from cutproof.properties.model.history import JobEnded
+from cutproof.properties.model.verdict import Unknown
 from cutproof.reference_impl.processes.offspring import children_of
+from unit.harness.scenarios import chain
+from unit.harness.stage import planned
 from unit.processes.stores import RunningServer
 
 NAMES = ("a", "b", "c", "d", "e", "f")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from journals import COORDINATOR as BY_FAULT
-from journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
 
 from cutproof.harness.subjects.merging import as_seen
-from cutproof.properties import history as h
+from cutproof.properties.model import history as h
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from unit.harness.journals import COORDINATOR as BY_FAULT
+from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
 
 BROKE = "its connection from map-0 broke: it was closed"
 REFUSED = "sink-0: the external store refused: it knows no transaction x"

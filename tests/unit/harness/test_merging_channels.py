@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from journals import Script
 
-from cutproof.properties.history import Channel
+from cutproof.properties.model.history import Channel
 from cutproof.reference_impl.core.ids import AttemptId
+from unit.harness.journals import Script
 
 NAME = "a-0>b-0"
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from journals import Script
 
-from cutproof.properties.history import AttemptStarted, Channel
+from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes.journal import ChannelJournal
+from unit.harness.journals import Script
 
 NAME = "a-0>b-0"
 

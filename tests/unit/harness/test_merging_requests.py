@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from journals import (
+
+from cutproof.properties.model import history as h
+from cutproof.reference_impl.core import transactions as t
+from cutproof.reference_impl.core.ids import CheckpointId
+from unit.harness.journals import (
     DATABASE,
     OTHER,
     ROW,
@@ -17,10 +21,6 @@ from journals import (
     orders,
     sealing,
 )
-
-from cutproof.properties import history as h
-from cutproof.reference_impl.core import transactions as t
-from cutproof.reference_impl.core.ids import CheckpointId
 from unit.snapshots import snapshot
 
 

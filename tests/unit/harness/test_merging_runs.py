@@ -16,8 +16,8 @@ from cutproof.harness.strategies.regional import forward_alone
 from cutproof.harness.subjects.merging import journals_in, merged
 from cutproof.harness.subjects.merging_order import Journal as Written
 from cutproof.harness.subjects.simulated import Run, SimulatedSubject
-from cutproof.properties.history import History
-from cutproof.properties.workload import Count, Map
+from cutproof.properties.model.history import History
+from cutproof.properties.model.workload import Count, Map
 from cutproof.reference_impl.core import transactions as t
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.processes import entries as e

@@ -9,7 +9,7 @@ from cutproof.harness.not_tried import ABILITIES, not_tried
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
 
 FLAGS = [
     field.name for field in msgspec.structs.fields(Capabilities) if field.type is bool and field.name != "real_time"

@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.properties.workload import Map
+from cutproof.properties.model.workload import Map
 
 
 def drawn(*templates: str, count: int, **given: object) -> list[Scenario]:

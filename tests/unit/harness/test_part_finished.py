@@ -9,7 +9,7 @@ from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import AttemptStarted, JobEnded
+from cutproof.properties.model.history import AttemptStarted, JobEnded
 
 DRAWN = 80
 

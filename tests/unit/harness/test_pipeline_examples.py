@@ -17,7 +17,7 @@ from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
 from cutproof.harness.pipelines.measures import MINUTE, SECOND
 from cutproof.harness.pipelines.overtaking import BARRIER_BEFORE_SNAPSHOT, JOINED, VICIOUS_CIRCLE
 from cutproof.harness.pipelines.run import judged
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl.core.spilling import ALIGNED, CONTINUOUS, overtaking_after
 from cutproof.reference_impl.simulated.pipeline_plan import MB, Device, Pipeline
 

@@ -8,8 +8,6 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from scenarios import chain
-from subjects import Agreeing, Failing, InRealTime, Lossy
 
 from cutproof.harness.campaign import Campaign, Verified, verify_campaign
 from cutproof.harness.exit_codes import CutproofError, ExitCode, HarnessFailed
@@ -30,7 +28,9 @@ from cutproof.harness.subject_names import name_of, stand_in_for
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.verification import Request, campaign_of, is_in_real_time
 from cutproof.harness.worker import Plan
-from cutproof.properties.verdict import Violated
+from cutproof.properties.model.verdict import Violated
+from unit.harness.scenarios import chain
+from unit.harness.subjects import Agreeing, Failing, InRealTime, Lossy
 
 PLAN = Plan(seed=3, drawing=Drawing(max_records=30))
 CAMPAIGN = Campaign(plan=PLAN, budget=Budget(scenarios=16), profile=REAL_TIME_PROFILES["smoke"])

@@ -19,8 +19,8 @@ from cutproof.harness.strategies import Drawing, scenario_of, scenarios
 from cutproof.harness.strategies.real_time import FEW_RESTARTS, lead_of, leads_of
 from cutproof.harness.strategies.stage import has_regions
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import FaultFired
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.history import FaultFired
+from cutproof.properties.model.verdict import Holds
 
 replace = msgspec.structs.replace
 SIMULATED = SimulatedSubject().capabilities

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cutproof.harness.subjects.recorder import Recorder
-from cutproof.properties import history as h
+from cutproof.properties.model import history as h
 from cutproof.reference_impl.core import transactions as t
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from scenarios import chain, join
 
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillTask
 from cutproof.harness import reductions
 from cutproof.harness.checks import problems_of
 from cutproof.harness.scenario import Deviation, Scenario
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.workload import Count, Edge, Map, Node, Rules, Topology, Union, problems
+from cutproof.properties.model.workload import Count, Edge, Map, Node, Rules, Topology, Union, problems
+from unit.harness.scenarios import chain, join
 
 replace = msgspec.structs.replace
 

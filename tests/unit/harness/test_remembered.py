@@ -9,8 +9,6 @@ from pathlib import Path
 import msgspec
 import psycopg
 import pytest
-from scenarios import chain
-from stage import planned
 
 from cutproof.harness import doctor
 from cutproof.harness.cli import main
@@ -20,6 +18,8 @@ from cutproof.harness.exit_codes import ExitCode, HarnessFailed
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.services import places, postgres
 from cutproof.harness.subjects.processes import ProcessesSubject
+from unit.harness.scenarios import chain
+from unit.harness.stage import planned
 from unit.processes.stores import PASSWORD, RunningServer
 
 

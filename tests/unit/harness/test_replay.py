@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from scenarios import chain
-from subjects import InRealTime, Lossy
 
 from cutproof.harness.cli.entry import main
 from cutproof.harness.files import write_scenario
@@ -16,6 +14,8 @@ from cutproof.harness.replay import replay
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
+from unit.harness.scenarios import chain
+from unit.harness.subjects import InRealTime, Lossy
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,12 @@ from cutproof.harness.shrink import shrink
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.words import command_in_words
-from cutproof.properties.case import Case
-from cutproof.properties.history import History, StoredState, TaskRun
-from cutproof.properties.judge import judge
-from cutproof.properties.layouts import owner_of_key
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History, StoredState, TaskRun
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.reconstruct.layouts import owner_of_key
 from cutproof.properties.spark.questions import questions_of
-from cutproof.properties.verdict import Holds, Violated
 from cutproof.reference_impl.core import topology as engine
 
 replace = msgspec.structs.replace

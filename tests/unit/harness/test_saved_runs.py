@@ -8,8 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenarios import chain, join
-from subjects import Lossy
 
 from cutproof.harness import doctor
 from cutproof.harness.cli import main
@@ -27,10 +25,12 @@ from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Chunk, Plan
-from cutproof.properties.history import History, Residue
+from cutproof.properties.model.history import History, Residue
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Journal
 from cutproof.reference_impl.wire import HEADER
+from unit.harness.scenarios import chain, join
+from unit.harness.subjects import Lossy
 
 
 class Saves:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from subjects import Agreeing, Broken, Lossy
 
 from cutproof.harness.campaign import Campaign, exit_code_of, verify_campaign
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed
@@ -29,11 +28,12 @@ from cutproof.harness.strategies import Drawing
 from cutproof.harness.subject import Subject, SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.worker import Plan
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Violated
 from cutproof.properties.spark.unasked import ENDED, SPARK_FAILED
-from cutproof.properties.verdict import Violated
 from cutproof.reports.model import Summary
 from cutproof.reports.text import render_text
+from unit.harness.subjects import Agreeing, Broken, Lossy
 
 PLAN = Plan(seed=3, drawing=Drawing(max_records=30))
 

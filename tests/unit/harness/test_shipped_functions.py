@@ -33,12 +33,12 @@ from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subjects import process_job
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.user_functions import UserFunction, demand, entry_of, known
-from cutproof.properties import user_functions as counterparts
-from cutproof.properties.classes import class_of
-from cutproof.properties.replay import is_determined
-from cutproof.properties.user_functions import user_nodes
-from cutproof.properties.verdict import Holds, Unknown, Violated
-from cutproof.properties.workload import Count, Node, User, Workload
+from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.workload import Count, Node, User, Workload
+from cutproof.properties.reconstruct.replay import is_determined
+from cutproof.properties.semantics import user_functions as counterparts
+from cutproof.properties.semantics.classes import class_of
+from cutproof.properties.semantics.user_functions import user_nodes
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Place, Taken
 
 TEMPLATE = "user-function"

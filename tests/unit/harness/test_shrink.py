@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from scenarios import chain
-from subjects import Lossy
-
 from cutproof.faults.plan import CutChannel, KillTask
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.shrink import shrink, size_of
 from cutproof.harness.shrinking import fails_like
 from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.properties.verdict import Violated
+from cutproof.properties.model.verdict import Violated
+from unit.harness.scenarios import chain
+from unit.harness.subjects import Lossy
 
 
 def a_key_twice_and_a_kill(scenario: Scenario) -> bool:

@@ -9,7 +9,7 @@ from cutproof.harness.inputs import LoadedWorkload
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.slices import SLICE, first_slice, slice_of, sliced
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.workload import Count, Input, InputRecord, Node, Workload
+from cutproof.properties.model.workload import Count, Input, InputRecord, Node, Workload
 
 
 def _records(first: int, number: int) -> tuple[InputRecord, ...]:

@@ -7,7 +7,6 @@ from collections import Counter
 import msgspec
 import pytest
 from hypothesis import Phase, given, settings
-from scenarios import chain
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, InPhase
 from cutproof.harness import strategies
@@ -20,6 +19,7 @@ from cutproof.harness.strategies.choices import Choices, built
 from cutproof.harness.strategies.stop_hits import with_hits
 from cutproof.harness.subjects.processes import ProcessesSubject
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from unit.harness.scenarios import chain
 
 replace = msgspec.structs.replace
 TEMPLATES = ("S4", "S5", "S9", "part-finished", "laid-out-anew")

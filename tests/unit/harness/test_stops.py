@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import msgspec
-from scenarios import chain
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, FailWrite, InPhase, KillCoordinator, KillTask, LoseMessage
 from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.harness.stops import STOPS, Hit, Stop, StopTally, never_hit, stops_of
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import AttemptRunning, FaultFired
+from cutproof.properties.model.history import AttemptRunning, FaultFired
 from cutproof.reports.model import StopCounts
+from unit.harness.scenarios import chain
 
 STOP = StopWithSavepoint(trigger=AtTime(at_us=3_000))
 DRAIN = StopWithSavepoint(trigger=AtTime(at_us=3_000), drain=True)

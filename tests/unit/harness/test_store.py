@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenarios import chain
 
 from cutproof.harness import store
 from cutproof.harness.cli import main
@@ -17,6 +16,7 @@ from cutproof.harness.run import run
 from cutproof.harness.store import RunFolder, read_outcomes, read_view
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.reports.model import CounterexampleView, ReportView, Summary
+from unit.harness.scenarios import chain
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 

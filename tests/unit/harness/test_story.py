@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenarios import chain
-from subjects import Lossy
 
 from cutproof.faults import plan
 from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
@@ -30,6 +28,8 @@ from cutproof.harness.words import (
     trigger_in_words,
     workload_in_words,
 )
+from unit.harness.scenarios import chain
+from unit.harness.subjects import Lossy
 
 NOW = AtTime(at_us=1_000)
 

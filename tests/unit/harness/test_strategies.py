@@ -29,10 +29,10 @@ from cutproof.harness.strategies.records import tag
 from cutproof.harness.strategies.templates import TEMPLATES
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.broadcast import with_rules
-from cutproof.properties.classes import class_of, last_row_is_fixed
-from cutproof.properties.history import FaultFired
-from cutproof.properties.workload import Batch, Dedup, Greater, Map, Tally, is_clocked, is_signed, problems
+from cutproof.properties.model.history import FaultFired
+from cutproof.properties.model.workload import Batch, Dedup, Greater, Map, Tally, is_clocked, is_signed, problems
+from cutproof.properties.semantics.broadcast import with_rules
+from cutproof.properties.semantics.classes import class_of, last_row_is_fixed
 
 SCENARIOS = 400
 

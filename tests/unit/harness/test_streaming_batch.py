@@ -6,7 +6,6 @@ from collections import Counter as Multiset
 
 import msgspec
 import pytest
-from example_runs import looked_up
 from hypothesis import HealthCheck, given, settings
 
 from cutproof.faults.plan import AtTime, FailCommit
@@ -18,14 +17,15 @@ from cutproof.harness.slices import slice_of
 from cutproof.harness.streaming_batch import as_bounded, compare, execute, in_order
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.subjects.translation import job_graph, logs
-from cutproof.properties.final_result import final_result
-from cutproof.properties.history import History
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
-from cutproof.properties.workload import Count, Greater, Input, Node, Topology, Workload
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.model.workload import Count, Greater, Input, Node, Topology, Workload
+from cutproof.properties.quick_checker.final_result import final_result
 from cutproof.reference_impl.batch.execution import Batch, BatchResult
 from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.operators import Operator
 from cutproof.reference_impl.core.topology import OperatorSpec
+from unit.harness.example_runs import looked_up
 
 RECORDS = tuple((number % 4, number * 7 % 11, 1_000 + number) for number in range(40))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from scenarios import chain
 
 from cutproof.faults.plan import (
     AnyFault,
@@ -32,7 +31,7 @@ from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoin
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.summary import Tally, kind_of_unapplied
-from cutproof.properties.history import (
+from cutproof.properties.model.history import (
     AttemptRunning,
     AttemptStarted,
     CheckpointAborted,
@@ -43,11 +42,12 @@ from cutproof.properties.history import (
     History,
     JournalEntry,
 )
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
 from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts
 from cutproof.reports.overview import restarts_lead
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
+from unit.harness.scenarios import chain
 
 replace = msgspec.structs.replace
 

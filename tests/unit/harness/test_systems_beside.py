@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from subjects import Agreeing
 
 from cutproof.harness.campaign import Campaign, Verified, verify_campaign
 from cutproof.harness.cli.entry import main
@@ -26,11 +25,12 @@ from cutproof.harness.strategies.graphs import system_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.verification import Request, loaded_workload, plan_of
 from cutproof.harness.worker import Plan, Worker
-from cutproof.properties.verdict import Violated
+from cutproof.properties.model.verdict import Violated
 from cutproof.reference_impl.core import chandy_lamport
 from cutproof.reports.overview import beside_lead, headline
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
+from unit.harness.subjects import Agreeing
 
 PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
 

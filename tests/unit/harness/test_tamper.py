@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from subjects import Broken, Failing
 
 from cutproof.harness import tamper as module
 from cutproof.harness.slices import Draw
@@ -11,11 +10,12 @@ from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.tamper import TamperReport, tamper
 from cutproof.harness.worker import Plan, drawer
-from cutproof.properties.history import History
-from cutproof.properties.judge import Judgement, judge
-from cutproof.properties.tampering import LIES
-from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import Topology, Workload
+from cutproof.properties.invariants.judge import Judgement, judge
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import Topology, Workload
+from cutproof.properties.mutations.tampering import LIES
+from unit.harness.subjects import Broken, Failing
 
 SUBJECT = SimulatedSubject()
 

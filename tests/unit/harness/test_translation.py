@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from scenarios import chain, join
 
 import cutproof.reference_impl.driver as driver
 import cutproof.reference_impl.simulated as simulated
@@ -17,12 +16,13 @@ from cutproof.faults.points import CONTROL_MESSAGES, PHASES, POINTS
 from cutproof.harness.scenario import Deviation, Engine, Savepoint
 from cutproof.harness.subjects import translation
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties import workload as described
+from cutproof.properties.model import workload as described
 from cutproof.reference_impl.core import holding
 from cutproof.reference_impl.core import operators as engine
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.messages import Record
 from cutproof.reference_impl.simulated import phases
+from unit.harness.scenarios import chain, join
 
 
 def test_the_graph_has_every_operator_edge_and_split() -> None:

@@ -23,7 +23,7 @@ from cutproof.harness.strategies.templates import SHARES
 from cutproof.harness.strategies.turns import aim_of, turn_of, turns_in_a_round
 from cutproof.harness.subject import Capabilities
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.workload import Count, Edge, Input, Node, Topology, Workload
+from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
 
 FORMAT_PAGE = Path(__file__).parents[3] / "docs" / "format.md"
 CAPABILITIES = SimulatedSubject().capabilities

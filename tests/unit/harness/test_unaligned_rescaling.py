@@ -13,10 +13,10 @@ from cutproof.harness.scenario import Cancel, Engine, Resume, Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.templates import SHARES
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import AttemptStarted, History
-from cutproof.properties.line import decode_state
-from cutproof.properties.verdict import Holds
-from cutproof.properties.workload import Edge, Input, Topology, Workload
+from cutproof.properties.model.history import AttemptStarted, History
+from cutproof.properties.model.verdict import Holds
+from cutproof.properties.model.workload import Edge, Input, Topology, Workload
+from cutproof.properties.reconstruct.line import decode_state
 from cutproof.reference_impl.core.in_flight_dealing import is_record
 from cutproof.reference_impl.core.state import TaskState
 

@@ -11,8 +11,8 @@ from cutproof.harness.run import run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History
-from cutproof.properties.workload import Batch, Rules, Tally
+from cutproof.properties.model.history import History
+from cutproof.properties.model.workload import Batch, Rules, Tally
 
 DRAWN = 200
 RUNS = 60

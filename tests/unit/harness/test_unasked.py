@@ -13,6 +13,9 @@ from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.model.workload import Input, Node, Sum, Workload
+from cutproof.properties.semantics.user_functions import user_nodes
 from cutproof.properties.spark import unasked
 from cutproof.properties.spark.questions import decode
 from cutproof.properties.spark.unasked import (
@@ -25,9 +28,6 @@ from cutproof.properties.spark.unasked import (
     by_both,
     one_judge,
 )
-from cutproof.properties.user_functions import user_nodes
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
-from cutproof.properties.workload import Input, Node, Sum, Workload
 
 FEW = 14
 TEMPLATES = ("S1", "S3", "S4", "S5", "S9", "local", "user-function", "laid-out-anew")

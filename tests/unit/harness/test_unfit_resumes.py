@@ -17,7 +17,7 @@ from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.subjects.translation import job_graphs
 from cutproof.harness.words import command_in_words
-from cutproof.properties.stages import COMMITTERS
+from cutproof.properties.model.stages import COMMITTERS
 
 replace = msgspec.structs.replace
 PROCESSES = Path(__file__).parents[2] / "corpus" / "processes"

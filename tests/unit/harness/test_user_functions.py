@@ -18,9 +18,9 @@ from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subjects import process_job
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.user_functions import UserFunction, entries_of, known, user_operator
-from cutproof.properties.user_functions import CounterpartFailed, UserMachine, user_problems
-from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import Input, Node, Sum, Topology, User, Workload, problems
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import Input, Node, Sum, Topology, User, Workload, problems
+from cutproof.properties.semantics.user_functions import CounterpartFailed, UserMachine, user_problems
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.messages import Record
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken, UserOperator, value_of

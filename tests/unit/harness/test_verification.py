@@ -24,7 +24,7 @@ from cutproof.harness.verification import (
     verify,
 )
 from cutproof.harness.workloads import GENERAL
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
 
 
 class Agrees:

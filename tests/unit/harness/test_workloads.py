@@ -14,7 +14,7 @@ from cutproof.harness.inputs import LoadedWorkload
 from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
 from cutproof.harness.topologies import lay_out
 from cutproof.harness.workloads import FROM_DATA, GENERAL, find, listing
-from cutproof.properties.workload import problems
+from cutproof.properties.model.workload import problems
 
 OF_THE_DOCUMENTS = """
     four-global-states single-input-barrier two-input-alignment unblocked-alignment barriers-in-stream

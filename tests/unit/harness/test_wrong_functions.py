@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import subjects
 
 from cutproof.harness.cli import entry
 from cutproof.harness.exit_codes import ExitCode, HarnessFailed, UsageError
@@ -21,11 +20,12 @@ from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.user_functions import UserFunction, known
 from cutproof.harness.verification import Request, campaign_of, loaded_workload, verify
+from cutproof.properties.model.verdict import Violated
+from cutproof.properties.model.workload import Input, Node, User, Workload
+from cutproof.properties.semantics.user_functions import CounterpartFailed, UserMachine
 from cutproof.properties.spark.user_functions import given_by
-from cutproof.properties.user_functions import CounterpartFailed, UserMachine
-from cutproof.properties.verdict import Violated
-from cutproof.properties.workload import Input, Node, User, Workload
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken
+from unit.harness import subjects
 from unit.user_examples import examples_known
 
 

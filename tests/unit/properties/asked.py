@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toy import Toy
-
-from cutproof.properties.case import Case
-from cutproof.properties.history import History
-from cutproof.properties.verdict import Unknown, Verdict, Violated
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Unknown, Verdict, Violated
+from cutproof.properties.quick_checker.case import Case
+from unit.properties.toy import Toy
 
 
 @dataclass(frozen=True)

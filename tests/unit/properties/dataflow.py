@@ -8,9 +8,8 @@ from collections import deque
 from zlib import crc32
 
 import msgspec
-from meanings import Entries, apply, copies
 
-from cutproof.properties.history import (
+from cutproof.properties.model.history import (
     AttemptRunning,
     AttemptStarted,
     Channel,
@@ -24,15 +23,8 @@ from cutproof.properties.history import (
     Transaction,
     Written,
 )
-from cutproof.properties.workload import (
-    SINK,
-    Row,
-    Topology,
-    Workload,
-    offset_of,
-    origin_of,
-    split_of,
-)
+from cutproof.properties.model.workload import SINK, Row, Topology, Workload, offset_of, origin_of, split_of
+from unit.properties.meanings import Entries, apply, copies
 
 Case = tuple[Workload, Topology]
 

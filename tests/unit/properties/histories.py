@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from toy import Case, Toy
-
-from cutproof.properties.history import History
-from cutproof.properties.workload import (
+from cutproof.properties.model.history import History
+from cutproof.properties.model.workload import (
     SINK,
     Count,
     Edge,
@@ -25,6 +23,7 @@ from cutproof.properties.workload import (
     Topology,
     Workload,
 )
+from unit.properties.toy import Case, Toy
 
 
 def records(count: int, keys: int = 2, seed: int = 1) -> tuple[InputRecord, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from cutproof.properties.history import Completed, History, Stored, StoredState, TaskRun, Transaction
+from cutproof.properties.model.history import Completed, History, Stored, StoredState, TaskRun, Transaction
 
 Lie = Callable[[History], None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.properties.workload import (
+from cutproof.properties.model.workload import (
     AnyOperator,
     Count,
     Dedup,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 
-from toy import Case
-
-from cutproof.properties.workload import (
+from cutproof.properties.model.workload import (
     KEYED,
     SINK,
     AnyOperator,
@@ -27,6 +25,7 @@ from cutproof.properties.workload import (
     Workload,
     problems,
 )
+from unit.properties.toy import Case
 
 SINGLE: tuple[AnyOperator, ...] = (
     Map(multiply=3, add=-4),

@@ -10,9 +10,8 @@ sees it.
 from __future__ import annotations
 
 import msgspec
-from dataflow import Case, Dataflow, Message, Task
 
-from cutproof.properties.history import (
+from cutproof.properties.model.history import (
     CheckpointAborted,
     CheckpointTriggered,
     CommandIssued,
@@ -29,7 +28,8 @@ from cutproof.properties.history import (
     TaskFailed,
     Transaction,
 )
-from cutproof.properties.workload import SINK
+from cutproof.properties.model.workload import SINK
+from unit.properties.dataflow import Case, Dataflow, Message, Task
 
 __all__ = ["Case", "Task", "Toy"]
 

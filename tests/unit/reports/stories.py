@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutproof.properties.history import (
+from cutproof.properties.model.history import (
     AttemptStarted,
     Completed,
     FaultFired,
@@ -16,8 +16,8 @@ from cutproof.properties.history import (
     TaskRun,
     Timed,
 )
+from cutproof.properties.model.workload import origin_of
 from cutproof.properties.spark.unasked import ALONE, MOVED, NEITHER, NO_STATE
-from cutproof.properties.workload import origin_of
 from cutproof.reports.model import (
     Asked,
     CheckpointCounts,

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 
-from cutproof.properties.history import FaultFired
+from cutproof.properties.model.history import FaultFired
 from cutproof.reports.diagram import Diagram, diagram_of
 from unit.reports import stories
 

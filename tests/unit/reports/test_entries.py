@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from cutproof.properties.history import (
+from cutproof.properties.model.history import (
     CheckpointTriggered,
     CommandIssued,
     CoordinatorDown,

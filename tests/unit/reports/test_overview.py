@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.faults.points import PHASES as POINT_PHASES
-from cutproof.properties.verdict import INVARIANTS
+from cutproof.properties.model.verdict import INVARIANTS
 from cutproof.reports.model import (
     Counterexample,
     FaultCounts,

@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from cutproof.properties.history import FaultFired, History
+from cutproof.properties.model.history import FaultFired, History
 from cutproof.reports.messages import MOST_OTHERS, MOST_RECORDS
 from cutproof.reports.spacetime import drawing_of
 from unit.reports import stories

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import msgspec
-from worlds import job as plain_job
-from worlds import journal
 
 from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.scenario import Scenario
-from cutproof.properties.history import CheckpointTriggered, History, StoredState
-from cutproof.properties.line import Lines, decode_state
-from cutproof.properties.workload import Count, Map
+from cutproof.properties.model.history import CheckpointTriggered, History, StoredState
+from cutproof.properties.model.workload import Count, Map
+from cutproof.properties.reconstruct.line import Lines, decode_state
+from unit.simulated.worlds import job as plain_job
+from unit.simulated.worlds import journal
 
 SLOW = {"apply_cost_us": 260, "read_interval_us": 100, "channel_capacity": 6}
 """behind the sources every task is slower than what comes: channels fill up"""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from overtaken import SLOW, in_flight
-from overtaken import job as counted_by_key
-from worlds import QUICK, journal
 
 from cutproof.faults.plan import AnyFault, AtPoint, FailWrite, KillCoordinator, KillTask, LoseMessage, PauseTask
 from cutproof.faults.points import COORDINATOR_POINTS
@@ -14,7 +11,7 @@ from cutproof.harness.run import run
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.history import (
+from cutproof.properties.model.history import (
     AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
@@ -22,8 +19,11 @@ from cutproof.properties.history import (
     History,
     JobEnded,
 )
-from cutproof.properties.verdict import Holds
-from cutproof.properties.workload import Input, Join, Node, Workload
+from cutproof.properties.model.verdict import Holds
+from cutproof.properties.model.workload import Input, Join, Node, Workload
+from unit.simulated.overtaken import SLOW, in_flight
+from unit.simulated.overtaken import job as counted_by_key
+from unit.simulated.worlds import QUICK, journal
 
 TIMEOUT_US = 6_000
 PAUSE_US = 9_000

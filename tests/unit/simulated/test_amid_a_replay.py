@@ -10,9 +10,9 @@ from cutproof.faults.plan import AtTime
 from cutproof.harness.run import Result
 from cutproof.harness.scenario import Cancel, Scenario
 from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptRunning, History, TaskRun
-from cutproof.properties.workload import Workload
+from cutproof.properties.model.history import AttemptRunning, History, TaskRun
+from cutproof.properties.model.workload import Workload
+from cutproof.properties.quick_checker.case import Case
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.driver.local_runner import LocalRunner
 from cutproof.reference_impl.simulated.persistent_channels import Outlet

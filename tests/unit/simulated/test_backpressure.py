@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from worlds import job, rows, run, started
 
 from cutproof.faults.plan import AtTime, StallChannel
+from unit.simulated.worlds import job, rows, run, started
 
 STALL = StallChannel(trigger=AtTime(at_us=2_000), sender="op1-0", receiver="sink-0", for_us=20_000)
 

@@ -6,16 +6,16 @@ from collections import Counter
 
 import msgspec
 import pytest
-from worlds import QUICK, journal
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillTask, StallChannel
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.history import JobEnded
-from cutproof.properties.verdict import Holds
-from cutproof.properties.workload import Input, Node, Rules, Workload
+from cutproof.properties.model.history import JobEnded
+from cutproof.properties.model.verdict import Holds
+from cutproof.properties.model.workload import Input, Node, Rules, Workload
+from unit.simulated.worlds import QUICK, journal
 
 NAMES = ("data", "changes", "rules", "sink")
 STOP = StopWithSavepoint(trigger=AtTime(at_us=6_000))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from worlds import fired, job, journal
 
 from cutproof.faults.plan import AtTime, FailCommit
 from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.history import FaultFired
+from cutproof.properties.model.history import FaultFired
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.simulated.world import World
+from unit.simulated.worlds import fired, job, journal
 
 
 class Answers:

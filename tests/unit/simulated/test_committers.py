@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from worlds import fired
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime
 from cutproof.harness.scenario import Engine, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import History, JobEnded, Transaction
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Holds, Unknown, Verdict, Violated
-from cutproof.properties.workload import Edge, Input, Map, Node, Topology, Workload
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History, JobEnded, Transaction
+from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
+from cutproof.properties.model.workload import Edge, Input, Map, Node, Topology, Workload
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.transactions import (
     AbortTransaction,
@@ -28,6 +27,7 @@ from cutproof.reference_impl.core.transactions import (
     Write,
 )
 from cutproof.reference_impl.simulated.external import TransactionStore
+from unit.simulated.worlds import fired
 
 BY = {"writer": TaskId("sink-0"), "attempt": AttemptId(1)}
 RECORDS = tuple((n % 4, n, n) for n in range(40))

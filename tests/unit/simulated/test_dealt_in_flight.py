@@ -7,18 +7,29 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from overtaken import SLOW, in_flight, loaded
-from worlds import QUICK, counted, job, journal
 
 from cutproof.faults.plan import AtPoint, AtTime
 from cutproof.harness.run import run
 from cutproof.harness.scenario import Cancel, Engine, Resume, Scenario
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.history import JobEnded, StoredState
-from cutproof.properties.in_flight import records
-from cutproof.properties.verdict import Holds
-from cutproof.properties.workload import AnyOperator, Batch, Count, Input, Map, Node, Rules, Tally, Topology, Workload
+from cutproof.properties.model.history import JobEnded, StoredState
+from cutproof.properties.model.verdict import Holds
+from cutproof.properties.model.workload import (
+    AnyOperator,
+    Batch,
+    Count,
+    Input,
+    Map,
+    Node,
+    Rules,
+    Tally,
+    Topology,
+    Workload,
+)
+from cutproof.properties.reconstruct.in_flight import records
+from unit.simulated.overtaken import SLOW, in_flight, loaded
+from unit.simulated.worlds import QUICK, counted, job, journal
 
 WIDTHS = [(2, 3), (3, 2), (7, 2), (2, 7)]
 UNALIGNED = {**QUICK, **SLOW, "alignment": "unaligned"}

@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from worlds import attempts, ended, fired, job, journal, rows, run
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.faults.points import PHASES
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects.translation import settings
-from cutproof.properties.history import CoordinatorDown, CoordinatorUp, FaultFired, TaskFailed
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Unknown
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import CoordinatorDown, CoordinatorUp, FaultFired, TaskFailed
+from cutproof.properties.model.verdict import Unknown
+from unit.simulated.worlds import attempts, ended, fired, job, journal, rows, run
 
 EARLY = AtTime(at_us=4_000)
 """records flow, some checkpoints are complete, none has ended"""

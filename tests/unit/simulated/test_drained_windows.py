@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from worlds import ended, job, run
 
 from cutproof.faults.plan import AtPoint
 from cutproof.harness.scenario import Resume, Scenario, StopWithSavepoint
-from cutproof.properties.case import Case
-from cutproof.properties.history import History
-from cutproof.properties.judge import judge
-from cutproof.properties.line import decode_state
-from cutproof.properties.timekeeping import mistimed
-from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import END_OF_TIME, Tumbling
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.invariants.parts.timekeeping import mistimed
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import END_OF_TIME, Tumbling
+from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.reconstruct.line import decode_state
+from unit.simulated.worlds import ended, job, run
 
 
 def windowed(*commands: object, size: int = 10_000) -> Scenario:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from worlds import job, journal
 
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.subjects.recorder import Recorder
 from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.history import AttemptStarted, CoordinatorDown, History, TaskFailed
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Violated
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import AttemptStarted, CoordinatorDown, History, TaskFailed
+from cutproof.properties.model.verdict import Violated
 from cutproof.reference_impl.core.coordinator import Coordinator
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Committing, Parts, Triggering
 from cutproof.reference_impl.core.state import Sealed, Snapshot, TaskState
 from cutproof.reference_impl.core.task import Task
 from cutproof.reference_impl.driver.machines import Machines
+from unit.simulated.worlds import job, journal
 
 SCENARIO = job(restart_attempts=2)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from worlds import fired
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillCoordinator, KillTask
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.history import JobEnded
-from cutproof.properties.verdict import Holds
-from cutproof.properties.workload import Count, Edge, Input, InputRecord, Map, Node, Topology, Union, Workload
+from cutproof.properties.model.history import JobEnded
+from cutproof.properties.model.verdict import Holds
+from cutproof.properties.model.workload import Count, Edge, Input, InputRecord, Map, Node, Topology, Union, Workload
+from unit.simulated.worlds import fired
 
 TASKS = ("short-0", "long-0", "both-0", "count-1", "sink-0")
 LATE_US = 35_000

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import job, started
 
 from cutproof.faults.plan import AtTime, LateMessage
 from cutproof.harness.files import read_scenario
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Cancel, Deviation, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import AttemptStarted, FaultFired, TaskFailed
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.history import AttemptStarted, FaultFired, TaskFailed
+from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl.core.events import TaskLost
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.messages import Deploy
+from unit.simulated.worlds import job, started
 
 TASKS = ("source-1", "op1-1", "sink-1")
 """none that the narrower job has"""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from worlds import job, run
 
 from cutproof.faults.plan import AtTime
 from cutproof.harness.scenario import Cancel, Scenario
-from cutproof.properties.case import Case
-from cutproof.properties.history import History
-from cutproof.properties.idleness import idle_too_soon
-from cutproof.properties.timekeeping import mistimed
-from cutproof.properties.workload import Tumbling
+from cutproof.properties.invariants.parts.idleness import idle_too_soon
+from cutproof.properties.invariants.parts.timekeeping import mistimed
+from cutproof.properties.model.history import History
+from cutproof.properties.model.workload import Tumbling
+from cutproof.properties.quick_checker.case import Case
+from unit.simulated.worlds import job, run
 
 IDLE_AFTER_US = 1_000
 

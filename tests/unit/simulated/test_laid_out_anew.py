@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from worlds import all_there, journal
-from worlds import job as plain_job
 
 from cutproof.faults.plan import AtPoint, AtTime, FailCommit, KillTask
 from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
-from cutproof.properties.history import CommandIssued, History
-from cutproof.properties.workload import Count, Map
+from cutproof.properties.model.history import CommandIssued, History
+from cutproof.properties.model.workload import Count, Map
+from unit.simulated.worlds import all_there, journal
+from unit.simulated.worlds import job as plain_job
 
 WIDTHS = {"source": 2, "op0": 2, "op1": 2, "sink": 2}
 AFTER = AtTime(at_us=700)

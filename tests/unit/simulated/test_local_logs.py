@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from overtaken import job as crowded
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillCoordinator, KillTask, PauseTask
 from cutproof.harness.run import Result, run
 from cutproof.harness.scenario import Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subject_names import subject_called
-from cutproof.properties.history import AttemptStarted, Channel
-from cutproof.properties.line import Lines, decode_state
-from cutproof.properties.verdict import Violated
+from cutproof.properties.model.history import AttemptStarted, Channel
+from cutproof.properties.model.verdict import Violated
+from cutproof.properties.reconstruct.line import Lines, decode_state
 from cutproof.reference_impl.core.messages import EndOfData, Record
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.simulated.logs import AnyLog, LogShelf, OwnLog, SpilledLog
 from cutproof.reference_impl.simulated.loop import Loop
 from cutproof.reference_impl.simulated.persistent_channels import Inlet, Outlet, PersistentChannel
+from unit.simulated.overtaken import job as crowded
 
 STORES = ("log", "files")
 LOST = "op0-0"

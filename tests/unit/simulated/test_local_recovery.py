@@ -17,11 +17,11 @@ from cutproof.harness.subject import SubjectFailed
 from cutproof.harness.subject_names import subject_called
 from cutproof.harness.subjects import simulated
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptRunning, AttemptStarted, History, TaskFailed, TaskRun
-from cutproof.properties.judge import judge_case
-from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import Count, Dedup, Edge, Input, Join, Node, Topology, Workload
+from cutproof.properties.invariants.judge import judge_case
+from cutproof.properties.model.history import AttemptRunning, AttemptStarted, History, TaskFailed, TaskRun
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import Count, Dedup, Edge, Input, Join, Node, Topology, Workload
+from cutproof.properties.quick_checker.case import Case
 
 RECORDS = 40
 AMID = 6_000

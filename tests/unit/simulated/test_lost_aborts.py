@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from worlds import ended, job
-
 from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.scenario import Cancel, Scenario
 from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.history import History
+from cutproof.properties.model.history import History
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.transactions import AbortTransaction, AnyRequest, NoAnswer, Outcome
 from cutproof.reference_impl.simulated.external import TransactionStore
+from unit.simulated.worlds import ended, job
 
 SEALED = AtPoint(point="transaction-pre-committed", task="sink-0", occurrence=2)
 """Just after the second transaction is sealed: its checkpoint is not complete."""

@@ -8,23 +8,23 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from worlds import all_there, job, journal, rows_of_counts, run
 
 from cutproof.faults.plan import AtPoint, AtTime, KillTask, LateMessage
 from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.case import Case
-from cutproof.properties.held_back import waiting
-from cutproof.properties.history import Completed, History, JobEnded
-from cutproof.properties.judge import judge
-from cutproof.properties.stored_state import StoredState
-from cutproof.properties.workload import Batch, Filter, Input, Map, Node, Tally, Union, Workload
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import Completed, History, JobEnded
+from cutproof.properties.model.stored_state import StoredState
+from cutproof.properties.model.workload import Batch, Filter, Input, Map, Node, Tally, Union, Workload
+from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.reconstruct.held_back import waiting
 from cutproof.reference_impl.core.operator_state import Item, Place
 from cutproof.reference_impl.core.operators import Operator
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.rescale import Redistribution, Share
 from cutproof.reference_impl.driver.poison import Raising
+from unit.simulated.worlds import all_there, job, journal, rows_of_counts, run
 
 STOP = StopWithSavepoint(trigger=AtTime(at_us=4_000))
 CANCEL = Cancel(trigger=AtTime(at_us=6_000))

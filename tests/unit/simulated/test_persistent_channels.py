@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from overtaken import durations, in_flight, job, kill, loaded
-from worlds import all_there, run
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, TearWrite
 from cutproof.harness.checks import problems_of
 from cutproof.harness.run import run as judged
 from cutproof.harness.scenario import Cancel, Deviation, Resume, Savepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
-from cutproof.properties.line import Lines
+from cutproof.properties.model.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
+from cutproof.properties.reconstruct.line import Lines
+from unit.simulated.overtaken import durations, in_flight, job, kill, loaded
+from unit.simulated.worlds import all_there, run
 
 WAYS = ("continuous", "buffer-timeout")
 STORES = ("log", "files")

@@ -6,14 +6,14 @@ from collections import Counter
 
 import msgspec
 import pytest
-from worlds import attempts, fired, job, rows, run
 
 from cutproof.faults.plan import AtPoint, AtTime, FailWrite, KillCoordinator, KillTask
 from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.scenario import Savepoint, Scenario
 from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.judge import judge
+from cutproof.properties.invariants.judge import judge
 from cutproof.reference_impl.core.parts import Parts
+from unit.simulated.worlds import attempts, fired, job, rows, run
 
 EVERYTHING = job(
     120,

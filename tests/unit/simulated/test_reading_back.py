@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.pipelines.run import PipelineRun, judged
-from cutproof.properties.verdict import Holds, Violated
+from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.core.spilling import (
     ALIGNED,
     AT_ONCE,

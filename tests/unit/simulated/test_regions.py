@@ -14,11 +14,11 @@ from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.strategies.regional import forward_alone
 from cutproof.harness.subject_names import subject_called
-from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptStarted, History, TaskFailed
-from cutproof.properties.judge import judge_case
-from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import Input, Workload
+from cutproof.properties.invariants.judge import judge_case
+from cutproof.properties.model.history import AttemptStarted, History, TaskFailed
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import Input, Workload
+from cutproof.properties.quick_checker.case import Case
 
 RECORDS = 40
 FAULT_AT = 5_000

@@ -6,16 +6,16 @@ from collections import Counter
 
 import pytest
 from msgspec.structs import replace
-from overtaken import loaded
-from worlds import journal
 
 from cutproof.faults.plan import AtTime, FailCommit
 from cutproof.harness.run import run
 from cutproof.harness.scenario import AnyCommand, Cancel, Resume, StopWithSavepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import FaultFired, JobEnded
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.history import FaultFired, JobEnded
+from cutproof.properties.model.verdict import Holds
+from unit.simulated.overtaken import loaded
 from unit.simulated.test_committers import RECORDS, scenario
+from unit.simulated.worlds import journal
 
 CANCELLED = Cancel(trigger=AtTime(at_us=4_000))
 STOPPED = StopWithSavepoint(trigger=AtTime(at_us=2_500))

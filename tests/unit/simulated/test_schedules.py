@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from worlds import ended, fired, job, journal, rows, run, shown
 
 from cutproof.faults.plan import AtTime, KillCoordinator, KillTask
 from cutproof.harness.scenario import Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
-from cutproof.properties.history import CommandReturned, History, JobEnded
+from cutproof.properties.model.history import CommandReturned, History, JobEnded
+from unit.simulated.worlds import ended, fired, job, journal, rows, run, shown
 
 LATE_US = 900
 

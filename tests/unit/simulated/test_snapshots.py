@@ -6,13 +6,13 @@ import itertools
 from collections import Counter
 
 import pytest
-from worlds import attempts, ended, fired, job, journal, rows, run, shown, started
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, TearWrite
 from cutproof.harness.scenario import Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import Run
-from cutproof.properties.history import History, TaskFailed
+from cutproof.properties.model.history import History, TaskFailed
 from cutproof.reference_impl.core.parts import Parts
+from unit.simulated.worlds import attempts, ended, fired, job, journal, rows, run, shown, started
 
 SLOW = {"snapshot_write_us": 2_000, "checkpoint_interval_us": 4_000}
 

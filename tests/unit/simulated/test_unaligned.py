@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import pytest
-from overtaken import channels_held, durations, in_flight, job, kill, loaded
-from worlds import all_there, journal, shown
 
 from cutproof.faults.plan import AtPoint, AtTime, DelayChannel
 from cutproof.harness.checks import problems_of
 from cutproof.harness.run import run as run_and_judge
 from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Savepoint
 from cutproof.harness.subjects.simulated import Run, SimulatedSubject
-from cutproof.properties.history import CheckpointTriggered, FaultFired, History
-from cutproof.properties.in_flight import records
-from cutproof.properties.line import Lines
-from cutproof.properties.verdict import Holds
+from cutproof.properties.model.history import CheckpointTriggered, FaultFired, History
+from cutproof.properties.model.verdict import Holds
+from cutproof.properties.reconstruct.in_flight import records
+from cutproof.properties.reconstruct.line import Lines
 from cutproof.reference_impl.core.parts import Parts
+from unit.simulated.overtaken import channels_held, durations, in_flight, job, kill, loaded
+from unit.simulated.worlds import all_there, journal, shown
 
 # -- the cut -----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from worlds import journal
 
 from cutproof.faults.plan import AtTime, KillCoordinator
 from cutproof.harness.run import Result, run
@@ -12,14 +11,15 @@ from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Scenar
 from cutproof.harness.stops import stops_of
 from cutproof.harness.subject_names import subject_called
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.case import Case
-from cutproof.properties.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
-from cutproof.properties.judge import judge
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.invariants.parts.unfit import finished_before, refused_by_name, undescribed
+from cutproof.properties.model.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
+from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
+from cutproof.properties.model.workload import Count, Input, InputRecord, Node, Union, Workload
+from cutproof.properties.mutations.tampering import FITTING_LIES, tamperings
+from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.spark.questions import questions_of
-from cutproof.properties.tampering import FITTING_LIES, tamperings
-from cutproof.properties.unfit import finished_before, refused_by_name, undescribed
-from cutproof.properties.verdict import INVARIANTS, Holds, Unknown, Violated
-from cutproof.properties.workload import Count, Input, InputRecord, Node, Union, Workload
+from unit.simulated.worlds import journal
 
 STOP = StopWithSavepoint(trigger=AtTime(at_us=25_000))
 AGAIN = Resume(trigger=AtTime(at_us=1_000))

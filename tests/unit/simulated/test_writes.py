@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from worlds import attempts, ended, fired, job, journal, rows, run, shown
 
 from cutproof.faults.plan import AnyFault, AtTime, KillNode, KillTask, LoseUnsynced
 from cutproof.harness.scenario import Scenario
-from cutproof.properties.history import History, SnapshotDeleted
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Holds
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import History, SnapshotDeleted
+from cutproof.properties.model.verdict import Holds
+from unit.simulated.worlds import attempts, ended, fired, job, journal, rows, run, shown
 
 WRITE_US = 2_000
 TASK, CHECKPOINT = "op1-0", 2

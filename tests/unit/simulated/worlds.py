@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from cutproof.harness.scenario import Engine, Scenario
 from cutproof.harness.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.history import AttemptStarted, FaultFired, History, JobEnded, JournalEntry, Timed
-from cutproof.properties.judge import judge
-from cutproof.properties.verdict import Holds, Violated
-from cutproof.properties.workload import AnyOperator, Count, Input, InputRecord, Map, Node, Row, Workload
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import AttemptStarted, FaultFired, History, JobEnded, JournalEntry, Timed
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import AnyOperator, Count, Input, InputRecord, Map, Node, Row, Workload
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.simulated.world import World
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from cutproof.harness.run import Result, run
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.event_time import is_late_free
+from cutproof.properties.model.workload import offset_of, split_of, window_of
+from cutproof.properties.semantics.event_time import is_late_free
 from cutproof.properties.spark.operators import kind_of
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of
-from cutproof.properties.workload import offset_of, split_of, window_of
 
 EACH = 5
 """runs of each kind of window, in each guarantee"""

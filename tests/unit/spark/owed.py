@@ -6,8 +6,7 @@ from collections import Counter
 from random import Random
 from typing import Any
 
-from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
-from cutproof.properties.workload import (
+from cutproof.properties.model.workload import (
     AnyOperator,
     Batch,
     Count,
@@ -27,6 +26,7 @@ from cutproof.properties.workload import (
     Union,
     Workload,
 )
+from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
 
 STATELESS: tuple[AnyOperator, ...] = (
     Map(multiply=-3, add=1),

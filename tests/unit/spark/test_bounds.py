@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.properties.model.workload import AnyOperator, FlatMap, Input, Join, Map, Node, Sum, Workload
 from cutproof.properties.spark.bounds import problem
 from cutproof.properties.spark.tables import Apply, Cut, OracleJob
-from cutproof.properties.workload import AnyOperator, FlatMap, Input, Join, Map, Node, Sum, Workload
 
 TAG = 1 << 40
 

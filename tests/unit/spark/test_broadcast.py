@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.properties.model.workload import SINK, Input, Node, Rules, Workload, origin_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import Apply, Cut, OracleJob
-from cutproof.properties.workload import SINK, Input, Node, Rules, Workload, origin_of
 
 pytestmark = pytest.mark.usefixtures("spark")
 

@@ -12,10 +12,10 @@ import pytest
 from cutproof.harness.run import run
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.properties.model.workload import Burst, window_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of
 from cutproof.properties.spark.tables import Apply, OracleAnswer
-from cutproof.properties.workload import Burst, window_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

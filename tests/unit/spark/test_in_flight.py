@@ -13,16 +13,16 @@ from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.run import Result, run
 from cutproof.harness.strategies import Drawing, scenario_of
 from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties import replay
-from cutproof.properties.case import Case
-from cutproof.properties.in_flight import records
-from cutproof.properties.replay import is_determined
+from cutproof.properties.model.stored_state import Passing
+from cutproof.properties.model.workload import SINK, Join, Row
+from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.reconstruct import replay
+from cutproof.properties.reconstruct.in_flight import records
+from cutproof.properties.reconstruct.replay import is_determined
 from cutproof.properties.spark.operators import MEANINGS
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of
 from cutproof.properties.spark.tables import Apply, OracleAnswer
-from cutproof.properties.stored_state import Passing
-from cutproof.properties.workload import SINK, Join, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

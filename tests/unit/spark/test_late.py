@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 import pytest
-from late_runs import asked, late_records
 
+from cutproof.properties.model.workload import Session
+from cutproof.properties.semantics.windows import WindowMachine
 from cutproof.properties.spark.operators import MEANINGS
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question
 from cutproof.properties.spark.sessions import FIRED, HELD, LATE, fold
 from cutproof.properties.spark.tables import OracleAnswer
-from cutproof.properties.windows import WindowMachine
-from cutproof.properties.workload import Session
+from unit.spark.late_runs import asked, late_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from owed import KEYED, STATELESS, brute_force, drawn_job, is_order_free
 
+from cutproof.properties.model.workload import AnyOperator, Batch, Input, Join, Map, Node, Sum, Union, Workload
 from cutproof.properties.spark.cache import Cache
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import Cut, Difference, OracleJob, Reckoned
-from cutproof.properties.workload import AnyOperator, Batch, Input, Join, Map, Node, Sum, Union, Workload
+from unit.spark.owed import KEYED, STATELESS, brute_force, drawn_job, is_order_free
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,15 +14,15 @@ from cutproof.harness.run import run as run_scenario
 from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subjects.simulated import SimulatedSubject
 from cutproof.harness.topologies import lay_out
-from cutproof.properties.case import Case
+from cutproof.properties.model.workload import SINK, Input, Node, Tumbling, Workload
+from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of
-from cutproof.properties.workload import SINK, Input, Node, Tumbling, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
 
-from histories import run
-from shapes import drawn
+from unit.properties.histories import run
+from unit.properties.shapes import drawn
 
 REGRESSIONS = Path(__file__).parents[2] / "regressions"
 

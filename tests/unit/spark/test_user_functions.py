@@ -11,11 +11,11 @@ import pytest
 
 from cutproof.harness.functions import SHIPPED
 from cutproof.harness.user_functions import UserFunction, known
-from cutproof.properties.expected import reckon
+from cutproof.properties.model.workload import AnyOperator, Count, Filter, Input, Node, Sum, User, Workload
+from cutproof.properties.quick_checker.expected import reckon
+from cutproof.properties.semantics.user_functions import CounterpartFailed, counterpart, judge_by
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
-from cutproof.properties.user_functions import CounterpartFailed, counterpart, judge_by
-from cutproof.properties.workload import AnyOperator, Count, Filter, Input, Node, Sum, User, Workload
 from unit.user_examples import examples_known
 
 pytestmark = pytest.mark.usefixtures("spark")

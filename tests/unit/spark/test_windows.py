@@ -7,13 +7,13 @@ from random import Random
 
 import msgspec
 import pytest
-from windowed import WINDOWS, drawn_job, owed
 
-from cutproof.properties.expected import reckon
+from cutproof.properties.model.workload import AnyOperator
+from cutproof.properties.quick_checker.expected import reckon
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import OracleJob
-from cutproof.properties.workload import AnyOperator
+from unit.spark.windowed import WINDOWS, drawn_job, owed
 
 ERRORS = {
     "tumbling": {"starts": "array(ts - ts % p1)"},

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
-from cutproof.properties.workload import (
+from cutproof.properties.model.workload import (
     AnyOperator,
     Input,
     InputRecord,
@@ -18,6 +17,7 @@ from cutproof.properties.workload import (
     Window,
     Workload,
 )
+from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
 
 WINDOWS: tuple[AnyOperator, ...] = (
     Tumbling(size=7),

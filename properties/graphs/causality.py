@@ -1,0 +1,243 @@
+"""Consistency of a snapshot of any distributed system, judged by causality (CL-3).
+
+A snapshot is consistent if with every event it holds each one that happened
+before it (Lamport's relation: earlier in the same process, or the send of what
+was received), and if each channel holds exactly what was sent in it and not yet
+received, in order.  Evidence is the world's own log of events and messages, set
+beside what the processes handed over.
+
+The course on consistent snapshots says it in absolute time: "if a occurs before b and b is included in the
+snapshot, a is also included".  `in_absolute_time` is that reading, word by word;
+Chandy and Lamport's own cuts break it, since a process records its state when the
+marker comes and another has gone on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a process did, by the world's log; its number is its place there."""
+
+    process: str
+    kind: str
+    """local, send or receive"""
+    label: str
+    at_us: int
+    channel: str = ""
+    message: int = -1
+    """of a send and of its receive: the number of the send"""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process handed over: the events that made its state, and the messages on its inputs."""
+
+    process: str
+    events: tuple[int, ...]
+    channels: dict[str, tuple[int, ...]]
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """One snapshot: what was handed over, and when it was complete (None: never)."""
+
+    name: str
+    begun_us: int
+    parts: tuple[Part, ...]
+    complete_us: int | None = None
+
+
+class GraphHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in a system of processes and channels."""
+
+    processes: tuple[str, ...]
+    events: tuple[Event, ...]
+    snapshots: tuple[Taken, ...]
+    markers: tuple[tuple[int, str, str], ...] = ()
+    """time in µs, channel and snapshot of each marker that arrived, in order"""
+    fired: tuple[int, ...] = ()
+    """which of the planned breaches had an effect"""
+    stopped_us: dict[str, int] = {}
+    """process: how long it did nothing but wait, for the sake of a snapshot"""
+
+
+def check(history: GraphHistory) -> Verdict:
+    """consistent-cut of all snapshots; violated by one that never completes, too."""
+    exercised = 0
+    for taken in history.snapshots:
+        if taken.complete_us is None:
+            return _never_complete(taken)
+        found = consistent(history, taken)
+        if isinstance(found, Violated):
+            return found
+        exercised += isinstance(found, Holds)
+    if not exercised:
+        return Unknown(reason="not exercised", detail="no snapshot had events on both of its sides")
+    return Holds(exercised=exercised)
+
+
+def _never_complete(taken: Taken) -> Violated:
+    there = ", ".join(part.process for part in taken.parts)
+    return Violated(
+        difference="snapshot without an end",
+        message=f"snapshot {taken.name}, begun at {taken.begun_us} µs, never completed;"
+        f" contributed: {there or 'nobody'}",
+        tasks=tuple(part.process for part in taken.parts),
+    )
+
+
+def consistent(history: GraphHistory, taken: Taken) -> Verdict:
+    """Whether one complete snapshot is a state that the system could have passed through."""
+    inside = {number for part in taken.parts for number in part.events}
+    found = (
+        _absent(history, taken)
+        or _invented(history, taken)
+        or _gap_in_a_process(history, taken, inside)
+        or _received_unsent(history, taken, inside)
+        or _received_twice(history, taken, inside)
+        or _channels(history, taken, inside)
+    )
+    if found is not None:
+        return found
+    if not inside or len(inside) == len(history.events):
+        return Unknown(reason="not exercised", detail="no event lay on one of its sides")
+    return Holds(exercised=len(inside))
+
+
+def _absent(history: GraphHistory, taken: Taken) -> Violated | None:
+    there = [part.process for part in taken.parts]
+    if sorted(there) == sorted(history.processes):
+        return None
+    message = f"{taken.name} is said to be complete, and has the parts of {', '.join(there) or 'nobody'}"
+    return Violated(difference="process missing", message=message, tasks=tuple(there))
+
+
+def _invented(history: GraphHistory, taken: Taken) -> Violated | None:
+    for part in taken.parts:
+        for number in part.events:
+            if not 0 <= number < len(history.events) or history.events[number].process != part.process:
+                message = f"the state of {part.process} in {taken.name} has event {number}, which it never did"
+                return Violated(difference="event from nowhere", message=message, tasks=(part.process,))
+        for channel, messages in part.channels.items():
+            if not all(_was_sent(history, number, channel) for number in messages):
+                message = f"{taken.name} holds {list(messages)} in {channel}, by which not all of them were sent"
+                return Violated(difference="message from nowhere", message=message, tasks=(part.process,))
+    return None
+
+
+def _was_sent(history: GraphHistory, number: int, channel: str) -> bool:
+    if not 0 <= number < len(history.events):
+        return False
+    event = history.events[number]
+    return event.kind == "send" and event.channel == channel
+
+
+def _gap_in_a_process(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
+    did: dict[str, list[int]] = {}
+    for number, event in enumerate(history.events):
+        did.setdefault(event.process, []).append(number)
+    for part in taken.parts:
+        own = did.get(part.process, [])
+        if list(part.events) != own[: len(part.events)]:
+            missing = [number for number in own[: len(part.events)] if number not in inside]
+            lacks = (
+                f"lacks {_said(history, missing[0])}, and has later ones" if missing else "has them in another order"
+            )
+            return Violated(
+                difference="event missing" if missing else "events out of order",
+                message=f"the state of {part.process} in {taken.name}, {len(part.events)} events: it {lacks}",
+                tasks=(part.process,),
+            )
+    return None
+
+
+def _received_unsent(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
+    """The sole way out of a cut whose processes are prefixes: an arrow that comes from outside."""
+    for number in sorted(inside):
+        event = history.events[number]
+        if event.kind == "receive" and event.message not in inside:
+            sender = history.events[event.message]
+            return Violated(
+                difference="received, not sent",
+                message=f"{taken.name} holds that {event.process} received {event.label} by {event.channel},"
+                f" and not that {sender.process} sent it",
+                records=(event.label,),
+                tasks=(sender.process, event.process),
+                events=(f"outside: {_said(history, event.message)}", f"inside: {_said(history, number)}"),
+            )
+    return None
+
+
+def _received_twice(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
+    received = [number for number in sorted(inside) if history.events[number].kind == "receive"]
+    counted = Counter(history.events[number].message for number in received)
+    for number in received:
+        event = history.events[number]
+        if counted[event.message] > 1:
+            return Violated(
+                difference="received twice",
+                message=f"{taken.name} holds that {event.process} received {event.label} by {event.channel} twice",
+                records=(event.label,),
+                tasks=(event.process,),
+            )
+    return None
+
+
+def _channels(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
+    due = under_way(history.events, inside)
+    held = {channel: messages for part in taken.parts for channel, messages in part.channels.items()}
+    for channel in sorted({*due, *held}):
+        messages, owed = held.get(channel, ()), due.get(channel, ())
+        if messages != owed:
+            return Violated(
+                difference=_difference(history, messages, owed),
+                message=f"{taken.name} holds {_labels(history, messages)} in {channel};"
+                f" {_labels(history, owed)} had been sent and not received",
+                records=tuple(history.events[number].label for number in sorted({*messages, *owed})),
+            )
+    return None
+
+
+def under_way(events: Sequence[Event], inside: set[int]) -> dict[str, tuple[int, ...]]:
+    """Of each channel, the messages sent inside the cut and not received inside it, in the order of sending."""
+    received = {events[number].message for number in inside if events[number].kind == "receive"}
+    found: dict[str, list[int]] = {}
+    for number in sorted(inside):
+        if events[number].kind == "send" and number not in received:
+            found.setdefault(events[number].channel, []).append(number)
+    return {channel: tuple(messages) for channel, messages in found.items()}
+
+
+def _difference(history: GraphHistory, messages: Sequence[int], owed: Sequence[int]) -> str:
+    if sorted(messages) == sorted(owed):
+        return "out of order in a channel"
+    if any(count > 1 for count in Counter(messages).values()):
+        return "twice in a channel"
+    if set(owed) - set(messages):
+        received = {event.message for event in history.events if event.kind == "receive"}
+        return "missing in a channel" if set(owed) - set(messages) <= received else "lost from a channel"
+    return "too much in a channel"
+
+
+def _labels(history: GraphHistory, messages: Sequence[int]) -> str:
+    return f"[{', '.join(history.events[number].label for number in messages)}]"
+
+
+def _said(history: GraphHistory, number: int) -> str:
+    event = history.events[number]
+    by = f" by {event.channel}" if event.channel else ""
+    return f"{event.process}: {event.kind} {event.label}{by} at {event.at_us} µs"
+
+
+def in_absolute_time(history: GraphHistory, taken: Taken) -> Iterator[tuple[int, int]]:
+    """Pairs (a, b): a occurred before b, b is in the snapshot, a is not; none, by the words of the course."""
+    inside = {number for part in taken.parts for number in part.events}
+    for later in sorted(inside):
+        for earlier, event in enumerate(history.events):
+            if earlier not in inside and event.at_us < history.events[later].at_us:
+                yield earlier, later

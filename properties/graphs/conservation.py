@@ -1,0 +1,60 @@
+"""Every buffer that a source read is, in the end, processed by the sink once, or still on its way (UNA-2, UNA-8).
+
+The line of the sink is what its state says that it processed, with what a failure
+undid taken out.  Of each source it must be 0, 1, 2 ... without a gap, a repeat or a
+turn; what is in flight must be all that was read beyond it, once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+
+WITNESSES = 5
+
+
+class BytesHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a run on bytes from outside; a buffer is its source's number and its place there."""
+
+    sources: dict[int, str]
+    """number of a source: its name"""
+    line: tuple[tuple[int, int], ...]
+    in_flight: tuple[tuple[int, int], ...]
+    read: dict[int, int]
+    """source: how many buffers it had read"""
+
+
+def check(history: BytesHistory) -> Verdict:
+    """Whether nothing was lost, repeated or turned round; unknown when the sink processed nothing."""
+    if not history.line:
+        return Unknown(reason="not exercised", detail="the sink processed nothing")
+    for source, name in history.sources.items():
+        done = [place for number, place in history.line if number == source]
+        rest = sorted(place for number, place in history.in_flight if number == source)
+        found = _compare(name, [*done, *rest], history.read.get(source, 0))
+        if found is not None:
+            return found
+    return Holds(exercised=len(history.line))
+
+
+def _compare(source: str, found: list[int], read: int) -> Violated | None:
+    """`found` is to be 0, 1, 2 ... to what was read."""
+    if found == list(range(read)):
+        return None
+    there, wanted = Counter(found), Counter(range(read))
+    differences = (
+        ("never read", [place for place in found if place >= read]),
+        ("repeated buffer", sorted((there - wanted).elements())),
+        ("lost buffer", sorted((wanted - there).elements())),
+        ("order differs", [place for place, right in zip(found, range(read), strict=False) if place != right]),
+    )
+    return next(_violated(source, difference, places) for difference, places in differences if places)
+
+
+def _violated(source: str, difference: str, places: list[int]) -> Violated:
+    names = tuple(f"{source} {place}" for place in places[:WITNESSES])
+    more = f" and {len(places) - WITNESSES:,} more" if len(places) > WITNESSES else ""
+    return Violated(difference=difference, message=f"{difference}: {', '.join(names)}{more}", records=names)

@@ -1,0 +1,1 @@
+"""The invariants, one file each, and the judge that asks them all."""

@@ -1,0 +1,61 @@
+"""at-least-once: nothing owed is missing, whatever is repeated; and nothing is invented.
+
+Each record below the closing cut was applied, and each row that the line yields
+as applied, repeats included, is visible (or prepared, and bound to be); each
+visible row is one that some attempt's applied records yield.
+
+In the at-least-once mode the rows owed follow what the line really applied: a
+record that is both in a snapshot and replayed after it shifts every later
+running sum, rightly.  In the exactly-once mode with a plain sink this is what
+the output has, while state stays exactly-once.
+
+Exercised by records that a later attempt read again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..model.verdict import Holds, Unknown, Verdict
+from ..quick_checker.case import Case
+from ..quick_checker.compare import loss_by_expiry, violated_rows
+from ..quick_checker.table import missing
+from ..reconstruct.replay import is_determined
+from .parts.routes import unapplied, unread
+
+
+def check(case: Case) -> Verdict:
+    if "at-least-once" not in case.promised:
+        return case.not_promised("at-least-once", f"{case.history.guarantee} is another promise")
+    found = unread(case) or unapplied(case)
+    if found is not None:
+        return found
+    if not is_determined(case.workload, case.topology, every_attempt=True):
+        return Unknown(reason="not observable", detail="nothing says which row was applied where")
+    visible = case.committed + case.pending
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    yielded = case.expected.replay.yielded()
+    lost = owed - visible
+    extra = visible - yielded
+    if case.history.sink == "idempotent":
+        lost = missing(case, owed)
+        extra = Counter(row for row in visible if row not in yielded)
+    excused = loss_by_expiry(case, lost) if lost and not extra else None
+    if excused is not None:
+        return excused
+    if lost or extra:
+        return violated_rows(
+            case, lost=lost, extra=extra, owed=owed, where="the output", checkpoint=case.closing.checkpoint
+        )
+    again = replayed_records(case)
+    if not again:
+        return Unknown(reason="not exercised", detail="no record was read again")
+    return Holds(exercised=again)
+
+
+def replayed_records(case: Case) -> int:
+    """How many records a later attempt read again."""
+    reads: Counter[tuple[int, int]] = Counter()
+    for run in case.history.runs:
+        reads.update(run.reads)
+    return sum(count - 1 for count in reads.values() if count > 1)

@@ -1,0 +1,317 @@
+"""consistent-cut: each completed checkpoint is a state that the job could have passed through.
+
+For every completed checkpoint c, restored or not:
+
+- a record is below c's positions exactly if its read has an epoch <= c;
+- each record is read once on the line, and every operator on its way applies it
+  in the epoch it was read in, or in a later one if it was in flight at each
+  checkpoint between: nothing sent after a barrier is applied before it (which is
+  causal closure), nor, on aligned edges, the other way round;
+- a split that an enumerator gives out lies with it or with one reader (`assignments`);
+- per channel the sender's mark, less what c holds in flight in the channel, the
+  barrier's place in the network's log, less what lay before it there, and the
+  receiver's mark are the same number: three witnesses; and what c holds in flight
+  are, row by row and in order, the messages sent before the one and taken after
+  the other;
+- what a snapshot refers to in logs of persistent channels was durable when it was stored;
+- the state decoded from the store's bytes equals State(c), timers and watermarks included, and broadcast
+  state is the same at every subtask;
+- the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
+  other; the rows written in each epoch are those that the epoch owes.
+
+The definition is Chandy and Lamport's, "Distributed Snapshots" (1985), with the
+epoch of an event standing for its side of every cut at once.
+
+Exercised by checkpoints that held state and had record events between their
+local snapshots.  Where nobody counted those events, records on both sides of
+the cut in the attempt that took it are asked for instead.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
+
+import msgspec
+
+from ..model.history import Mark, TaskRun
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.words import LIMIT, plural, record_in_words
+from ..model.workload import COPY_BITS, SINK, is_pane, origin_of
+from ..quick_checker.case import Case
+from ..reconstruct.held_back import behind_batches
+from ..reconstruct.in_flight import NOTHING, origins
+from ..reconstruct.line import INFINITE, Line
+from .parts.assignments import in_one_place, two_owners
+from .parts.cut_contents import copies, held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
+from .parts.cut_times import stored_times
+from .parts.in_flight_cut import wrongly_in_flight
+from .parts.persistent_logs import not_durable
+
+
+def check(case: Case) -> Verdict:
+    if "consistent-cut" not in case.promised:
+        return case.not_promised("consistent-cut", f"{case.history.guarantee} mode does not align")
+    lines = {checkpoint: case.lines.of_checkpoint(checkpoint) for checkpoint in sorted(case.lines.completed)}
+    distinct = {line.tip: line for line in lines.values()}
+    reads = {tip: _reads(case, line) for tip, line in distinct.items()}
+    found = two_owners(case)
+    if found is not None:
+        return found
+    exercised = 0
+    for checkpoint, line in lines.items():
+        found = (
+            missing_snapshots(case, checkpoint)
+            or in_one_place(case, checkpoint)
+            or not_durable(case, checkpoint)
+            or _positions(case, reads[line.tip], checkpoint)
+            or _channels(case, checkpoint)
+            or copies(case, checkpoint)
+            or stored_state(case, checkpoint)
+            or stored_times(case, checkpoint)
+            or transactions(case, line, checkpoint)
+        )
+        if found is not None:
+            return found
+        exercised += _is_exercised(case, checkpoint)
+    for tip, line in distinct.items():
+        found = _closure(case, line, reads[tip])
+        if found is not None:
+            return found
+    found = held_rows(case) or rows_by_epoch(case)
+    if found is not None:
+        return found
+    if not exercised:
+        return Unknown(reason="not exercised", detail="no checkpoint held state and had events amid its snapshots")
+    return Holds(exercised=exercised)
+
+
+class _Reads(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of one split on a line, in order, and the epoch of each read."""
+
+    task: str = ""
+    offsets: list[int] = []
+    epochs: list[int] = []
+    in_turn: int = 0
+    """how many of the first reads are those of offsets 0, 1, 2 and so on"""
+    least: list[int] = []
+    """for each read the least offset of it and of all behind it"""
+
+    def agrees(self, before: int, position: int) -> bool:
+        """Whether the first `before` reads are those of all offsets below a position, and no other read is of one."""
+        below = before == max(0, position) <= self.in_turn
+        return below and (before >= len(self.least) or self.least[before] >= position)
+
+
+def _reads(case: Case, line: Line) -> dict[int, _Reads]:
+    tasks: dict[int, str] = {}
+    found: dict[int, tuple[list[int], list[int]]] = {}
+    for source in case.workload.inputs:
+        # a split may have had other readers in other attempts
+        for segment in sorted(line.of_operator(source.name), key=lambda one: one.run.attempt):
+            for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
+                if split not in found:
+                    found[split] = [], []
+                    tasks[split] = segment.run.task
+                found[split][0].append(offset)
+                found[split][1].append(epoch)
+    return {split: _in_order(tasks[split], offsets, epochs) for split, (offsets, epochs) in found.items()}
+
+
+def _in_order(task: str, offsets: list[int], epochs: list[int]) -> _Reads:
+    in_turn = next((at for at, offset in enumerate(offsets) if at != offset), len(offsets))
+    least = list(accumulate(reversed(offsets), min))[::-1]
+    return _Reads(task=task, offsets=offsets, epochs=epochs, in_turn=in_turn, least=least)
+
+
+def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violated | None:
+    """Recorded positions against the reads before and after the marks."""
+    for split, position in case.positions(checkpoint).items():
+        seen = reads.get(split, _NONE)
+        before = bisect_right(seen.epochs, checkpoint)
+        if not seen.agrees(before, position):
+            below, above = seen.offsets[:before], seen.offsets[before:]
+            return _wrong_position(case, checkpoint, split, seen.task, position, below, above)
+    return None
+
+
+_NONE = _Reads()
+
+
+def _wrong_position(
+    case: Case, checkpoint: int, split: int, task: str, position: int, below: list[int], above: list[int]
+) -> Violated:
+    wrong = [offset for offset in below if offset >= position]
+    wrong += [offset for offset in above if offset < position]
+    wrong += sorted(set(range(position)) - set(below) - set(above))
+    wrong += [offset for offset, count in Counter(below).items() if count > 1]
+    return Violated(
+        difference="position differs from reads",
+        message=f"{task or 'no source'} read {plural(len(below), 'record')} of split {split} before the barrier of"
+        " checkpoint"
+        f" {checkpoint} but recorded position {position}",
+        records=tuple(record_in_words(case.workload, origin_of(split, offset)) for offset in wrong[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=(task,) if task else (),
+        events=(
+            f"read before the snapshot, on the line: offsets {_span(below)} of split {split}",
+            f"the snapshot says: go on with offset {position}",
+            f"read after it, on the line: offsets {_span(above)}",
+        ),
+    )
+
+
+def _span(offsets: list[int]) -> str:
+    if not offsets:
+        return "none"
+    if offsets == list(range(offsets[0], offsets[-1] + 1)):
+        return f"{offsets[0]} to {offsets[-1]}"
+    return ", ".join(map(str, offsets[:LIMIT]))
+
+
+def _channels(case: Case, checkpoint: int) -> Violated | None:
+    """Marks at both ends of each channel, and the barrier's place in it."""
+    for task, stored in case.lines.stored(checkpoint).items():
+        run = case.runs.get((task, stored.attempt))
+        mark = case.lines.mark(task, stored.attempt, checkpoint)
+        if run is None or mark is None:
+            continue
+        for index, channel in enumerate(run.inputs):
+            received = case.first_taken(run, channel) + mark.received[index]
+            sent = _sent(case, channel, run, checkpoint)
+            passed = _barrier(case, channel, run, checkpoint)
+            counts = {count for count in (sent, passed, received) if count is not None}
+            if len(counts) > 1:
+                return _uneven(case, checkpoint, channel, run, received, sent, passed)
+            found = wrongly_in_flight(case, channel, run, checkpoint, received)
+            if found is not None:
+                return found
+    return None
+
+
+def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:
+    sender = case.sender(channel, run, checkpoint)
+    mark = case.lines.mark(sender.task, sender.attempt, checkpoint) if sender else None
+    if sender is None or mark is None or channel not in sender.outputs:
+        return None
+    first = case.first_sent(sender, channel)
+    if first is None:
+        return None
+    in_flight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
+    return first + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
+
+
+def _barrier(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:
+    log = case.content(channel, run)
+    place = next((before for number, before in log.barriers if number == checkpoint), None) if log else None
+    if log is None or place is None:
+        return None
+    return len(log.recovered) + place - len(origins(case.lines.in_flight(checkpoint).get(channel, NOTHING).queued))
+
+
+def _uneven(
+    case: Case, checkpoint: int, channel: str, run: TaskRun, received: int, sent: int | None, passed: int | None
+) -> Violated:
+    sender = channel.partition(">")[0]
+    log = case.content(channel, run)
+    known = [count for count in (sent, passed) if count is not None]
+    between = log.content[min(received, *known) : max(received, *known)] if log else []
+    counted = next(count for count in known if count != received)
+    early = received > counted
+    return Violated(
+        difference="sent after, applied before" if early else "sent before, applied after",
+        message=f"{run.task} had taken {plural(received, 'record')} of {channel} at its snapshot of"
+        f" checkpoint {checkpoint}, {sender} had sent {counted}",
+        records=tuple(record_in_words(case.workload, origin) for origin in between[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=(sender, run.task),
+        events=(
+            *_counts(channel, checkpoint, sent, passed),
+            f"{run.task} had taken {received} of them at its own snapshot",
+        ),
+    )
+
+
+def _counts(channel: str, checkpoint: int, sent: int | None, passed: int | None) -> Iterator[str]:
+    """What the sender and the network counted, where they did."""
+    if sent is not None:
+        sender = channel.partition(">")[0]
+        yield f"{sender} had sent {plural(sent, 'record')} into {channel} at its snapshot of checkpoint {checkpoint}"
+    if passed is not None:
+        yield f"the network saw the barrier after {plural(passed, 'record')}"
+
+
+def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | None:
+    """Each record is applied in the epoch that it was read in."""
+    read: dict[int, int] = {}
+    for split, seen in reads.items():
+        for offset, epoch in zip(seen.offsets, seen.epochs, strict=True):
+            read[origin_of(split, offset) >> COPY_BITS] = epoch
+    late = behind_batches(case.workload)
+    passing = {
+        number: {origin >> COPY_BITS for one in case.lines.in_flight(number).values() for origin in one.origins}
+        for number in line.checkpoints
+    }
+    for operator in (*(node.name for node in case.workload.nodes), SINK):
+        for segment in line.of_operator(operator):
+            for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
+                # a window's row is of the epoch in which it was finished: `_channels` and the rows by epoch see to it
+                # what waited in a batch may come later: the rows by epoch see to that too
+                was = read.get(origin >> COPY_BITS)
+                if was == epoch or is_pane(origin):
+                    continue
+                if was is not None and was < epoch and _was_passing(passing, origin >> COPY_BITS, was, epoch):
+                    continue
+                if operator not in late or was is None or was > epoch:
+                    return _crossing(case, segment.run, channel, origin, epoch, was)
+    return None
+
+
+def _was_passing(passing: dict[int, set[int]], record: int, read: int, applied: int) -> bool:
+    """Whether a record was in flight at every checkpoint between its read and its application."""
+    return all(record in records for number, records in passing.items() if read <= number < applied)
+
+
+def _crossing(case: Case, run: TaskRun, channel: int, origin: int, applied: int, read: int | None) -> Violated:
+    place = record_in_words(case.workload, origin)
+    source = run.inputs[channel].partition(">")[0]
+    if read is None:
+        difference, told = "applied without a read", "no source read it on the line"
+    elif applied < read:
+        difference, told = "sent after, applied before", f"its source read it in {_epoch(read)}"
+    else:
+        difference, told = "sent before, applied after", f"its source read it in {_epoch(read)}"
+    return Violated(
+        difference=difference,
+        message=f"{run.task} (attempt {run.attempt}) applied {place} in {_epoch(applied)}, {told}",
+        records=(place,),
+        checkpoint=min(applied, INFINITE if read is None else read) if applied != read else None,
+        tasks=(source, run.task),
+        events=(f"{run.task} took it from {run.inputs[channel]}",),
+    )
+
+
+def _epoch(epoch: int) -> str:
+    return "the time after the last completed checkpoint" if epoch >= INFINITE else f"the epoch of checkpoint {epoch}"
+
+
+def _is_exercised(case: Case, checkpoint: int) -> bool:
+    states = case.states(checkpoint).values()
+    if not any(state.holds_something for state in states):
+        return False
+    marks = [
+        (run, mark)
+        for task, stored in case.lines.stored(checkpoint).items()
+        if (run := case.runs.get((task, stored.attempt)))
+        and (mark := case.lines.mark(task, stored.attempt, checkpoint))
+    ]
+    counted = [mark.events for _, mark in marks if mark.events >= 0]
+    if counted:
+        return max(counted) > min(counted)
+    return any(_lies_amid(run, mark) for run, mark in marks)
+
+
+def _lies_amid(run: TaskRun, mark: Mark) -> bool:
+    return 0 < mark.reads < len(run.reads) or 0 < mark.applies < len(run.applies)

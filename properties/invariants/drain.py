@@ -1,0 +1,230 @@
+"""drain: an input that ended lets everything go, and one that did not ends nothing.
+
+A job that finished or was drained leaves nothing behind: no transaction of it
+is pending, and its last snapshot holds no window, no timer, and no row that
+waits.  Without drain, end of data and the greatest watermark come only from
+inputs that really ended; the windows that were open at a stop and the rows that
+waited then are in its savepoint, and no row of theirs shows.
+
+The end of data and the watermarks are each task's program order, the snapshot
+the store's word, what shows a reader's.  Exercised by rows that only the end of
+the data brought out, and by windows and rows that a stop left where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ..model.history import JobEnded, TaskRun
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.words import LIMIT, journal_until, plural, row_in_words
+from ..model.workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_clocked, window_of
+from ..quick_checker.case import Case
+from ..reconstruct.held_back import batches, still_to_come, waiting
+from ..reconstruct.layouts import splits_of_task
+from ..reconstruct.line import decode_state
+
+
+def check(case: Case) -> Verdict:
+    if "drain" not in case.promised:
+        return case.not_promised("drain", f"{case.history.guarantee} mode, or resumed behind an end of data")
+    found = next(_ended_early(case), None)
+    for ended in case.commands.ends:
+        found = found or _left(case, ended) or _shown(case, ended)
+    if found is not None:
+        return found
+    exercised = sum(map(partial(_exercised, case), case.commands.ends))
+    if exercised:
+        return Holds(exercised=exercised)
+    detail = "no row needed the end of the data, and at a stop no window was open and no row waited"
+    return Unknown(reason="not exercised", detail=detail)
+
+
+# what ended, though it was not at its end
+
+
+def _ended_early(case: Case) -> Iterator[Violated]:
+    """Sources that ended their data, or let all windows go, with records unread and nobody asking for it."""
+    drained = {
+        one.job: one.issued.order
+        for one in case.commands.asked
+        if one.issued.kind == "stop-with-savepoint" and one.issued.drain
+    }
+    inputs = {source.name: source for source in case.workload.inputs}
+    for run in case.history.runs:
+        source = inputs.get(run.operator)
+        ends = run.end_of_data or any(time >= END_OF_TIME for _, time in run.watermarks)
+        if source is not None and ends and run.job not in drained and not _is_read(case, run, source):
+            yield Violated(
+                difference="end of data too early",
+                message=f"{run.task} of attempt {run.attempt} told those downstream that its data had ended, "
+                "and neither was it at its end nor had anybody asked for a drain",
+                tasks=(run.task,),
+                events=journal_until(case.history, run.ended),
+            )
+
+
+def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
+    """Whether a source's splits are read to their end, its snapshots before this attempt counted."""
+    if not source.bounded:
+        return False
+    restored = case.lines.restored(run.task, run.attempt)
+    positions = dict(case.lines.positions(restored)) if restored in case.lines.completed and restored else {}
+    for split, offset in run.reads:
+        positions[split] = offset + 1
+    mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
+    if source.is_enumerated:
+        mine = tuple(split for _, split, _ in run.assigned)
+    lengths = {split: len(records) for split, _, records in case.workload.splits()}
+    return all(positions.get(split, 0) >= lengths[split] for split in mine)
+
+
+# what is left, though all was to go
+
+
+def _left(case: Case, ended: JobEnded) -> Violated | None:
+    """Windows, timers, rows or transactions that a finished or drained job left."""
+    if ended.status not in ("finished", "drained"):
+        return None
+    prepared = [one for one in case.history.transactions if one.status == "prepared"]
+    pending = [one for one in prepared if _job(case, one.attempt) == ended.job]
+    if pending:
+        return _violated(
+            case, ended, "transaction pending", f"transaction {pending[0].name} is still to be committed", ()
+        )
+    window = window_of(case.workload)
+    for task, timers, panes in _windows(case, ended, window) if window else ():
+        if timers or panes:
+            told = (
+                f"{task} holds {plural(len(panes), 'window')} and {plural(len(timers), 'timer')} in its last snapshot"
+            )
+            records = tuple(f"window from {start} of key {key}" for start, key, _, _ in panes[:LIMIT])
+            return _violated(case, ended, "window left", told, (task,), records)
+    for task, rows in _waiting(case, ended):
+        if rows:
+            told = f"{task} holds {plural(len(rows), 'row')} back in its last snapshot"
+            return _violated(case, ended, "buffer left", told, (task,), tuple(map(row_in_words, rows[:LIMIT])))
+    return None
+
+
+def _waiting(case: Case, ended: JobEnded) -> Iterator[tuple[str, list[Row]]]:
+    """(task, rows) of each subtask of a batch in a job's last snapshot."""
+    names = batches(case.workload)
+    if names and ended.checkpoint in case.lines.completed and ended.checkpoint is not None:
+        for task, state in case.states(ended.checkpoint).items():
+            if task.rpartition("-")[0] in names:
+                yield task, [row for row, _ in waiting(state)]
+
+
+def _windows(
+    case: Case, ended: JobEnded, window: Node
+) -> Iterator[tuple[str, list[tuple[int, int | None, int]], list[tuple[int, int | None, int | None, int]]]]:
+    """(task, timers, panes) of each subtask of the window in a job's last snapshot."""
+    if ended.checkpoint in case.lines.completed and ended.checkpoint is not None:
+        for task, state in case.states(ended.checkpoint).items():
+            if task.rpartition("-")[0] == window.name:
+                yield task, [*state.timers, *state.alarms], state.entries
+
+
+def _shown(case: Case, ended: JobEnded) -> Violated | None:
+    """A row of a window that was open at a stop without drain, or that waited then, and shows."""
+    if not keeps_back(case, ended):
+        return None
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    if case.rows_are_known and ended.checkpoint is not None and ended.checkpoint in case.lines.completed:
+        for row in still_to_come(case.workload, case.states(ended.checkpoint)):
+            if case.committed[row] > owed[row]:
+                return _violated(case, ended, "waiting row shown", f"({row_in_words(row)}) is held back", ())
+    window = window_of(case.workload)
+    if window is None or window.name != case.workload.output:
+        return None
+    for task, timers, panes in _windows(case, ended, window):
+        open_at = {(key, start) for time, key, start in timers if not _is_kept(window, timers, (time, key, start))}
+        for start, key, value, tags in panes:
+            row = (key, value, tags, start)
+            if (key, start) in open_at and case.committed[row] > owed[row]:
+                return _violated(
+                    case, ended, "open window shown", f"({row_in_words(row)}) is of an open window", (task,)
+                )
+    return None
+
+
+def keeps_back(case: Case, ended: JobEnded) -> bool:
+    """Whether no row may show of what was open or waited as a job ended: it was stopped, no other went on and may
+    have brought it out, and where rows show as they are written no attempt went back behind such a row, and no clock
+    goes on behind the savepoint."""
+    if ended.status != "stopped" or any(start.job > ended.job for start in case.lines.starts.values()):
+        return False
+    window = window_of(case.workload)
+    clocked = window is not None and is_clocked(window.operator)
+    return case.history.sink == "transactional" or (len(case.lines.starts) == 1 and not clocked)
+
+
+def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tuple[int, int | None, int]) -> bool:
+    """Whether a window has been emitted, and is only kept for late records: its first timer is gone."""
+    operator = window.operator
+    if not isinstance(operator, Window) or not operator.lateness:
+        return False
+    return sum(other[1:] == timer[1:] for other in timers) == 1
+
+
+# what there was to be seen
+
+
+def _exercised(case: Case, ended: JobEnded) -> int:
+    return _fired(case, ended) + _let_out(case, ended) + _left_at_stop(case, ended)
+
+
+def _let_out(case: Case, ended: JobEnded) -> int:
+    """How many rows waited for the end of the data, as the workload has it."""
+    sizes = {node.name: node.operator.size for node in case.workload.nodes if isinstance(node.operator, Batch)}
+    found = 0
+    for run in case.history.runs if ended.status in ("finished", "drained") else ():
+        if run.operator in sizes and run.job == ended.job and run.how == "finished":
+            state = decode_state(run.loaded.state) if run.loaded is not None else None
+            held = sum(1 for _ in waiting(state)) if state is not None else 0
+            found += (held + len(run.applies)) % sizes[run.operator]
+    return found
+
+
+def _fired(case: Case, ended: JobEnded) -> int:
+    """How many rows of windows only the end of the data brought out."""
+    window = window_of(case.workload)
+    if ended.status not in ("finished", "drained") or window is None:
+        return 0
+    found = 0
+    for run in case.history.runs:
+        if run.operator == window.name and run.job == ended.job and run.how == "finished":
+            moments = run.ticks if is_clocked(window.operator) else run.watermarks
+            ends = [number for number, (_, time) in enumerate(moments, 1) if time >= END_OF_TIME]
+            fired = case.expected.replay.run(run.task, run.attempt).fired
+            found += sum(number in ends for number, _, _ in fired)
+    return found
+
+
+def _left_at_stop(case: Case, ended: JobEnded) -> int:
+    """How many windows were open at a stop, and how many rows waited."""
+    if ended.status != "stopped":
+        return 0
+    window = window_of(case.workload)
+    panes = sum(len(panes) for _, _, panes in _windows(case, ended, window)) if window is not None else 0
+    return panes + sum(len(rows) for _, rows in _waiting(case, ended))
+
+
+def _job(case: Case, attempt: int) -> int | None:
+    start = case.lines.starts.get(attempt)
+    return start.job if start else None
+
+
+def _violated(
+    case: Case, ended: JobEnded, difference: str, told: str, tasks: tuple[str, ...], records: tuple[str, ...] = ()
+) -> Violated:
+    return Violated(
+        difference=difference,
+        message=f"job {ended.job} {ended.status}: {told}",
+        records=records,
+        checkpoint=ended.checkpoint,
+        tasks=tasks,
+        events=journal_until(case.history, ended.order),
+    )

@@ -1,0 +1,86 @@
+"""exactly-once: the committed output is what a run without any failure would have committed.
+
+K, the rows an independent reader sees, plus P, the rows of transactions that
+are prepared for a completed checkpoint of the closing cut and not yet
+committed, equals Out(L), the rows owed up to the closing cut: as multisets of
+all columns.  An idempotent sink's table holds what Out(L)'s upserts leave (see
+`table`), and each of its upserts is a row that the line yields.
+
+For class H, whose rows follow the merge order that the run happened to have,
+every record owed must also have been applied exactly once at each operator, so
+that the order is all that the engine could choose; and for class W its
+watermarks must have advanced as what it had heard says (see `timekeeping`), and
+the clock by which it went as the world's did (see `clocks`).
+
+Exercised by restores amid records and by disturbed commits of rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..quick_checker.case import Case
+from ..quick_checker.compare import loss_by_expiry, violated_rows
+from ..quick_checker.table import differences, ever_made, owed_table
+from .parts.clocks import misclocked
+from .parts.hazards import disturbed_commits, restores
+from .parts.routes import misapplied
+from .parts.timekeeping import mistimed
+
+
+def check(case: Case) -> Verdict:
+    if "exactly-once" not in case.promised:
+        detail = f"{case.history.guarantee} mode with a {case.history.sink} sink"
+        return Unknown(reason="not promised", detail="resumed from an older snapshot" if case.rewound else detail)
+    by_applies = case.expected.follows_applies
+    if not case.rows_are_known:
+        return Unknown(reason="not observable", detail="nothing says which row was applied where")
+    found = _table(case) if case.history.sink == "idempotent" else _output(case)
+    if found is None and by_applies:
+        found = misapplied(case) or mistimed(case) or misclocked(case)
+    if found is not None:
+        return found
+    exercised = sum(restore.amid_records for restore in restores(case)) + len(disturbed_commits(case))
+    if not case.history.committed:
+        return Unknown(reason="not exercised", detail="no row was committed")
+    if not exercised:
+        return Unknown(reason="not exercised", detail="no restore amid records, no disturbed commit of a row")
+    return Holds(exercised=exercised)
+
+
+def _output(case: Case) -> Verdict | None:
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    found = case.committed + case.pending
+    if found == owed:
+        return None
+    lost, extra = owed - found, found - owed
+    if not extra:
+        excused = loss_by_expiry(case, lost)
+        if excused is not None:
+            return excused
+    return violated_rows(
+        case, lost=lost, extra=extra, owed=owed, where="the committed output", checkpoint=case.closing.checkpoint
+    )
+
+
+def _table(case: Case) -> Violated | None:
+    lost, extra = differences(case)
+    if lost or extra:
+        return violated_rows(
+            case,
+            lost=lost,
+            extra=extra,
+            owed=owed_table(case),
+            where="the table",
+            checkpoint=case.closing.checkpoint,
+        )
+    return _upserts(case)
+
+
+def _upserts(case: Case) -> Violated | None:
+    everything = ever_made(case)
+    foreign = Counter(written.row for written in case.history.written if written.row not in everything)
+    if foreign:
+        return violated_rows(case, lost=Counter(), extra=foreign, owed=everything, where="the upserts", checkpoint=None)
+    return None

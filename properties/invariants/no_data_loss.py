@@ -1,0 +1,64 @@
+"""no-data-loss: everything up to the closing cut is in the output, or bound to get there.
+
+Out(L) without K and P is empty: no row owed is missing from the visible rows
+and from the transactions that are prepared for the closing cut (more than is
+owed is for exactly-once to find).  And each record below L was read on the
+line, and each message sent within L was applied within it, whether or not a row
+came of it.  Where all input ended, L is every split's end as the workload has
+it, so that a tail that was cut off shows.
+
+Exercised by what was uncommitted at a restore, by transactions whose commit was
+disturbed, and by the rows that only the last checkpoint covered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..model.verdict import Holds, Unknown, Verdict
+from ..quick_checker.case import Case
+from ..quick_checker.compare import loss_by_expiry, violated_rows
+from ..quick_checker.table import missing
+from .parts.hazards import disturbed_commits, restores
+from .parts.routes import unapplied, unread
+
+
+def check(case: Case) -> Verdict:
+    if "no-data-loss" not in case.promised:
+        return case.not_promised("no-data-loss", f"{case.history.guarantee} mode may lose records")
+    found = unread(case) or unapplied(case)
+    if found is not None:
+        return found
+    if not case.rows_are_known:
+        return Unknown(reason="not observable", detail="nothing says which row was applied where")
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    lost = missing(case, owed) if case.history.sink == "idempotent" else owed - (case.committed + case.pending)
+    if lost:
+        return loss_by_expiry(case, lost) or violated_rows(
+            case,
+            lost=lost,
+            extra=Counter(),
+            owed=owed,
+            where="the output",
+            checkpoint=case.closing.checkpoint,
+        )
+    exercised = sum(restore.in_doubt + restore.uncommitted for restore in restores(case))
+    exercised += sum(len(one.rows) for one in disturbed_commits(case)) + _tail(case)
+    if not exercised:
+        return Unknown(reason="not exercised", detail="nothing was uncommitted at a restore or at the end")
+    return Holds(exercised=exercised)
+
+
+def _tail(case: Case) -> int:
+    """The records that were in nobody's hands but the last checkpoint's: those of the closing
+    epoch and, where all input ended, those that no checkpoint covered."""
+    if not case.expected.rows():
+        return 0
+    if case.closing.kind == "newest":
+        return sum(len(one.rows) for one in case.pending_transactions)
+    return sum(
+        epoch in (case.closing.checkpoint, case.closing.epoch)
+        for source in case.workload.inputs
+        for segment in case.line.of_operator(source.name)
+        for epoch in segment.read_epochs()
+    )

@@ -1,0 +1,272 @@
+"""no-leaks: at rest nothing is left over.
+
+A log of a persistent channel is there for a retained snapshot that refers to it, or
+for a task that still writes it; and is excused like a file, if nobody had occasion to
+delete it since it was opened and its writer replaced.
+
+A living sink subtask has at most one open transaction, an ended job none; no
+transaction of a dead attempt is left for nobody; the snapshot store holds only
+files that a retained snapshot, or one under way, reaches.
+
+What a correct engine may leave: the sealed transactions of completed snapshots
+when the job failed or was cancelled (a resumed job commits them), and what an
+attempt had open when it died and no later one came up to clean behind it.  So too
+a file that nobody had occasion to delete since it was written, for a task that was
+out of reach may write late, and its acknowledgement may be lost.  There are three
+occasions: the job ends; another coordinator comes up, and sweeps; the coordinator
+that had asked for the file, and knows its name, completes another checkpoint.
+Savepoints are the user's and stay.  Exercised by everything that became garbage
+on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from ..model.history import (
+    AttemptRunning,
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointTriggered,
+    CoordinatorDown,
+    CoordinatorUp,
+    FaultFired,
+    JobEnded,
+    PersistentLog,
+    SnapshotDeleted,
+    Stored,
+    TaskFailed,
+    Transaction,
+)
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.words import LIMIT, entry_in_words, journal_until, row_in_words
+from ..quick_checker.case import Case
+from ..reconstruct.line import INFINITE
+
+
+def check(case: Case) -> Verdict:
+    if not case.history.quiet:
+        return Unknown(reason="not observable", detail="the run did not come to rest")
+    leftovers = _Leftovers(case)
+    found = leftovers.transactions() or leftovers.crowded() or leftovers.files() or leftovers.logs()
+    if found is not None:
+        return found
+    exercised = _garbage(case)
+    if exercised:
+        return Holds(exercised=exercised)
+    return Unknown(reason="not exercised", detail="nothing became garbage")
+
+
+def _garbage(case: Case) -> int:
+    """What had to be cleaned: deleted files, aborted transactions, attempts that others replaced."""
+    deleted = sum(len(entry.handles) for entry in case.history.journal if isinstance(entry, SnapshotDeleted))
+    aborted = sum(transaction.aborted is not None for transaction in case.history.transactions)
+    lines = case.lines
+    replaced = sum(run.attempt < lines.serving(run.task, lines.last_attempt) for run in case.history.runs)
+    return deleted + aborted + replaced
+
+
+class _Leftovers:
+    """What the listings at rest show, held against who could still need it."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.residue = case.history.residue
+        self.status = case.ended.status if case.ended is not None else "alive"
+        self.by_name = {
+            transaction.name: transaction for transaction in (*case.history.transactions, *case.history.passing)
+        }
+
+    @cached_property
+    def running(self) -> list[int]:
+        """The attempts that came up."""
+        return [entry.attempt for entry in self.case.history.journal if isinstance(entry, AttemptRunning)]
+
+    @cached_property
+    def unreadable(self) -> bool:
+        """Whether the job failed for want of a record that it could not read: then it knows of no
+        snapshot any more, and may delete none."""
+        reads = (entry for entry in self.case.history.journal if isinstance(entry, FaultFired))
+        return self.status == "failed" and any(entry.kind == "fail-read" for entry in reads)
+
+    def transactions(self) -> Violated | None:
+        """An open or sealed transaction that nobody will end."""
+        for name in self.residue.open_transactions:
+            left = self.by_name.get(name)
+            if left is None or self._abandoned(left):
+                return self._transaction(name, left, "open")
+        for name in self.residue.prepared_transactions:
+            left = self.by_name.get(name)
+            if left is None or (self._abandoned(left) and not self._bound(left)):
+                return self._transaction(name, left, "sealed")
+        return None
+
+    def _abandoned(self, left: Transaction) -> bool:
+        """Whether its owner is gone and somebody was there to clean behind it."""
+        if any(self.case.lines.serving(left.task, attempt) > left.attempt for attempt in self.running):
+            return True
+        if self.status in ("finished", "drained", "stopped"):
+            return True
+        return self.status == "cancelled" and self._cancelled_in_order(left)
+
+    def _cancelled_in_order(self, left: Transaction) -> bool:
+        """Its owner was up when the command came and had nothing else to die of."""
+        run = self.case.runs.get((left.task, left.attempt))
+        failed = any(
+            isinstance(entry, TaskFailed) and entry.attempt == left.attempt for entry in self.case.history.journal
+        )
+        return run is not None and run.how == "cancelled" and left.attempt in self.running and not failed
+
+    def _bound(self, left: Transaction) -> bool:
+        """Whether a completed snapshot holds it: then its commit is owed or, after a failed or
+        cancelled job, left to whoever resumes it."""
+        return any(
+            left.checkpoint is not None and entry.checkpoint >= left.checkpoint
+            for entry in self.case.lines.taken_by(left.task, left.attempt)
+        )
+
+    def crowded(self) -> Violated | None:
+        """More open transactions than live sink subtasks."""
+        seen: dict[str, str] = {}
+        for name in self.residue.open_transactions:
+            left = self.by_name.get(name)
+            if left is not None and self.status == "alive":
+                if left.task in seen:
+                    return self._transaction(name, left, "open beside " + seen[left.task])
+                seen[left.task] = name
+        return None
+
+    def files(self) -> Violated | None:
+        """A file that no retained snapshot reaches; not after a job that could not read: it
+        cannot tell what is garbage, and leaves everything to whoever comes after it."""
+        if self.unreadable:
+            return None
+        reached = set(self._reached())
+        stored = self.case.lines.handles
+        for handle in self.residue.files:
+            if handle in reached:
+                continue
+            entry = stored.get(handle)
+            if (entry is not None and self._under_way(entry)) or self._missed(handle):
+                continue
+            told = [
+                entry_in_words(noted)
+                for noted in self.case.history.journal
+                if entry is not None and getattr(noted, "checkpoint", None) == entry.checkpoint
+            ]
+            return Violated(
+                difference="file left",
+                message=f"the file {handle} is left in the store, and no retained snapshot reaches it",
+                checkpoint=entry.checkpoint if entry is not None else None,
+                tasks=(entry.task,) if entry is not None else (),
+                events=tuple(told[-LIMIT:]),
+            )
+        return None
+
+    def logs(self) -> Violated | None:
+        """A log of a persistent channel that no retained snapshot refers to, and to which nobody appends."""
+        if self.unreadable or not self.residue.logs:
+            return None
+        retained = [one.checkpoint for one in self.case.history.completed if one.checkpoint in self.residue.retained]
+        states = [state for checkpoint in retained for state in self.case.states(checkpoint).values()]
+        reached = {ref[0] for state in states for refs in state.spilled.values() for ref in refs}
+        opened = {log.name: log for log in self.case.history.logs}
+        for name in self.residue.logs:
+            log = opened.get(name)
+            if name not in reached and (log is None or not self._excused(log)):
+                return Violated(
+                    difference="log left",
+                    message=f"the log {name} is left in the store, and no retained snapshot refers to it",
+                    tasks=(log.task,) if log is not None else (),
+                    events=journal_until(self.case.history, None),
+                )
+        return None
+
+    def _excused(self, log: PersistentLog) -> bool:
+        """Whether its task still appends to it, or nobody had occasion to delete it since."""
+        lines = self.case.lines
+        whole, serving = self._channels_of(log.attempt), lines.serving(log.task, lines.last_attempt)
+        if self.status == "alive" and whole == self._channels_of(serving):
+            return True
+        runs = [run for run in self.case.history.runs if run.task == log.task]
+        newer = [run.started for run in runs if self._channels_of(run.attempt) > whole]
+        since = max(log.opened, min(newer, default=0), self._made(log))
+        occasions = (JobEnded, CoordinatorUp, AttemptStarted)
+        cleared = any(isinstance(noted, occasions) and noted.order > since for noted in self.case.history.journal)
+        return not cleared and not any(one.order > since for one in self.case.history.completed)
+
+    def _made(self, log: PersistentLog) -> int:
+        """By when a log was there that is on record before, and was never deleted: by its writer's end, who may have
+        stood still in between, been given up, and known of nothing."""
+        run = self.case.runs.get((log.task, log.attempt))
+        if log.cleared is not None or run is None:
+            return log.opened
+        return INFINITE if run.ended is None else run.ended
+
+    def _channels_of(self, attempt: int) -> int:
+        """The attempt whose channels, and their logs, this one has: of all tasks, where they come up alone."""
+        persistent = self.case.lines.persistent
+        return persistent.whole(attempt) if persistent is not None else attempt
+
+    def _reached(self) -> Iterator[str]:
+        for entry in self.case.history.completed:
+            if entry.checkpoint in self.residue.retained or entry.savepoint:
+                yield from entry.handles.values()
+
+    def _is_of_the_last(self, entry: Stored) -> bool:
+        return entry.attempt == self.case.lines.serving(entry.task, self.case.lines.last_attempt)
+
+    def _under_way(self, stored: Stored) -> bool:
+        """Whether a living job is still taking this snapshot."""
+        checkpoint = stored.checkpoint
+        if self.status != "alive" or not self._is_of_the_last(stored) or checkpoint in self.case.lines.completed:
+            return False
+        latest = None
+        for entry in self.case.history.journal:
+            if isinstance(entry, (CheckpointTriggered, CheckpointAborted)) and entry.checkpoint == checkpoint:
+                latest = entry
+        return isinstance(latest, CheckpointTriggered)
+
+    def _missed(self, handle: str) -> bool:
+        """Whether nobody had occasion to delete a file since it was written, and given up."""
+        written = self._written(handle)
+        start = self.case.lines.starts.get(written[1]) if written is not None else None
+        if written is None or start is None:
+            return False
+        since, journal = written[0], self.case.history.journal
+        for noted in journal:
+            ends = isinstance(noted, JobEnded) and noted.job == start.job
+            if noted.order > since and (ends or isinstance(noted, CoordinatorUp)):
+                return False
+        deaths = (noted.order for noted in journal if isinstance(noted, CoordinatorDown))
+        died = min((death for death in deaths if death > start.order), default=INFINITE)
+        since = max([since, *self._given_up(handle)])
+        return not any(one.job == start.job and since < one.order < died for one in self.case.history.completed)
+
+    def _written(self, handle: str) -> tuple[int, int] | None:
+        """When a file was written, and by which attempt; also one that its writer died over."""
+        entry = self.case.lines.handles.get(handle)
+        if entry is not None:
+            return entry.order, entry.attempt
+        for noted in self.case.history.journal:
+            if isinstance(noted, FaultFired) and noted.kind == "tear-write" and handle in noted.detail.split():
+                return (noted.order, noted.attempt) if noted.attempt is not None else None
+        return None
+
+    def _given_up(self, handle: str) -> Iterator[int]:
+        entry = self.case.lines.handles.get(handle)
+        for noted in self.case.history.journal:
+            if isinstance(noted, CheckpointAborted) and entry is not None and noted.checkpoint == entry.checkpoint:
+                yield noted.order
+
+    def _transaction(self, name: str, left: Transaction | None, how: str) -> Violated:
+        whose = f" of attempt {left.attempt} of {left.task}" if left is not None else ", which nobody began,"
+        return Violated(
+            difference="transaction left" if not how.startswith("open beside") else "second open transaction",
+            message=f"transaction {name}{whose} is left {how}",
+            records=tuple(row_in_words(row) for row in left.rows[:LIMIT]) if left is not None else (),
+            checkpoint=left.checkpoint if left is not None else None,
+            tasks=(left.task,) if left is not None else (),
+            events=journal_until(self.case.history, None),
+        )

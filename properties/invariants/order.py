@@ -1,0 +1,249 @@
+"""order: on the line, records are taken as they were sent.
+
+Two claims.  Per channel, the applies of the receiver follow the sends of the
+sender without a gap: chained over the attempts of the line, each cut at the
+snapshot that the next restored, what was taken is a prefix of what was put in.
+And per split and key the offsets increase at every operator, as far as the way
+there is first-in-first-out (a rebalance among several receivers is not).
+
+The sends are the network's log, the applies the receiver's own program order:
+two witnesses that no single defect writes.  Exercised by each pair of
+neighbouring records of a channel between which a restore lay, or an alignment
+that set the channel aside.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..model.history import Channel
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.words import journal_until, record_in_words
+from ..model.workload import SINK, Batch, FlatMap, Join, User, Window, is_changelog, offset_of, split_of
+from ..quick_checker.case import Case
+from ..reconstruct.in_flight import NOTHING, origins
+from ..reconstruct.line import INFINITE, Segment
+from ..semantics.broadcast import broadcasters
+
+
+def check(case: Case) -> Verdict:
+    if "order" not in case.promised:
+        return case.not_promised("order", f"{case.history.guarantee} mode may repeat and reorder")
+    if not case.history.channels:
+        return Unknown(reason="not observable", detail="the sends were not recorded")
+    exercised = 0
+    for task, segments in case.line.segments.items():
+        taken = [_by_channel(segment) for segment in segments]
+        for channel in dict.fromkeys(name for segment in segments for name in segment.run.inputs):
+            found = _compare(case, task, channel, [of.get(channel, []) for of in taken])
+            if found is not None:
+                return found
+        exercised += _restores_between(taken) + sum(_alignments_between(segment) for segment in segments)
+    return _offsets_increase(case) or (
+        Holds(exercised=exercised)
+        if exercised
+        else Unknown(reason="not exercised", detail="no restore or alignment lay between two records of a channel")
+    )
+
+
+def _by_channel(segment: Segment) -> dict[str, list[int]]:
+    """The origins that a segment took, by channel."""
+    taken: list[list[int]] = [[] for _ in segment.run.inputs]
+    for channel, origin in segment.run.applies[: segment.applies]:
+        taken[channel].append(origin)
+    return dict(zip(segment.run.inputs, taken, strict=True))
+
+
+def _sends(case: Case, channel: str) -> list[int] | None:
+    """The origins put into a channel along the line; None where a log is missing, or what became of it is not told.
+
+    What was in flight at a restore was put in before it, and is not counted again; but where the job was laid
+    out anew it went through other channels than it was put into, and counts where it is put back.
+    """
+    sent: list[int] = []
+    for segment in case.line.segments.get(channel.split(">")[0], ()):
+        if _moved_unseen(case, segment):
+            return None
+        if channel not in segment.run.outputs:
+            continue
+        log = case.channels.get((channel, segment.run.attempt))
+        if log is None:
+            return None
+        sent += put_in(case, segment, channel, log)
+        if segment.cut is not None and moves(case, segment):  # also what attempts before had put in
+            lying = case.lines.in_flight(segment.cut).get(channel, NOTHING)
+            del sent[max(0, len(sent) - len(lying.origins)) :]
+    return sent
+
+
+def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | None = None) -> list[int]:
+    """What a segment of its sender put into a channel for the first time, up to its `end`, or that of so many."""
+    run = segment.run
+    end = segment.sent[run.outputs.index(channel)] if end is None else end
+    origin = case.lines.parent(run.task, run.attempt)
+    anew = origin is not None and case.rescaled(run.attempt, origin[1])
+    again = case.lines.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not anew else NOTHING
+    sent = (log.repeated + log.sent)[:end]
+    lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
+    if len(sent) < end < INFINITE:  # the attempt failed before it could send what its snapshot says is to be sent
+        sent = sent + origins(lying.unsent)[len(sent) - end :]
+    content = case.content(channel, run) if anew else None
+    return [*(content.recovered if content is not None else []), *sent[len(origins(again.unsent)) :]]
+
+
+def _moved_unseen(case: Case, segment: Segment) -> bool:
+    """Whether the job was laid out anew before the cut of a task that had finished by then: the line leads past the
+    attempts between, in which what it had under way was dealt out."""
+    if segment.cut is None:
+        return False
+    until = case.lines.completed[segment.cut].attempt
+    between = [case.lines.starts[one] for one in case.line.attempts if segment.run.attempt < one <= until]
+    return any(one.restores is not None and case.rescaled(one.attempt, one.restores) for one in between)
+
+
+def moves(case: Case, segment: Segment) -> bool:
+    """Whether the job that goes on from a segment's cut is laid out anew."""
+    starts = case.lines.starts
+    later = [one for one in case.line.attempts if one > segment.run.attempt and not starts[one].in_place]
+    if not later or segment.cut is None:
+        return False
+    came_up_alone = case.lines.persistent is not None and starts[later[0]].restores != segment.cut
+    return not came_up_alone and case.rescaled(later[0], segment.cut)
+
+
+def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Violated | None:
+    sent = _sends(case, channel)
+    applied = [origin for origins in taken for origin in origins]
+    if sent is None or applied == sent[: len(applied)]:
+        return None
+    at = next((at for at, (one, other) in enumerate(zip(applied, sent, strict=False)) if one != other), len(sent))
+    got = applied[at]
+    wanted = sent[at] if at < len(sent) else None
+    difference = _kind(got, wanted, sent, applied, at)
+    due = "nothing more was sent" if wanted is None else f"{record_in_words(case.workload, wanted)} was sent next"
+    return Violated(
+        difference=difference,
+        message=f"{task} took {record_in_words(case.workload, got)} from {channel} where {due}",
+        records=tuple(record_in_words(case.workload, origin) for origin in (got, wanted) if origin is not None),
+        tasks=(channel.split(">")[0], task),
+        events=(
+            f"{channel} carried along the line: {_told(case, sent[max(0, at - 2) : at + 3])}",
+            f"{task} took: {_told(case, applied[max(0, at - 2) : at + 3])}",
+            *journal_until(case.history, None),
+        ),
+    )
+
+
+def _told(case: Case, origins: list[int]) -> str:
+    return "; ".join(record_in_words(case.workload, origin) for origin in origins) or "nothing"
+
+
+def _kind(got: int, wanted: int | None, sent: list[int], applied: list[int], at: int) -> str:
+    if wanted is not None and wanted in applied[at:]:
+        return "records out of order"
+    if got in sent[at:]:
+        return "gap in a channel"
+    return "record taken twice" if got in sent[:at] else "record never sent"
+
+
+def _restores_between(taken: list[dict[str, list[int]]]) -> int:
+    """The pairs of neighbours in a channel with a restore between them."""
+    found = 0
+    seen: set[str] = set()
+    for channels in taken:
+        having = [channel for channel, origins in channels.items() if origins]
+        found += sum(channel in seen for channel in having)
+        seen.update(having)
+    return found
+
+
+def _alignments_between(segment: Segment) -> int:
+    """The pairs of neighbours in a channel with an alignment between them that set it aside.
+
+    All channels but the one whose barrier came last are set aside.
+    """
+    inputs = len(segment.run.inputs)
+    if inputs < 2:
+        return 0
+    found = 0
+    totals = [0] * inputs
+    for channel, _ in segment.run.applies[: segment.applies]:
+        totals[channel] += 1
+    for mark in segment.run.marks:
+        if mark.applies <= segment.applies:
+            around = sum(0 < before < total for before, total in zip(mark.received, totals, strict=True))
+            found += min(around, inputs - 1)
+    return found
+
+
+class _Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How records come to an operator: whether in order, and one row a record."""
+
+    fifo: bool = True
+    single: bool = True
+
+
+def _ways(case: Case) -> dict[str, _Way]:
+    """The way to each node and the sink, worst of its inputs."""
+    ways: dict[str, _Way] = {source.name: _Way() for source in case.workload.inputs}
+    for node in case.workload.nodes:
+        arriving = [_after_edge(case, name, node.name, ways[name]) for name in node.inputs]
+        ways[node.name] = _Way(fifo=all(way.fifo for way in arriving), single=all(way.single for way in arriving))
+    ways[SINK] = _after_edge(case, case.workload.output, SINK, ways[case.workload.output])
+    return ways
+
+
+def _after_edge(case: Case, sender: str, receiver: str, way: _Way) -> _Way:
+    spread = case.topology.edge(sender, receiver).partitioning == "rebalance"
+    several = case.topology.parallelism[receiver] > 1
+    kinds = [node.operator for node in case.workload.nodes if node.name == sender]
+    multiplies = any(isinstance(one, (FlatMap, Join, User)) or is_changelog(one) for one in kinds)
+    gathers = any(isinstance(one, (Batch, User, Window)) for one in kinds)
+    return _Way(fifo=way.fifo and not gathers and not (spread and several), single=way.single and not multiplies)
+
+
+_Lane = tuple[int, int | None, int]
+"""split, key, and of a broadcast edge the subtask that takes a copy (else -1)"""
+
+
+def _offsets_increase(case: Case) -> Violated | None:
+    keys = {split: [record[0] for record in records] for split, _, records in case.workload.splits()}
+    copied = broadcasters(case.workload)
+    for operator, way in _ways(case).items():
+        if not way.fifo:
+            continue
+        last: dict[_Lane, int] = {}
+        segments = sorted(case.line.of_operator(operator), key=lambda segment: segment.run.attempt)
+        for segment in segments:
+            found = _increasing(case, segment, keys, 1 if way.single else 0, last, copied.get(operator))
+            if found is not None:
+                return found
+    return None
+
+
+def _increasing(
+    case: Case,
+    segment: Segment,
+    keys: dict[int, list[int | None]],
+    step: int,
+    last: dict[_Lane, int],
+    broadcaster: str | None,
+) -> Violated | None:
+    """Whether the offsets of each split and key grow by at least `step`, beyond what all subtasks took before; of
+    what is broadcast, beyond what this one did."""
+    own = [channel.partition(">")[0].rpartition("-")[0] == broadcaster for channel in segment.run.inputs]
+    for channel, origin in segment.run.applies[: segment.applies]:
+        split, offset = split_of(origin), offset_of(origin)
+        of = keys.get(split, [])
+        lane = (split, of[offset] if offset < len(of) else None, segment.run.subtask if own[channel] else -1)
+        if offset < last.get(lane, -1) + step:
+            return Violated(
+                difference="offsets do not increase",
+                message=f"{segment.run.task} took {record_in_words(case.workload, origin)} after record {last[lane]} "
+                f"of the same split and key {lane[1]}",
+                records=(record_in_words(case.workload, origin),),
+                tasks=(segment.run.task,),
+                events=journal_until(case.history, segment.run.ended),
+            )
+        last[lane] = offset
+    return None

@@ -1,0 +1,97 @@
+"""Whether an operator that goes by processing time was told it as it must, and let no timer wait.
+
+What is in a burst follows from the times that it was told (`TaskRun.ticks`),
+which the world wrote down, not the engine.  They may not go back; and time ends
+only where all input has: behind all that the network's log has for its inputs.
+A timer fires exactly once, in the first tick at or behind its time: that is in
+the rows which the replay of the ticks yields.  None is left: a task that takes
+a snapshot long after a timer was due, everything having healed, and still holds
+it, has not asked to be told the time, and may never be.  That is asked where all
+moments of a history are by one clock (in virtual time): on processes the time
+that tasks go by is scaled, and a machine may be slow.  There a task whose timer
+is pending is not idle, so that a job in which one never fires does not come to
+rest: that is progress's to see (`progress`, "no rest").
+"""
+
+from __future__ import annotations
+
+from ...model.history import TaskRun
+from ...model.verdict import Violated
+from ...model.words import journal_until, plural
+from ...model.workload import BEGINNING, END_OF_TIME, Burst, is_clocked, window_of
+from ...quick_checker.case import Case
+
+OVERDUE_US = 100_000
+"""A task that stands still, or is slow, may be as late as this."""
+
+
+def misclocked(case: Case) -> Violated | None:
+    """A tick on the line that the world itself belies."""
+    node = window_of(case.workload)
+    if node is None or not is_clocked(node.operator):
+        return None
+    for segment in case.line.of_operator(node.name):
+        found = _went_back(case, segment.run) or _ended_early(case, segment.run)
+        if found is not None:
+            return found
+    return None
+
+
+def _went_back(case: Case, run: TaskRun) -> Violated | None:
+    last = BEGINNING
+    for count, time in run.ticks:
+        if time < last:
+            return _belied(
+                case, run, f"was told the time {time} behind {plural(count, 'record')}, after it had been {last}"
+            )
+        last = time
+    return None
+
+
+def _ended_early(case: Case, run: TaskRun) -> Violated | None:
+    """Time ended with something still to come."""
+    count = next((count for count, time in run.ticks if time >= END_OF_TIME), None)
+    if count is None:
+        return None
+    logs = [case.inbound(run, name) for name in run.inputs]
+    sent = sum(len(log.content) for log in logs if log is not None)
+    if run.end_of_data and (count == sent or None in logs):
+        return None
+    return _belied(case, run, f"took its input to have ended behind {plural(count, 'record')}, of {sent}")
+
+
+def overdue(case: Case) -> Violated | None:
+    """A timer that a living task still held in a snapshot, long after it was due."""
+    node, healed = window_of(case.workload), case.history.healed
+    if node is None or not isinstance(node.operator, Burst) or case.history.lasting or not case.history.one_clock:
+        return None
+    for segment in case.line.of_operator(node.name):
+        run = segment.run
+        kept = case.expected.replay.run(run.task, run.attempt).kept
+        for mark in segment.marks:
+            since = _since(case, run, healed)
+            if since is None or mark.order < since[0]:
+                continue
+            late = [one for one in kept[mark.checkpoint].timers() if max(one[0], since[1]) + OVERDUE_US < mark.at_us]
+            if late:
+                time, key, _ = late[0]
+                told = (
+                    f"held a timer of key {key} in checkpoint {mark.checkpoint}, {mark.at_us - time} us after its time"
+                )
+                return _belied(case, run, told, "timer overdue")
+    return None
+
+
+def _since(case: Case, run: TaskRun, healed: int | None) -> tuple[int, int] | None:
+    """(order, time) from which nothing disturbs a task any more; None where nobody knows."""
+    order = max(healed or 0, run.started)
+    return next(((entry.order, entry.at_us) for entry in case.history.completed if entry.order > order), None)
+
+
+def _belied(case: Case, run: TaskRun, told: str, difference: str = "clock differs") -> Violated:
+    return Violated(
+        difference=difference,
+        message=f"{run.task} of attempt {run.attempt} {told}",
+        tasks=(run.task,),
+        events=journal_until(case.history, run.ended),
+    )

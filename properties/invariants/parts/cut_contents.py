@@ -1,0 +1,239 @@
+"""What a completed checkpoint holds, against what it owes: state, transactions, rows by epoch."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+
+from ...model.history import StoredState, TaskRun, Transaction
+from ...model.stages import COMMITTERS
+from ...model.verdict import Violated
+from ...model.words import LIMIT, plural, row_in_words
+from ...model.workload import SINK, STATEFUL, Batch, Row, User
+from ...quick_checker.case import Case
+from ...quick_checker.compare import transaction_in_words, violated_rows
+from ...reconstruct.held_back import batches, counts_in, is_tally, still_to_come
+from ...reconstruct.line import INFINITE, Line
+from ...reconstruct.replay import is_determined
+from ...semantics.broadcast import odd_one_out, rules_in, with_rules
+from ...semantics.semantics import Entry
+
+
+def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
+    """A task with state whose snapshot the completed checkpoint lacks, or cannot be read."""
+    completed = case.lines.completed[checkpoint]
+    stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
+    keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
+    keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, (Batch, *STATEFUL))}
+    job = [run for run in case.history.runs if run.job == completed.job]
+    going_on = {run.operator for run in job if run.task not in completed.finished}
+    for run in case.history.runs:
+        gone = run.operator not in going_on
+        serving = case.lines.serving(run.task, completed.attempt)
+        if run.attempt != serving or run.operator not in keeping or gone:
+            continue
+        if run.task not in completed.handles:
+            told = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
+        elif run.task not in stored:
+            told = f"checkpoint {checkpoint} points to {completed.handles[run.task]}, which was never stored"
+        elif run.task not in states:
+            told = f"the snapshot of {run.task} in checkpoint {checkpoint} cannot be read"
+        else:
+            continue
+        return Violated(
+            difference="snapshot missing",
+            message=told,
+            checkpoint=checkpoint,
+            tasks=(run.task,),
+            events=(f"the store made checkpoint {checkpoint} complete at {completed.at_us} µs",),
+        )
+    return None
+
+
+def stored_state(case: Case, checkpoint: int) -> Violated | None:
+    """Keyed state decoded from the store against State(c)."""
+    nodes = [node for node in case.workload.nodes if not isinstance(node.operator, User)]  # its state is its user's
+    keyed = [node.name for node in nodes if isinstance(node.operator, STATEFUL)]
+    if not keyed or (case.follows_order and not is_determined(case.workload, case.topology, at_sink=False)):
+        return None
+    owed = case.expected.states(checkpoint)
+    held: dict[str, Counter[Entry]] = {name: Counter() for name in keyed}
+    for task, state in case.states(checkpoint).items():
+        operator = task.rpartition("-")[0]
+        if operator in held:
+            held[operator].update(_entries_in(case, operator, state))
+    for name in keyed:
+        if held[name] != owed[name]:
+            return _wrong_state(case, checkpoint, name, owed[name], held[name])
+    return None
+
+
+def _entries_in(case: Case, operator: str, state: StoredState) -> list[Entry]:
+    if is_tally(case.workload, operator):
+        return counts_in(state)
+    return rules_in(state) if operator in with_rules(case.workload) else state.entries
+
+
+def copies(case: Case, checkpoint: int) -> Violated | None:
+    """Broadcast state that is not the same at all subtasks."""
+    for name in with_rules(case.workload):
+        held = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == name}
+        odd = odd_one_out(held)
+        if odd is None:
+            continue
+        one, other = (Counter(rules_in(held[task])) for task in odd)
+        return Violated(
+            difference="copies differ",
+            message=f"in checkpoint {checkpoint} {odd[0]} and {odd[1]} hold other rules:"
+            f" {_entries(one - other)} and {_entries(other - one)}",
+            records=tuple(f"key {entry[1]}" for entry in list((one - other) + (other - one))[:LIMIT]),
+            checkpoint=checkpoint,
+            tasks=odd,
+            events=(f"the checkpoint's positions: {case.positions(checkpoint)}",),
+        )
+    return None
+
+
+def held_rows(case: Case) -> Violated | None:
+    """What batches hold in the snapshots of the line: rows that came, each once, since the rows before were let out."""
+    if not batches(case.workload) or case.expected.follows_applies:
+        return None
+    came: Counter[Row] = Counter()
+    through, out = case.expected.rows_through(), case.expected.rows()
+    for checkpoint in case.line.checkpoints:
+        came.update(through.get(checkpoint, ()))
+        came.subtract(Counter(out.get(checkpoint, ())))
+        held = still_to_come(case.workload, case.states(checkpoint))
+        extra = held - came
+        if extra:
+            names = batches(case.workload)
+            return Violated(
+                difference="state differs",
+                message=f"{', '.join(names)} held {plural(extra.total(), 'row')} in checkpoint {checkpoint}"
+                " that had not come"
+                " to it, or that it had let out",
+                records=tuple(row_in_words(row) for row in list(extra)[:LIMIT]),
+                checkpoint=checkpoint,
+                tasks=tuple(names),
+                events=(f"the checkpoint's positions: {case.positions(checkpoint)}",),
+            )
+    return None
+
+
+def _wrong_state(case: Case, checkpoint: int, name: str, owed: Counter[Entry], held: Counter[Entry]) -> Violated:
+    missing, extra = owed - held, held - owed
+    keys = sorted({entry[1] for entry in (*missing, *extra)}, key=str)
+    tasks = [
+        task
+        for task, state in case.states(checkpoint).items()
+        if task.rpartition("-")[0] == name and any(entry in extra for entry in state.entries)
+    ]
+    return Violated(
+        difference="state differs",
+        message=f"{name} stored {_entries(extra)} in checkpoint {checkpoint} where {_entries(missing)} is owed",
+        records=tuple(f"key {key}" for key in keys[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=tuple(tasks) or (name,),
+        events=(f"the checkpoint's positions: {case.positions(checkpoint)}",),
+    )
+
+
+def _entries(entries: Counter[Entry]) -> str:
+    """The first few state entries in words."""
+    told = [f"key {key}: {a}" + (f", {b}" if b else "") for _, key, a, b in list(entries.elements())[:LIMIT]]
+    return "; ".join(told) or "nothing"
+
+
+def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
+    """The sealed transactions named in c against the sink's records up to its mark."""
+    if case.history.sink != "transactional":
+        return None
+    listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
+    for segment in line.of_operator(SINK):
+        run = segment.run
+        within = segment.applies_up_to(checkpoint)
+        marked = _settled_until(case, run, checkpoint)
+        written = 0
+        for one in case.transactions_of(run.task, run.attempt):
+            inside = bisect_right(one.applied, within)
+            written += inside
+            if one.name in listed and inside < len(one.rows):
+                return _wrong_transaction(checkpoint, one, one.rows[inside:], "holds rows from after the barrier")
+            committed = one.committed is not None and (marked is None or one.committed <= marked)
+            if inside and one.name not in listed and not committed:
+                return _wrong_transaction(
+                    checkpoint, one, one.rows[:inside], "is neither in the checkpoint nor committed before it"
+                )
+        if written < within:
+            return _unwritten(checkpoint, run.task, within, written)
+    return None
+
+
+def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
+    """The order until which what a sink's run wrote was committed, or else is in a checkpoint: that of its task's
+    mark, or of the committers behind it, or of any sink, where the job was laid out anew since and others have it in
+    charge."""
+    completed = case.lines.completed[checkpoint]
+    tasks = [run.task]
+    if case.layouts[run.job] != case.layouts[completed.job]:
+        tasks = [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] == SINK]
+    tasks += [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] in COMMITTERS]
+    lines, attempt = case.lines, completed.attempt
+    marks = [lines.mark(task, lines.serving(task, attempt), checkpoint) for task in tasks]
+    return max((mark.order for mark in marks if mark is not None), default=None)
+
+
+def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], told: str) -> Violated:
+    return Violated(
+        difference="transaction differs",
+        message=f"checkpoint {checkpoint}: transaction {one.name} {told}",
+        records=tuple(row_in_words(row) for row in rows[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=(one.task,),
+        events=(transaction_in_words(one),),
+    )
+
+
+def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated:
+    return Violated(
+        difference="transaction differs",
+        message=f"{task} had taken {plural(taken, 'record')} at its snapshot of checkpoint {checkpoint},"
+        f" its transactions hold {written}",
+        checkpoint=checkpoint,
+        tasks=(task,),
+        events=(),
+    )
+
+
+def rows_by_epoch(case: Case) -> Violated | None:
+    """The rows that the sinks wrote in each epoch of the line against those that the epoch owes."""
+    if case.follows_order and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
+        return None
+    found: dict[int, Counter[Row]] = {}
+    for task, attempt, applied, row in _written(case):
+        epoch = case.line.epoch_of_apply(task, attempt, applied)
+        if epoch is not None and epoch < INFINITE:
+            found.setdefault(epoch, Counter())[row] += 1
+    for checkpoint in case.line.checkpoints:
+        owed = Counter(case.expected.rows().get(checkpoint, ()))
+        rows = found.get(checkpoint, Counter())
+        if rows != owed:
+            return violated_rows(
+                case,
+                lost=owed - rows,
+                extra=rows - owed,
+                owed=owed,
+                where=f"the rows written in the epoch of checkpoint {checkpoint}",
+                checkpoint=checkpoint,
+            )
+    return None
+
+
+def _written(case: Case) -> Iterator[tuple[str, int, int, Row]]:
+    """(task, attempt, records applied by then, row) of every row a sink wrote."""
+    for one in case.history.transactions:
+        for row, applied in zip(one.rows, one.applied, strict=True):
+            yield one.task, one.attempt, applied, row
+    for written in case.history.written:
+        yield written.task, written.attempt, written.applied, written.row

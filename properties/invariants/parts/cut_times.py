@@ -1,0 +1,118 @@
+"""What a completed checkpoint says of event time, against what it owes: timers (in
+processing time too), watermarks, split maxima."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...model.history import StoredState
+from ...model.verdict import Violated
+from ...model.words import LIMIT
+from ...model.workload import BEGINNING, END_OF_TIME, Burst, Node, Window, is_clocked, window_of
+from ...quick_checker.case import Case
+from ...reconstruct.replay import is_determined
+from ...semantics.classes import FOLLOWING
+from ...semantics.event_time import Clock, splits_before
+from ...semantics.windows import Timer
+
+
+def stored_times(case: Case, checkpoint: int) -> Violated | None:
+    """Event time, and timers of either kind, as the store's bytes have them."""
+    window = window_of(case.workload)
+    if window is not None and isinstance(window.operator, Burst):
+        found = _timers(case, checkpoint, window)
+        if found is not None:
+            return found
+    if not case.workload.times():
+        return None
+    found = _sources(case, checkpoint)
+    if found is None and window is not None and not is_clocked(window.operator):
+        mine = _timers(case, checkpoint, window) if isinstance(window.operator, Window) else None
+        found = mine or _watermarks(case, checkpoint, window)
+    return found
+
+
+def _sources(case: Case, checkpoint: int) -> Violated | None:
+    """The greatest time by split, and a source's watermark, follow from its positions."""
+    clock = Clock(case.workload)
+    for source in case.workload.inputs:
+        if not source.times:
+            continue
+        for task, state in _of_operator(case, checkpoint, source.name):
+            greatest = {split: clock.greatest(split, position) for split, position in state.positions.items()}
+            owed = {split: time for split, time in greatest.items() if time is not None}
+            if state.maxima != owed:
+                return _wrong(checkpoint, task, f"the greatest times {state.maxima}", f"{owed}", "time differs")
+            time = clock.watermark(state.positions, state.positions) if state.positions else None
+            if checkpoint in case.drained:
+                time = END_OF_TIME
+            if _went_on(case, checkpoint):
+                time = None  # it was said to be the end of time before the job began: that stays
+            if time is not None and not source.idle_after_us and state.watermark != time:
+                return _wrong(
+                    checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs"
+                )
+    return None
+
+
+def _went_on(case: Case, checkpoint: int) -> bool:
+    """Whether it belongs to a job that went on behind a drained one."""
+    last = case.last_with_windows
+    return last is not None and case.lines.completed[checkpoint].job > last
+
+
+def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
+    """Where no record is late, what a window has heard follows from the positions of all that feeds it."""
+    if case.classes[window.name] in FOLLOWING or case.lines.in_flight(checkpoint):
+        return None  # what it had not heard yet may be in flight
+    clock, positions = Clock(case.workload), case.positions(checkpoint)
+    time = clock.watermark(splits_before(case.workload, window.name), positions)
+    if checkpoint in case.drained:
+        time = END_OF_TIME
+    for task, state in _of_operator(case, checkpoint, window.name):
+        if state.watermark != time:
+            return _wrong(checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs")
+        heard = [one for channel, one in enumerate(state.times) if channel not in state.idle]
+        if time > BEGINNING and min(heard, default=None if not state.idle else time) != time:
+            times = ", ".join(_moment(one) for one in state.times) or "nothing"
+            return _wrong(checkpoint, task, f"as the channels' watermarks {times}", _moment(time), "watermark differs")
+    return None
+
+
+def _timers(case: Case, checkpoint: int, window: Node) -> Violated | None:
+    if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
+        return None
+    held: Counter[Timer] = Counter()
+    for _, state in _of_operator(case, checkpoint, window.name):
+        held.update(state.alarms if is_clocked(window.operator) else state.timers)
+    owed = case.expected.timers(checkpoint)
+    if held == owed:
+        return None
+    missing, extra = list((owed - held).elements()), list((held - owed).elements())
+    return _wrong(checkpoint, window.name, f"timers {_in_words(extra)}", _in_words(missing), "timer differs")
+
+
+def _moment(time: int) -> str:
+    """An event time in words."""
+    if time >= END_OF_TIME:
+        return "the end of time"
+    return str(time) if time > BEGINNING else "the beginning of time"
+
+
+def _in_words(timers: list[Timer]) -> str:
+    told = [f"{time} of key {key} from {start}" for time, key, start in timers[:LIMIT]]
+    return "; ".join(told) or "nothing"
+
+
+def _of_operator(case: Case, checkpoint: int, name: str) -> list[tuple[str, StoredState]]:
+    states = case.states(checkpoint).items()
+    return [(task, state) for task, state in states if task.rpartition("-")[0] == name]
+
+
+def _wrong(checkpoint: int, task: str, stored: str, owed: str, difference: str) -> Violated:
+    return Violated(
+        difference=difference,
+        message=f"{task} stored {stored} in checkpoint {checkpoint} where {owed} is owed",
+        checkpoint=checkpoint,
+        tasks=(task,),
+    )

@@ -1,0 +1,55 @@
+"""What a completed checkpoint holds in flight, against what was sent before it and taken behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...model.history import TaskRun
+from ...model.verdict import Violated
+from ...model.words import LIMIT, record_in_words, row_in_words
+from ...model.workload import Row
+from ...quick_checker.case import Case
+from ...reconstruct.in_flight import NOTHING, records
+from ...reconstruct.replay import is_determined
+
+
+def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, received: int) -> Violated | None:
+    """Whether the records that a checkpoint holds of a channel are those that its receiver had not taken, in order,
+    and say what their sender said."""
+    log = case.content(channel, run)
+    held = case.lines.in_flight(checkpoint).get(channel, NOTHING)
+    if log is None or not (held.queued or held.unsent):
+        return None
+    rows = records(held.queued) + records(held.unsent)
+    stored = [origin for origin, _ in rows]
+    owed = log.content[received : received + len(stored)]
+    # What was to be sent may never have been: its attempt failed.
+    if stored[: len(owed)] != owed or len(owed) < len(records(held.queued)):
+        wrong = sorted((Counter(stored) - Counter(owed)) | (Counter(owed) - Counter(stored))) or stored
+        return _differs(case, channel, checkpoint, wrong, "are not those that lay in it, in their order")
+    if not is_determined(case.workload, case.topology, at_sink=False):
+        return None  # which of several rows of one origin went where is open
+    changed = [(origin, row) for origin, row in rows if not _was_emitted(case, channel, run, origin, row)]
+    if changed:
+        origin, row = changed[0]
+        return _differs(case, channel, checkpoint, [origin], f"say {row_in_words(row)}, which was never sent")
+    return None
+
+
+def _was_emitted(case: Case, channel: str, run: TaskRun, origin: int, row: Row) -> bool:
+    """By the sender in this attempt, or in the one from which the channel's receiver was restored."""
+    replay = case.expected.replay
+    emitted = replay.stream(channel.partition(">")[0], run.attempt).by_origin.get(origin, [])
+    return row in emitted or row in replay.restored_rows(run, channel).get(origin, [])
+
+
+def _differs(case: Case, channel: str, checkpoint: int, origins: list[int], told: str) -> Violated:
+    sender, _, receiver = channel.partition(">")
+    return Violated(
+        difference="in-flight data differs",
+        message=f"the records that checkpoint {checkpoint} holds of {channel} {told}",
+        records=tuple(record_in_words(case.workload, origin) for origin in origins[:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=(sender, receiver),
+        events=(f"in flight in {channel} at checkpoint {checkpoint}: {len(origins)} wrongly, or not told",),
+    )

@@ -1,0 +1,140 @@
+"""What a task has to begin with: its own part of a snapshot, or its share where the job was laid out anew.
+
+Of the states of all old subtasks of its operator a new one takes the keys that
+it owns, the splits that it reads and the sealed transactions whose writer's
+number falls on it, and items of lists in turn.  Of a union it keeps what its
+operator's rule says, in the old layout too; of broadcast state it has all, as any
+of the old ones had it.  Watermarks of channels cannot be mapped one to one: of an
+input each begins with the least that its old channels had, the task itself with
+the least of its operator.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from ...model.history import StoredState, TaskRun
+from ...model.stages import width
+from ...model.workload import BEGINNING
+from ...quick_checker.case import Case
+from ...reconstruct.held_back import is_tally
+from ...reconstruct.layouts import owner_of_key, splits_of_task
+from ...reconstruct.line import decode_state
+
+
+def before(case: Case, run: TaskRun) -> StoredState:
+    """What a run began with, as the store has it."""
+    checkpoint = case.lines.restored(run.task, run.attempt)
+    if checkpoint is not None and case.rescaled(run.attempt, checkpoint):
+        return share(case, run, checkpoint)
+    parent = case.lines.parent(run.task, run.attempt)
+    return case.states(parent[1]).get(run.task, StoredState()) if parent else StoredState()
+
+
+def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
+    """A task's share of a snapshot that was taken of another layout of its job."""
+    topology = case.layout_of(run)
+    wide, subtask = width(topology, run.operator), run.subtask
+    old = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == run.operator}
+    states = list(old.values())
+
+    def is_mine(key: int | None) -> bool:
+        return owner_of_key(key, topology, run.operator) == subtask
+
+    sources = {source.name for source in case.workload.inputs}
+    splits = splits_of_task(case.workload, topology, run.operator, subtask) if run.operator in sources else ()
+    writers = {
+        one.name: int(one.task.rpartition("-")[2]) for one in (*case.history.transactions, *case.history.passing)
+    }
+    watermark = min((state.watermark for state in states), default=BEGINNING)
+    times = list(_least_times(case, run, checkpoint, old))
+    return StoredState(
+        positions=_of(splits, *(state.positions for state in states)),
+        entries=[entry for state in states for entry in state.entries if is_mine(entry[1])],
+        transactions=[
+            (name, sealed)
+            for state in states
+            for name, sealed in state.transactions
+            if writers.get(name, subtask) % wide == subtask
+        ],
+        watermark=watermark,
+        times=times if any(state.times for state in states) and max([watermark, *times]) > BEGINNING else [],
+        idle=[split for state in states for split in state.idle if split in splits],
+        maxima=_of(splits, *(state.maxima for state in states)),
+        held=[one for state in states for one in state.held if is_mine(one[0])],
+        timers=[timer for state in states for timer in state.timers if is_mine(timer[1])],
+        alarms=[timer for state in states for timer in state.alarms if is_mine(timer[1])],
+        broadcast=_copy(run, states),
+    )
+
+
+def _copy(run: TaskRun, states: Sequence[StoredState]) -> list[tuple[str, str]]:
+    """Of the copies of broadcast state the one that a run loaded, if it loaded one of them; else the first."""
+    held = decode_state(run.loaded.state) if run.loaded is not None else None
+    loaded = Counter(held.broadcast) if held is not None else None
+    copies = [state.broadcast for state in states]
+    return next((copy for copy in copies if Counter(copy) == loaded), next(iter(copies), []))
+
+
+def kept_of_union(case: Case, run: TaskRun, checkpoint: int) -> list[tuple[str, str]] | None:
+    """What a tally keeps of the union that a snapshot holds: the counts of the keys that it owns.
+
+    None for any other operator: by what rule that keeps an item is its user's affair.
+    """
+    if not is_tally(case.workload, run.operator):
+        return None
+    topology = case.layout_of(run)
+    return [
+        item
+        for item in union_of(case, run.operator, checkpoint)
+        if owner_of_key(msgspec.json.decode(item[1])[0], topology, run.operator) == run.subtask
+    ]
+
+
+def union_of(case: Case, operator: str, checkpoint: int) -> list[tuple[str, str]]:
+    """The union that all subtasks of an operator made up in a snapshot."""
+    states = case.states(checkpoint).items()
+    return [item for task, state in states if task.rpartition("-")[0] == operator for item in state.shared]
+
+
+def dealt_wrongly(case: Case, operator: str, attempt: int, checkpoint: int) -> tuple[str, ...]:
+    """What the lists that an operator's subtasks loaded have too much or too little, in words: dealt anew they are
+    one multiset, and which subtask has which item is nobody's concern."""
+    states = case.states(checkpoint).items()
+    stored = Counter(item for task, state in states if task.rpartition("-")[0] == operator for item in state.listed)
+    runs = [run for run in case.history.runs if run.operator == operator and run.attempt == attempt]
+    loads = [run.loaded.state for run in runs if run.loaded is not None and run.loaded.checkpoint == checkpoint]
+    held = [decode_state(text) for text in loads if text]
+    loaded = Counter(item for state in held if state is not None for item in state.listed)
+    told = [f"{name} {text} loaded, not stored" for name, text in (loaded - stored).elements()]
+    if len(held) == width(case.layouts[runs[0].job], operator):
+        told += [f"{name} {text} stored, not loaded" for name, text in (stored - loaded).elements()]
+    return tuple(told)
+
+
+def _of(splits: tuple[int, ...], *maps: Mapping[int, int]) -> dict[int, int]:
+    """What maps by split say of some."""
+    every = {split: number for one in maps for split, number in one.items()}
+    return {split: every[split] for split in splits if split in every}
+
+
+def _least_times(case: Case, run: TaskRun, checkpoint: int, old: Mapping[str, StoredState]) -> Iterator[int]:
+    """For each input channel of a run, the least that the old ones from the same operator had."""
+    least: dict[str, int] = {}
+    stored = case.lines.stored(checkpoint)
+    for task, state in old.items():
+        wrote = case.lines.runs.get((task, stored[task].attempt))
+        for index, channel in enumerate(wrote.inputs if wrote is not None else ()):
+            time = state.times[index] if index < len(state.times) else BEGINNING
+            sender = _sender(channel)
+            least[sender] = min(time, least.get(sender, time))
+    for channel in run.inputs:
+        yield least.get(_sender(channel), BEGINNING)
+
+
+def _sender(channel: str) -> str:
+    """The operator that sends into a channel."""
+    return channel.partition(">")[0].rpartition("-")[0]

@@ -1,0 +1,123 @@
+"""What of the data in flight a task has to begin with, where the job was laid out anew.
+
+Of a hash edge it is the records whose keys the task owns: what one old sender
+had under way, in one channel and in its order.  Of a rebalance who has which is
+nobody's concern, and all subtasks together have each once.  Behind the records
+stands the least of what the old senders had said last of event time.  The new
+senders send none of it again.  What had been put back before comes first.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from ...model.history import TaskRun
+from ...model.stored_state import Passing, StoredState
+from ...model.workload import BEGINNING
+from ...quick_checker.case import Case
+from ...reconstruct.in_flight import NOTHING, InFlight
+from ...reconstruct.layouts import owner_of_key
+from ...reconstruct.line import decode_state
+
+Lane = list[tuple[int, Passing]]
+"""Elements, each with how often it had been put back."""
+
+
+def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]]:
+    """What a run has to find in its inputs; of a rebalance the watermarks alone."""
+    topology = case.layout_of(run)
+    found: dict[int, list[Passing]] = {}
+    for operator in dict.fromkeys(_operator(channel) for channel in run.inputs):
+        channels = [number for number, channel in enumerate(run.inputs) if _operator(channel) == operator]
+        lanes = list(_lanes(case, run.operator, operator, checkpoint))
+        if not any(lane for lane, _ in lanes):
+            continue
+        by_key = is_by_key(case, operator, run.operator)
+        often = sorted({times for lane, _ in lanes for times, _ in lane}, reverse=True)
+        for times, (number, (lane, _)) in itertools.product(often, enumerate(lanes)):
+            rows = _rows(one for replayed, one in lane if replayed == times)
+            mine = [one for one in rows if owner_of_key(one[0], topology, run.operator) == run.subtask]
+            found.setdefault(channels[number % len(channels)], []).extend(mine if by_key else ())
+        time = min(said for _, said in lanes)
+        for channel in channels if time > BEGINNING else ():
+            found.setdefault(channel, []).append((time,))
+    return {channel: passing for channel, passing in found.items() if passing}
+
+
+def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> dict[int, list[Passing]]:
+    """What a run was restored with of data in flight, without the records that were dealt out in turn."""
+    kept: dict[int, list[Passing]] = {
+        channel: held
+        if is_by_key(case, _operator(run.inputs[channel]), run.operator)
+        else [one for one in held if len(one) == 1]
+        for channel, held in passing.items()
+    }
+    return {channel: held for channel, held in kept.items() if held}
+
+
+def dealt_in_turn(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
+    """What all subtasks of a run's operator have too much or too little of the records dealt out in turn, in words."""
+    senders = [name for name in dict.fromkeys(map(_operator, run.inputs)) if not is_by_key(case, name, run.operator)]
+    runs = [one for one in case.history.runs if one.operator == run.operator and one.attempt == run.attempt]
+    loads = [(one, decode_state(one.loaded.state)) for one in runs if one.loaded is not None]
+    if not senders or len(loads) < case.layout_of(run).parallelism[run.operator]:
+        return ()
+    stored = Counter(
+        one
+        for sender in senders
+        for lane, _ in _lanes(case, run.operator, sender, checkpoint)
+        for one in _rows(it for _, it in lane)
+    )
+    loaded: Counter[Passing] = Counter()
+    for one, state in loads:
+        for channel, passing in state.queued.items() if state is not None else ():
+            if _operator(one.inputs[channel]) in senders:
+                loaded.update(_rows(passing))
+    told = [f"in flight {one} stored, not loaded" for one in (stored - loaded).elements()]
+    return (*told, *(f"in flight {one} loaded, not stored" for one in (loaded - stored).elements()))
+
+
+def is_by_key(case: Case, sender: str, receiver: str) -> bool:
+    return case.topology.edge(sender, receiver).partitioning == "hash"
+
+
+def _rows(passing: Iterable[Passing]) -> Iterator[Passing]:
+    return (one for one in passing if len(one) > 1)
+
+
+def _operator(channel: str) -> str:
+    """The operator that sends into a channel."""
+    return channel.partition(">")[0].rpartition("-")[0]
+
+
+def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[tuple[Lane, int]]:
+    """By old sender, what it had under way to an operator, in order, and what it had said last of event time."""
+    stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
+    receivers = [
+        (run, states[task])
+        for task, entry in stored.items()
+        if task.rpartition("-")[0] == receiver
+        and task in states
+        and (run := case.runs.get((task, entry.attempt))) is not None
+    ]
+    receivers.sort(key=lambda one: one[0].subtask)
+    for name in receivers[0][0].inputs if receivers else ():
+        if _operator(name) == sender:
+            yield _lane(case, receivers, name.partition(">")[0], checkpoint)
+
+
+def _lane(case: Case, receivers: list[tuple[TaskRun, StoredState]], sender: str, checkpoint: int) -> tuple[Lane, int]:
+    lane: Lane = []
+    said: list[int] = []
+    for run, state in receivers:
+        channel = f"{sender}>{run.task}"
+        if channel not in run.inputs:
+            continue  # by a forward edge it sends to another
+        held: InFlight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
+        under_way = [*held.queued, *held.unsent]
+        lane += zip(itertools.chain(held.replays, itertools.repeat(0)), under_way, strict=False)
+        heard = state.times[run.inputs.index(channel)] if state.times else BEGINNING
+        said.append(max([heard, *(one[0] for one in under_way if len(one) == 1 and one[0] is not None)]))
+    return lane, min(said, default=BEGINNING)

@@ -1,0 +1,229 @@
+"""Whether records took their route: read, sent, and applied once at each operator on the line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ...model.history import TaskRun
+from ...model.verdict import Violated
+from ...model.words import LIMIT, journal_until, record_in_words
+from ...model.workload import SINK, is_clocked, origin_of
+from ...quick_checker.case import Case
+from ...reconstruct.held_back import batches, waiting
+from ...reconstruct.in_flight import NOTHING
+from ...reconstruct.line import INFINITE, Segment
+from ...semantics.broadcast import broadcasters, taken_by_all
+from ..order import moves, put_in
+
+
+def unread(case: Case) -> Violated | None:
+    """A record below the closing cut that no source read on the line."""
+    read: dict[int, set[int]] = {}
+    for source in case.workload.inputs:
+        for segment in case.line.of_operator(source.name):
+            for split, offset in segment.run.reads[: segment.reads_up_to(case.closing.epoch)]:
+                read.setdefault(split, set()).add(offset)
+    for split, source, records in case.workload.splits():
+        end = min(case.closing.positions[split], len(records))
+        offsets = read.get(split, set())
+        missing = [offset for offset in range(end) if offset not in offsets]
+        if missing:
+            places = tuple(record_in_words(case.workload, origin_of(split, offset)) for offset in missing[:LIMIT])
+            return Violated(
+                difference="record never read",
+                message=f"{source.name} owes the records of split {split} up to {end}, and did not read {places[0]}",
+                records=places,
+                checkpoint=case.closing.checkpoint,
+                tasks=(source.name,),
+                events=journal_until(case.history, None),
+            )
+    return None
+
+
+def unapplied(case: Case) -> Violated | None:
+    """A message sent within the closing cut that its receiver did not take within it.
+
+    Messages are compared, not their number: where channels are not set aside
+    during a checkpoint, later ones could stand in for one that is missing.
+    """
+    epoch = case.closing.epoch
+    if case.lines.persistent:
+        return _unapplied_along(case, epoch)
+    for task, segments in case.line.segments.items():
+        for segment in segments:
+            taken = _taken_up_to(segment, epoch)
+            for channel, origins in zip(segment.run.inputs, taken, strict=True):
+                sent = _sent_up_to(case, channel, segment.run.attempt, epoch)
+                if origins[: len(sent)] == sent:
+                    continue
+                missing = Counter(sent) - Counter(origins)
+                if missing:
+                    return _never_applied(case, task, channel, segment.run.attempt, missing)
+    return None
+
+
+def _unapplied_along(case: Case, epoch: int) -> Violated | None:
+    """The same where channels outlive the attempts at their ends: of each, all that was sent and taken on the line."""
+    for task, segments in case.line.segments.items():
+        found: dict[str, Counter[int]] = {}
+        for segment in segments:
+            for channel, origins in zip(segment.run.inputs, _taken_up_to(segment, epoch), strict=True):
+                found.setdefault(channel, Counter()).update(origins)
+        for channel, taken in found.items():
+            missing = Counter(_sent_along(case, channel, epoch)) - taken
+            if missing:
+                return _never_applied(case, task, channel, case.line.tip, missing)
+    return None
+
+
+def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
+    """The messages of a channel, on the line, that have at most this epoch."""
+    sent: list[int] = []
+    for segment in case.line.segments.get(channel.partition(">")[0], ()):
+        log = case.channels.get((channel, segment.run.attempt))
+        if log is None or channel not in segment.run.outputs:
+            continue
+        mark = segment.mark_at(epoch)
+        if epoch >= INFINITE and segment.cut is None:
+            sent += put_in(case, segment, channel, log)
+        elif mark is not None:
+            sent += put_in(case, segment, channel, log, mark.sent[segment.run.outputs.index(channel)])
+            lying = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING).origins
+            ends_there = segment.cut is None or mark.checkpoint == epoch
+            if lying and (ends_there or moves(case, segment)):
+                del sent[-len(lying) :]
+    return sent
+
+
+def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]:
+    """The messages of a channel that have at most this epoch; none when its sender is off the line."""
+    sender = case.line.segment(channel.partition(">")[0], attempt)
+    log = case.channels.get((channel, attempt))
+    if sender is None or log is None or channel not in sender.run.outputs:
+        return []
+    if epoch >= INFINITE and sender.cut is None:
+        return log.content
+    mark = sender.mark_at(epoch)
+    if mark is None:
+        return []
+    in_flight = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING)
+    sent = len(log.recovered) + mark.sent[sender.run.outputs.index(channel)]
+    return log.content[: sent - len(in_flight.origins)]
+
+
+def _taken_up_to(segment: Segment, epoch: int) -> list[list[int]]:
+    """By input channel, the messages that a segment took with at most this epoch."""
+    taken: list[list[int]] = [[] for _ in segment.run.inputs]
+    for channel, origin in segment.run.applies[: segment.applies_up_to(epoch)]:
+        taken[channel].append(origin)
+    return taken
+
+
+def _never_applied(case: Case, task: str, channel: str, attempt: int, missing: Counter[int]) -> Violated:
+    return Violated(
+        difference="message never applied",
+        message=f"{task} did not take {missing.total()} of the messages of {channel} (attempt {attempt})"
+        " that lie within the closing cut",
+        records=tuple(record_in_words(case.workload, origin) for origin in list(missing)[:LIMIT]),
+        checkpoint=case.closing.checkpoint,
+        tasks=(channel.partition(">")[0], task),
+        events=journal_until(case.history, None),
+    )
+
+
+def misapplied(case: Case) -> Violated | None:
+    """A record within the closing cut that an operator did not apply exactly once on the line, by a broadcast edge
+    each of its subtasks.
+
+    What is owed to the first operators follows from the workload, to the others
+    from what their senders' applied records yield.
+    """
+    feeds = {node.name: node.inputs for node in case.workload.nodes} | {SINK: (case.workload.output,)}
+    for operator, senders in feeds.items():
+        owed: Counter[int] = Counter()
+        for sender in senders:
+            owed.update(_emitted(case, sender))
+        least, most = _applied(case, operator)
+        waiting_there = _in_flight(case, operator)
+        if owed - (least + waiting_there) or (most + waiting_there) - owed:
+            return _told(case, operator, owed - (least + waiting_there), (most + waiting_there) - owed)
+    return None
+
+
+def _emitted(case: Case, sender: str) -> list[int]:
+    inputs = {source.name for source in case.workload.inputs}
+    epoch = case.closing.epoch
+    if sender in inputs:
+        return [
+            origin_of(split, offset)
+            for split in case.workload.splits_of(sender)
+            for offset in range(case.closing.positions[split])
+        ]
+    found: list[int] = []
+    clocked = is_clocked(case.workload.node(sender).operator)
+    for segment in case.line.of_operator(sender):
+        replayed = case.expected.replay.run(segment.run.task, segment.run.attempt)
+        applies, advances = segment.applies_up_to(epoch), segment.advances_up_to(epoch, clocked)
+        found += [origin for taken, origin, _ in replayed.emitted if taken <= applies]
+        found += [origin for advanced, origin, _ in replayed.fired if advanced <= advances]
+    return _but_waiting(case, sender, found) if sender in batches(case.workload) else found
+
+
+def _in_flight(case: Case, operator: str) -> Counter[int]:
+    """What lies before an operator in the closing cut's snapshot."""
+    closing = case.closing
+    if closing.kind in ("end", "drain") or closing.checkpoint is None:
+        return Counter()
+    channels = case.lines.in_flight(closing.checkpoint).items()
+    into = [held for channel, held in channels if channel.partition(">")[2].rpartition("-")[0] == operator]
+    return Counter(origin for held in into for origin in held.origins)
+
+
+def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
+    """Of what came through a batch, what does not wait in the closing cut's snapshot."""
+    left = Counter(passed)
+    if case.closing.kind not in ("end", "drain") and case.closing.checkpoint is not None:
+        for task, state in case.states(case.closing.checkpoint).items():
+            if task.rpartition("-")[0] == batch:
+                left.subtract(Counter(origin for _, origin in waiting(state)))
+    return list(left.elements())
+
+
+def _applied(case: Case, operator: str) -> tuple[Counter[int], Counter[int]]:
+    """How often each was applied, at least and at most: they differ where not all subtasks have it that should."""
+    epoch = case.closing.epoch
+    segments = case.line.of_operator(operator)
+    sender = broadcasters(case.workload).get(operator)
+    if sender is None:
+        once = Counter(
+            origin for segment in segments for _, origin in segment.run.applies[: segment.applies_up_to(epoch)]
+        )
+        return once, once
+    others: Counter[int] = Counter()
+    broadcast: list[tuple[TaskRun, list[int]]] = []
+    for segment in segments:
+        taken = segment.run.applies[: segment.applies_up_to(epoch)]
+        copied = [_sender(channel) == sender for channel in segment.run.inputs]
+        broadcast.append((segment.run, [origin for channel, origin in taken if copied[channel]]))
+        others.update(origin for channel, origin in taken if not copied[channel])
+    least, most = taken_by_all(broadcast, {job: layout.parallelism[operator] for job, layout in case.layouts.items()})
+    return others + least, others + most
+
+
+def _sender(channel: str) -> str:
+    """The operator that sends into a channel."""
+    return channel.partition(">")[0].rpartition("-")[0]
+
+
+def _told(case: Case, operator: str, lost: Counter[int], extra: Counter[int]) -> Violated:
+    origins = sorted(extra) or sorted(lost)
+    places = tuple(record_in_words(case.workload, origin) for origin in origins[:LIMIT])
+    what = "more often than it is owed" if extra else "less often than it is owed"
+    return Violated(
+        difference="applied twice" if extra else "never applied",
+        message=f"{operator} applied {places[0]} {what} on the line",
+        records=places,
+        checkpoint=case.closing.checkpoint,
+        tasks=(operator,),
+        events=journal_until(case.history, None),
+    )

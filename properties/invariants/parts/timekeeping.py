@@ -1,0 +1,149 @@
+"""Whether watermarks advanced as they must: with late data it is they that decide what a window holds.
+
+A source's watermark is the least of its splits that are not read to their end;
+its reads and the times of what it read say what that is.  An operator's is the
+least of its input channels; what was put into them, in order, bounds it from
+both sides at each record that it took.  A channel that was said to be idle need
+not be waited for until its next record.  A split is idle only after its
+time-out: where the history tells when records were read (in virtual time it
+does), no source may leave out, or say to be idle, what was read since.
+
+The advances are each task's own program order, the channels' contents the
+network's log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model.history import TaskRun
+from ...model.verdict import Violated
+from ...model.words import journal_until, plural
+from ...model.workload import BEGINNING, END_OF_TIME, Input
+from ...quick_checker.case import Case
+from ...reconstruct.layouts import splits_of_task
+from ...semantics.event_time import Clock
+from .idleness import idle_too_soon
+from .redealt import before
+
+
+def mistimed(case: Case) -> Violated | None:
+    """An advance of a watermark on the line that the run itself belies."""
+    if not case.workload.times():
+        return None
+    timed = {source.name: source for source in case.workload.inputs if source.times}
+    for segments in case.line.segments.values():
+        for segment in segments:
+            run = segment.run
+            if run.operator in timed:
+                source = timed[run.operator]
+                found = next(_of_source(case, run, source), None) or next(idle_too_soon(case, run, source), None)
+            else:
+                found = next(_of_operator(case, run), None)
+            if found is not None:
+                return found
+    return None
+
+
+def _of_source(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
+    """Each advance against the splits' watermarks after the reads before it."""
+    clock = Clock(case.workload)
+    mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
+    positions = {split: before(case, run).positions.get(split, 0) for split in mine}
+    last = before(case, run).watermark
+    advances = list(run.watermarks)
+    for count in range(len(run.reads) + 1):
+        if count:
+            split, offset = run.reads[count - 1]
+            positions[split] = offset + 1
+        least = clock.watermark(positions, positions) if mine else BEGINNING
+        most = max((clock.watermark((split,), positions) for split in mine), default=BEGINNING)
+        while advances and advances[0][0] == count:
+            _, time = advances.pop(0)
+            if time < END_OF_TIME and not (least <= time <= (most if source.idle_after_us else least)):
+                yield _belied(case, run, count, "read", time, least, most)
+            last = max(last, time)
+        if count and last < least and count < len(run.reads) and _is_awake(case, run, source, count):
+            yield _belied(case, run, count, "read", last, least, most)
+
+
+def _is_awake(case: Case, run: TaskRun, source: Input, count: int) -> bool:
+    """Whether some split was waited for behind so many reads: the last one read, unless that was its end."""
+    split, offset = run.reads[count - 1]
+    ended = (
+        source.bounded and offset + 1 == {number: len(records) for number, _, records in case.workload.splits()}[split]
+    )
+    return not source.idle_after_us or not ended
+
+
+def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
+    """The watermark at each record that was taken, against what stood before it in every channel."""
+    inputs = [_Heard(case, run, index) for index in range(len(run.inputs))]
+    if not inputs:
+        return
+    time = before(case, run).watermark
+    advances = list(run.watermarks)
+    taken = [0] * len(inputs)
+    for count in range(len(run.applies) + 1):
+        least = min(one.before(received) for one, received in zip(inputs, taken, strict=True))
+        most = _most(inputs, taken)
+        while advances and advances[0][0] == count:
+            time = max(time, advances.pop(0)[1])
+            if time > most:
+                yield _belied(case, run, count, "taken", time, least, most)
+        if time < least and count < len(run.applies) and not _some_idle(inputs, taken):
+            yield _belied(case, run, count, "taken", time, least, most)
+        if count < len(run.applies):
+            taken[run.applies[count][0]] += 1
+
+
+def _some_idle(inputs: list[_Heard], taken: list[int]) -> bool:
+    """Whether some channel was said to be idle, up to its last record: only its next watermark is looked at again."""
+    channels = zip(inputs, taken, strict=True)
+    return any(one.may_be_idle(received) or one.may_be_idle(received - 1) for one, received in channels)
+
+
+def _most(inputs: list[_Heard], taken: list[int]) -> int:
+    """How far the watermark may have come: the least of the channels that were not said to be idle."""
+    channels = list(zip(inputs, taken, strict=True))
+    heard = [one.up_to(received) for one, received in channels]
+    awake = [one.up_to(received) for one, received in channels if not one.may_be_idle(received)]
+    return min(awake, default=max(heard))
+
+
+class _Heard:
+    """The watermarks of one input channel of a run, by how many of its records were taken."""
+
+    def __init__(self, case: Case, run: TaskRun, index: int) -> None:
+        log = case.inbound(run, run.inputs[index])
+        self._marks = [(time, before) for time, before in (log.times if log else ()) if time is not None]
+        times = before(case, run).times
+        self._start = times[index] if index < len(times) else BEGINNING
+        self._known = log is not None
+        self._idle = [before for time, before in (log.times if log else ()) if time is None]
+        self._idle += [0] if index in before(case, run).idle else []
+
+    def before(self, received: int) -> int:
+        """What was heard before the last of so many records."""
+        return max([self._start, *(time for time, before in self._marks if before < received)])
+
+    def may_be_idle(self, received: int) -> bool:
+        """Whether it was said to be idle behind just so many records: the next one ends that."""
+        return received in self._idle
+
+    def up_to(self, received: int) -> int:
+        """What may have been heard before the next record."""
+        if not self._known:
+            return END_OF_TIME
+        return max([self._start, *(time for time, before in self._marks if before <= received)])
+
+
+def _belied(case: Case, run: TaskRun, count: int, what: str, time: int, least: int, most: int) -> Violated:
+    return Violated(
+        difference="watermark differs",
+        message=f"{run.task} of attempt {run.attempt} had a watermark of {time} when it had {what}"
+        f" {plural(count, 'record')}: "
+        f"what it had heard says {least}" + (f" to {most}" if most != least else ""),
+        tasks=(run.task,),
+        events=journal_until(case.history, run.ended),
+    )

@@ -1,0 +1,108 @@
+"""Whether a job that a snapshot does not fit was refused by the names of its operators (FIN-2; FLIP-147).
+
+Who resumes a job may bring operators that it had not.  One that stands before an
+operator which the snapshot counts as finished would work for nobody: such a job
+must not begin, and must say of which operators it speaks.  Before any other a new
+operator may begin with nothing; but then the job is another than the one that was
+described, and of what it does nothing is known.
+
+What the user brought is in the command, what the snapshot counts as finished in
+the store's record, whether an attempt began and why the job ended in the job's own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...model.history import JobEnded
+from ...model.verdict import Unknown, Violated
+from ...model.words import journal_until
+from ...quick_checker.case import Case
+from ...reconstruct.commands import WELL
+
+
+def begun_before_finished(case: Case) -> Violated | None:
+    """An attempt of a job in which a new operator stands before one that had finished."""
+    for start in case.lines.starts.values():
+        for name, behind in _brought(case, start.job).items():
+            if behind in finished_before(case, start.job):
+                message = (
+                    f"job {start.job} began with {name} before {behind}, which the snapshot that it was resumed from"
+                    " counts as finished: nothing that it sends would be taken"
+                )
+                return _violated(case, "begun though it does not fit", message, start.restores, start.order)
+    return None
+
+
+def undescribed(case: Case) -> Unknown | None:
+    """What is known of a run in which a job began with operators that the workload does not describe: nothing."""
+    for start in case.lines.starts.values():
+        if brought := _brought(case, start.job):
+            detail = f"job {start.job} began with {', '.join(brought)}, which the workload does not describe"
+            return Unknown(reason="not observable", detail=detail)
+    return None
+
+
+def neither_begun_nor_refused(case: Case) -> Violated | None:
+    """A job that its snapshot does not fit and that ended well, though no attempt of it was started."""
+    started = {start.job for start in case.lines.starts.values()}
+    for end in case.commands.ends:
+        if end.status in WELL and end.job not in started and _does_not_fit(case, end.job):
+            message = f"job {end.job} does not fit its snapshot, and is {end.status}; it never began"
+            return _violated(case, "neither begun nor refused", message, end.checkpoint, end.order)
+    return None
+
+
+def refused_by_name(case: Case, ended: JobEnded) -> bool:
+    """Whether a job failed for an operator that it has and its snapshot has not, and says for which: where such a one
+    stands before one that had finished, for that pair."""
+    if not _does_not_fit(case, ended.job):
+        return False
+    brought, finished = _brought(case, ended.job), finished_before(case, ended.job)
+    pairs = {name: behind for name, behind in brought.items() if behind in finished} or {name: name for name in brought}
+    return any(names(ended.reason, name) and names(ended.reason, behind) for name, behind in pairs.items())
+
+
+def names(reason: str, operator: str) -> bool:
+    """Whether a text has an operator's name as a word of its own: not as part of another, nor of a task's."""
+    return re.search(rf"(?<![\w-]){re.escape(operator)}(?![\w-])", reason) is not None
+
+
+def finished_before(case: Case, job: int) -> tuple[str, ...]:
+    """The operators all of whose tasks the snapshot that a job was to begin with counts as finished."""
+    completed = case.lines.completed.get(_snapshot(case, job) or 0)
+    if completed is None:
+        return ()
+    layout = case.layouts.get(completed.job, case.submitted)
+    return tuple(
+        name
+        for name, number in layout.parallelism.items()
+        if all(f"{name}-{subtask}" in completed.finished for subtask in range(number))
+    )
+
+
+def _brought(case: Case, job: int) -> dict[str, str]:
+    """The operators that a job was resumed with and had not, each with the one that it stands before."""
+    resume = case.commands.resume_of(job)
+    return resume.issued.inserted if resume is not None else {}
+
+
+def _does_not_fit(case: Case, job: int) -> bool:
+    """Whether a job has operators that the snapshot which it was to begin with does not know."""
+    return bool(_brought(case, job)) and _snapshot(case, job) is not None
+
+
+def _snapshot(case: Case, job: int) -> int | None:
+    """The checkpoint that a job was to begin with: that of the answer; without one the named, or the newest."""
+    resume = case.commands.resume_of(job)
+    if resume is None:
+        return None
+    if resume.succeeded and resume.answer is not None:
+        return resume.answer.checkpoint
+    newest = case.newest_before(resume.issued.order)
+    return resume.issued.checkpoint or (newest.checkpoint if newest is not None else None)
+
+
+def _violated(case: Case, difference: str, message: str, checkpoint: int | None, order: int) -> Violated:
+    events = journal_until(case.history, order)
+    return Violated(difference=difference, message=message, checkpoint=checkpoint, events=events)

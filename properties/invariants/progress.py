@@ -1,0 +1,277 @@
+"""progress: once everything has healed, the job gets on.
+
+After the last fault has undone itself, and within the bound that the run was
+given, the job comes to rest: it ended well, or a new checkpoint completed and
+covers all input that was offered; transactions of completed snapshots are
+committed and other sealed ones aborted; every command has returned; no restart
+comes out of nothing.  And at any time, no attempt of anything fails without an
+injected fault to explain it: an exception inside the engine is a violation; no
+job ends as only a command ends one, no command is answered with what is not
+so (see `commands`), and no timer in processing time waits for ever (see `clocks`).
+
+A job may fail when faults exhausted its restarts or destroyed what it needed,
+if it says so; then nobody can know (assumption broken).  Exercised by what was
+achieved after healing: checkpoints, commits, commands, the end itself.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..model.history import (
+    AttemptStarted,
+    CheckpointAborted,
+    CommandReturned,
+    CoordinatorDown,
+    FaultFired,
+    JobEnded,
+    JournalEntry,
+    TaskFailed,
+    Transaction,
+)
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.words import LIMIT, journal_until, plural, row_in_words
+from ..quick_checker.case import Case
+from ..reconstruct.commands import WELL
+from .parts.clocks import overdue
+from .parts.unfit import neither_begun_nor_refused, refused_by_name
+
+
+def check(case: Case) -> Verdict:
+    unexplained: Verdict | None = _unexplained_failure(case) or _restart_from_nothing(case) or case.commands.misjudged()
+    unexplained = unexplained or neither_begun_nor_refused(case) or _too_slow(case) or overdue(case)
+    unexplained = unexplained or next(filter(None, (_unexcused(case, end) for end in case.commands.ends)), None)
+    if unexplained is not None:
+        return unexplained
+    ended = case.ended
+    if ended is not None and ended.status == "failed":
+        return Unknown(reason="assumption broken", detail=f"the job failed and said so: {ended.reason}")
+    if ended is None and not case.history.quiet:
+        return _restless(case)
+    unmet = case.commands.outstanding() or _transaction_outstanding(case) or _input_outstanding(case)
+    if unmet is not None:
+        return unmet
+    return _achieved(case)
+
+
+def _healed(case: Case) -> int | None:
+    """The order from which progress is owed; None when a fault lasted to the end."""
+    if case.history.lasting:
+        return None
+    if case.history.healed is None and not _fired(case):
+        return 0
+    return case.history.healed
+
+
+def _fired(case: Case) -> bool:
+    return any(isinstance(entry, FaultFired) for entry in case.history.journal)
+
+
+def _too_slow(case: Case) -> Unknown | None:
+    """A machine that was too slow for the run's clocks makes live tasks look dead, and work look late."""
+    if not case.history.starved:
+        return None
+    silent = next((entry for entry in case.history.journal if _is_silence(case, entry)), None)
+    if isinstance(silent, TaskFailed):
+        detail = f"the machine was too slow: {silent.task} of attempt {silent.attempt} was not heard of in time"
+        return Unknown(reason="not observable", detail=detail)
+    if case.ended is None and not case.history.quiet:
+        return Unknown(reason="not observable", detail="the machine was too slow: the run was cut off before its rest")
+    return None
+
+
+def _is_silence(case: Case, entry: JournalEntry) -> bool:
+    """Whether a failure that nothing injected explains may come of a machine that is too slow."""
+    silent = isinstance(entry, TaskFailed) and entry.fault is None and entry.reason == "no heartbeat"
+    return silent and case.history.starved
+
+
+def _unexplained_failure(case: Case) -> Violated | None:
+    for entry in case.history.journal:
+        if _is_silence(case, entry):
+            continue
+        if isinstance(entry, TaskFailed) and entry.fault is None:
+            message = (
+                f"{entry.task} of attempt {entry.attempt} failed, and no injected fault explains it: {entry.reason}"
+            )
+            return _violated(case, "unexplained failure", message, entry, (entry.task,))
+        if isinstance(entry, CoordinatorDown) and entry.fault is None:
+            return _violated(case, "unexplained failure", "the coordinator failed, and no fault explains it", entry)
+    return None
+
+
+def _restart_from_nothing(case: Case) -> Violated | None:
+    """A later attempt of a job, after healing, with no failure of anything since the one before."""
+    healed = _healed(case)
+    explained = True
+    lost: list[str] = []
+    job = 0
+    for entry in case.history.journal:
+        if isinstance(entry, AttemptStarted):
+            if entry.job == job and not explained and healed is not None and entry.order > healed:
+                message = f"attempt {entry.attempt} was started though nothing had failed since the one before"
+                return _violated(case, "restart without a failure", message, entry)
+            lost = [task for task in lost if entry.tasks and task not in entry.tasks]
+            job, explained = entry.job, bool(lost)  # of a part that restarts alone, the failure of another is none
+        elif isinstance(entry, (TaskFailed, CoordinatorDown, FaultFired, CheckpointAborted)):
+            explained = True  # too many checkpoints that come to nothing are a reason too
+            lost += [entry.task] if isinstance(entry, TaskFailed) else []
+    return None
+
+
+def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
+    """A job that failed and had no right to: its restarts were not used up, and it named neither what is lost nor
+    the operators that its snapshot does not fit."""
+    if ended.status != "failed" or refused_by_name(case, ended):
+        return None
+    if not _fired(case):
+        return _violated(case, "job failed", f"the job failed without any fault: {ended.reason or 'no reason'}", ended)
+    if not ended.reason:
+        return _violated(case, "job failed silently", "the job failed and gave no reason", ended)
+    if _restarts_used_up(case, ended) or _state_destroyed(case, ended):
+        return None
+    message = f"the job failed with restarts left and nothing destroyed: {ended.reason}"
+    return _violated(case, "job failed", message, ended)
+
+
+def _restarts_used_up(case: Case, ended: JobEnded) -> bool:
+    """By the attempts that were started: one of which no task was ordered up restarted nothing, whatever its number."""
+    journal = case.history.journal
+    started = sum(isinstance(entry, AttemptStarted) and entry.job == ended.job for entry in journal)
+    return started > case.history.restart_attempts
+
+
+def _state_destroyed(case: Case, ended: JobEnded) -> bool:
+    """Whether snapshots died with the memory they were in, or the reason names one that a fault made unreadable."""
+    before = max((end.order for end in case.commands.ends if end.order < ended.order), default=0)
+    lived = [entry for entry in case.history.journal if before < entry.order < ended.order]
+    if case.history.snapshots == "memory" and any(isinstance(entry, CoordinatorDown) for entry in lived):
+        return True
+    unreadable = any(isinstance(entry, FaultFired) and entry.kind == "fail-read" for entry in lived)
+    return unreadable and any(int(number) in case.lines.completed for number in re.findall(r"\d+", ended.reason))
+
+
+def _restless(case: Case) -> Verdict:
+    """A living job that was cut off by the run's bound of time.
+
+    With unbounded input it lives on until then; it owes that all input is covered and that
+    it took a checkpoint itself, but its latest transactions may be on their way.
+    """
+    healed = _healed(case)
+    if healed is None:
+        return Unknown(reason="not observable", detail="a fault lasted until the run was cut off")
+    if case.history.cut_short:
+        return Unknown(reason="not observable", detail="the harness had no more time for the run and cut it off")
+    if _came_again(case, healed):
+        return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
+    if not all(source.bounded for source in case.workload.inputs):
+        owed = case.commands.outstanding() or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
+        return owed or _achieved(case)
+    return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
+
+
+def _came_again(case: Case, healed: int) -> bool:
+    """Whether an attempt that began after the last healing failed: a death that the last fault itself
+    brought about, healed as soon as it had struck, is none of these."""
+    begun = [entry for entry in case.history.journal if isinstance(entry, AttemptStarted) and entry.order < healed]
+    newest = max((entry.attempt for entry in begun), default=0)
+    return any(
+        isinstance(entry, TaskFailed) and entry.order > healed and entry.attempt > newest
+        for entry in case.history.journal
+    )
+
+
+def _transaction_outstanding(case: Case) -> Violated | None:
+    """A sealed transaction that nobody ended, of a job that owes its end."""
+    if case.ended is not None and case.ended.status not in WELL:
+        return None
+    for owed in case.pending_transactions:
+        message = f"transaction {owed.name} belongs to a completed checkpoint and was never committed"
+        return _about(case, "commit outstanding", message, owed)
+    for left in (*case.history.transactions, *case.history.passing):
+        if left.status == "prepared" and _replaced(case, left):
+            message = f"transaction {left.name} of attempt {left.attempt} is bound to no snapshot and was never aborted"
+            return _about(case, "abort outstanding", message, left)
+    return None
+
+
+def _replaced(case: Case, left: Transaction) -> bool:
+    """Whether a later attempt of the same job has taken over."""
+    lines = case.lines
+    start, tip = lines.starts.get(left.attempt), lines.starts.get(lines.serving(left.task, lines.last_attempt))
+    return start is not None and tip is not None and start.job == tip.job and left.attempt < tip.attempt
+
+
+def _about(case: Case, difference: str, message: str, transaction: Transaction) -> Violated:
+    return Violated(
+        difference=difference,
+        message=message,
+        records=tuple(row_in_words(row) for row in transaction.rows[:LIMIT]),
+        checkpoint=transaction.checkpoint,
+        tasks=(transaction.task,),
+        events=journal_until(case.history, None),
+    )
+
+
+def _input_outstanding(case: Case) -> Violated | None:
+    """Input that no completed snapshot of a living job covers."""
+    if case.ended is not None:
+        return None
+    if all(source.bounded for source in case.workload.inputs):
+        return _violated(
+            case, "job never ended", "all inputs are bounded, and the job came to rest without ending", None
+        )
+    if case.history.guarantee == "at-most-once" or _healed(case) is None:
+        return None
+    newest = case.line.checkpoints[-1] if case.line.checkpoints else None
+    positions = case.positions(newest)
+    for split, _, records in case.workload.splits():
+        if positions[split] < len(records):
+            covered = (
+                "no completed checkpoint covers any of it" if newest is None else f"checkpoint {newest} ends there"
+            )
+            return _violated(
+                case,
+                "input not covered",
+                f"split {split} offered {plural(len(records), 'record')}, {positions[split]} are covered: {covered}",
+                None,
+            )
+    return None
+
+
+def _checkpoint_outstanding(case: Case, healed: int) -> Violated | None:
+    """A living job that completed no checkpoint after healing: those of the job before it may cover all there is."""
+    start = case.lines.starts.get(case.lines.last_attempt)
+    if start is None or case.history.guarantee == "at-most-once":
+        return None
+    if any(one.job == start.job and one.order > healed for one in case.history.completed):
+        return None
+    message = f"everything had healed, and job {start.job} completed no checkpoint until it was cut off"
+    return _violated(case, "no checkpoint", message, None)
+
+
+def _achieved(case: Case) -> Verdict:
+    healed = _healed(case)
+    if healed is None and case.ended is None:
+        return Unknown(reason="not exercised", detail="no fault undid itself before the run was over")
+    if healed is None:
+        return Holds(exercised=1) if _is_well(case) else Unknown(reason="not exercised", detail="a fault lasted")
+    since = healed
+    exercised = sum(entry.order > since for entry in case.history.completed)
+    exercised += sum((one.committed or 0) > since for one in case.history.transactions)
+    exercised += sum(isinstance(entry, CommandReturned) and entry.order > since for entry in case.history.journal)
+    exercised += _is_well(case)
+    if exercised:
+        return Holds(exercised=exercised)
+    return Unknown(reason="not exercised", detail="nothing was owed after healing")
+
+
+def _is_well(case: Case) -> bool:
+    return case.ended is not None and case.ended.status in WELL
+
+
+def _violated(
+    case: Case, difference: str, message: str, entry: JournalEntry | None, tasks: tuple[str, ...] = ()
+) -> Violated:
+    events = journal_until(case.history, entry.order if entry is not None else None)
+    return Violated(difference=difference, message=message, tasks=tasks, events=events)

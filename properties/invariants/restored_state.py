@@ -1,0 +1,260 @@
+"""restored-state: an attempt begins with exactly what the newest completed snapshot holds.
+
+Before it takes any input each task of an attempt loads the newest snapshot that
+was complete when the attempt started.  A resumed job begins with the snapshot
+that the command's answer names, which is the newest complete one unless its user
+named another; its later attempts begin with its own newest.  What a task holds
+afterwards equals what the store has under the handle that the coordinator's
+record names: positions, keyed entries as a multiset, sealed transactions.  Where
+the job was laid out anew it is the task's share: its operator's keys at their
+owners only, each split's position at its reader, each sealed transaction at one
+sink (see `redealt`); items of lists are dealt as one multiset, and a union was
+offered to all, who keep what is their own by the operator's rule; of broadcast
+state each has one old subtask's copy, whole.  A source then
+reads on from the restored positions, and an enumerator gives splits from there.
+A job that its snapshot does not fit does not begin at all (see `unfit`).
+And what is retained could be restored: all its files are in the store, and the logs of persistent
+channels have kept what it refers to.
+
+The snapshot is the store's word, the loaded state the task's own, the reads its
+program order.  Exercised by each task that loaded something that was not empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from ..model.history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
+from ..model.stored_state import Passing
+from ..model.verdict import Holds, Unknown, Verdict, Violated
+from ..model.words import LIMIT, journal_until, plural
+from ..quick_checker.case import Case
+from ..reconstruct.line import decode_state
+from .parts.assignments import given_elsewhere
+from .parts.persistent_logs import discarded_early
+from .parts.redealt import dealt_wrongly, kept_of_union, share, union_of
+from .parts.redealt_in_flight import comparable, dealt_in_turn, queued
+from .parts.unfit import begun_before_finished, undescribed
+
+
+def check(case: Case) -> Verdict:
+    if "restored-state" not in case.promised:
+        return case.not_promised("restored-state", f"{case.history.guarantee} mode does not rewind")
+    running = {entry.attempt for entry in case.history.journal if isinstance(entry, AttemptRunning)}
+    by_attempt: dict[int, list[TaskRun]] = {}
+    for run in case.history.runs:
+        by_attempt.setdefault(run.attempt, []).append(run)
+    found = begun_before_finished(case) or _named(case) or _file_missing(case)
+    found = found or discarded_early(case) or given_elsewhere(case)
+    if found is not None:
+        return found
+    if (unknown := undescribed(case)) is not None:
+        return unknown
+    exercised = 0
+    for start in case.lines.starts.values():
+        allowed = _allowed(case, start)
+        for run in by_attempt.get(start.attempt, ()):
+            found = _choice(case, run, allowed, start.attempt in running) or _content(case, run)
+            if found is not None:
+                return found
+            exercised += run.loaded is not None and _holds_something(run.loaded.state)
+    if exercised:
+        return Holds(exercised=exercised)
+    return Unknown(reason="not exercised", detail="nothing that was not empty was restored")
+
+
+def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
+    """The snapshot that an attempt begins with; none when it must begin empty."""
+    own = case.newest_before(start.order, start.job)
+    if own is not None:
+        return own
+    resume = case.commands.resume_of(start.job)
+    if resume is None or resume.answer is None or resume.answer.error:
+        return case.newest_before(start.order)
+    named = resume.answer.checkpoint
+    return case.lines.completed.get(named) if named is not None else None
+
+
+def _named(case: Case) -> Violated | None:
+    """A job that was resumed from another snapshot than its user asked for: the newest, where none was named."""
+    for one in case.commands.asked:
+        if one.issued.kind != "resume" or one.answer is None or one.answer.error:
+            continue
+        newest = case.newest_before(one.issued.order)
+        wanted = one.issued.checkpoint
+        if wanted is None and newest is not None:
+            wanted = newest.checkpoint
+        if one.answer.checkpoint != wanted:
+            message = f"the job was resumed from checkpoint {one.answer.checkpoint}, and {wanted} was asked for"
+            return _violated(case, one.answer.order, "another snapshot named", message)
+    return None
+
+
+def _file_missing(case: Case) -> Violated | None:
+    """A snapshot that may still be restored, and cannot be: a file of it is not in the store."""
+    if case.history.snapshots != "files":
+        return None
+    residue = case.history.residue
+    there, kept = set(residue.files), set(residue.retained)
+    for entry in case.history.completed:
+        if not entry.savepoint and entry.checkpoint not in kept:
+            continue
+        for task, handle in entry.handles.items():
+            if handle not in there:
+                return Violated(
+                    difference="file missing",
+                    message=f"checkpoint {entry.checkpoint} is retained, and its file {handle} is gone",
+                    checkpoint=entry.checkpoint,
+                    tasks=(task,),
+                    events=journal_until(case.history, None),
+                )
+    return None
+
+
+def _loads(run: TaskRun) -> bool:
+    return run.loaded is not None and run.loaded.state != ""
+
+
+def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) -> Violated | None:
+    """Whether a task loaded what its attempt had to begin with, and before any input."""
+    names = f"checkpoint {allowed.checkpoint}" if allowed is not None else "nothing"
+    who = f"{run.task} of attempt {run.attempt}"
+    if run.loaded is None or not _loads(run):
+        worked = bool(run.reads or run.applies or run.marks)
+        had_finished = allowed is not None and _had_finished(case, run, allowed)
+        if had_finished and worked:
+            message = f"{who} had finished before {names}, and worked again"
+            return _violated(case, run.started, "finished task worked", message, run)
+        took = worked or (running and not had_finished)
+        if allowed is not None and took:
+            message = f"{who} began with nothing, {names} was complete"
+            return _violated(case, run.started, "nothing restored", message, run)
+        return None
+    if allowed is None or run.loaded.checkpoint != allowed.checkpoint:
+        message = f"{who} loaded checkpoint {run.loaded.checkpoint}, {names} was to be restored"
+        return _violated(case, run.loaded.order, "another snapshot restored", message, run)
+    if run.loaded.applies_before:
+        message = f"{who} took {plural(run.loaded.applies_before, 'record')} before it had loaded its state"
+        return _violated(case, run.loaded.order, "input before state", message, run)
+    return None
+
+
+def _had_finished(case: Case, run: TaskRun, allowed: Completed) -> bool:
+    """Whether a task is to do nothing: it, or where the job was laid out anew its whole operator, had finished."""
+    if not case.rescaled(run.attempt, allowed.checkpoint):
+        return run.task in allowed.finished and run.task not in allowed.handles
+    return run.operator not in {task.rpartition("-")[0] for task in allowed.handles}
+
+
+def _content(case: Case, run: TaskRun) -> Violated | None:
+    """Whether a task holds what the store has, and reads on from there."""
+    if run.loaded is None or not _loads(run):
+        return None
+    checkpoint = run.loaded.checkpoint
+    rescaled = case.rescaled(run.attempt, checkpoint)
+    kept = share(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
+    held = decode_state(run.loaded.state)
+    if held is None:
+        message = f"{run.task} loaded text that is no snapshot"
+        return _violated(case, run.loaded.order, "loaded state differs", message, run)
+    differing: tuple[str, ...] = ()
+    if rescaled:
+        kept = msgspec.structs.replace(kept, queued=queued(case, run, checkpoint))
+        differing = dealt_in_turn(case, run, checkpoint) if held.queued or kept.queued else ()
+        held = msgspec.structs.replace(held, queued=comparable(case, run, held.queued))
+    differing += _differences(kept, held) + _items(case, run, kept, held)
+    if differing:
+        message = f"{run.task} of attempt {run.attempt} loaded checkpoint {checkpoint} and holds something else"
+        return _violated(case, run.loaded.order, "loaded state differs", message, run, differing)
+    return _positions(case, run, held)
+
+
+def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
+    """What is only in the store, and what only in the task, in words."""
+    told: list[str] = []
+    for split in sorted(kept.positions.keys() | held.positions.keys()):
+        stored, loaded = kept.positions.get(split), held.positions.get(split)
+        if stored != loaded:
+            told.append(f"split {split}: stored position {stored}, loaded {loaded}")
+    for what in ("watermark", "times", "idle", "maxima"):
+        stored_time, loaded_time = getattr(kept, what), getattr(held, what)
+        if stored_time != loaded_time:
+            told.append(f"{what} of event time: stored {stored_time}, loaded {loaded_time}")
+    for what in ("queued", "unsent"):
+        told += _passing(what, getattr(kept, what), getattr(held, what))
+    kinds: tuple[tuple[str, Sequence[object], Sequence[object]], ...] = (
+        ("entry", kept.entries, held.entries),
+        ("transaction", kept.transactions, held.transactions),
+        ("timer", kept.timers, held.timers),
+        ("timer in processing time", kept.alarms, held.alarms),
+        ("state", kept.held, held.held),
+    )
+    for what, stored_items, loaded_items in kinds:
+        told += _differing(what, stored_items, loaded_items)
+    return tuple(told)
+
+
+def _passing(what: str, stored: dict[int, list[Passing]], loaded: dict[int, list[Passing]]) -> list[str]:
+    """Of data in flight, in which channels it is another, or in another order."""
+    differing = [number for number in sorted(stored.keys() | loaded.keys()) if stored.get(number) != loaded.get(number)]
+    return [
+        f"{what} in channel {number}: {len(stored.get(number, ()))} stored, {len(loaded.get(number, ()))} loaded,"
+        " or in another order"
+        for number in differing
+    ]
+
+
+def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tuple[str, ...]:
+    """Of lists and unions: what of them was loaded, and should not have been, or the other way round."""
+    checkpoint = run.loaded.checkpoint if run.loaded is not None else 0
+    union = union_of(case, run.operator, checkpoint)
+    mine = kept_of_union(case, run, checkpoint)
+    told = [f"{name} {text} loaded, and in no union" for name, text in held.shared if (name, text) not in union]
+    told += _differing("item", held.shared if mine is None else mine, held.shared)
+    told += _differing("broadcast item", kept.broadcast, held.broadcast)
+    if case.rescaled(run.attempt, checkpoint):
+        return (*told, *dealt_wrongly(case, run.operator, run.attempt, checkpoint))
+    return (*told, *_differing("item", kept.listed, held.listed))
+
+
+def _differing(what: str, stored: Sequence[object], loaded: Sequence[object]) -> list[str]:
+    mine, other = Counter(stored), Counter(loaded)
+    told = [f"{what} {item} stored, not loaded" for item in (mine - other).elements()]
+    return told + [f"{what} {item} loaded, not stored" for item in (other - mine).elements()]
+
+
+def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
+    first: dict[int, int] = {}
+    for split, offset in run.reads:
+        first.setdefault(split, offset)
+    for split, position in held.positions.items():
+        if first.get(split, position) != position:
+            message = f"{run.task} restored position {position} of split {split} and read on from {first[split]}"
+            return _violated(case, run.loaded.order if run.loaded else None, "read on from elsewhere", message, run)
+    return None
+
+
+def _holds_something(state: str) -> bool:
+    held = decode_state(state)
+    return held is not None and held.holds_something
+
+
+def _violated(
+    case: Case,
+    order: int | None,
+    difference: str,
+    message: str,
+    run: TaskRun | None = None,
+    records: tuple[str, ...] = (),
+) -> Violated:
+    return Violated(
+        difference=difference,
+        message=message,
+        records=records[:LIMIT],
+        checkpoint=run.loaded.checkpoint if run is not None and run.loaded is not None else None,
+        tasks=(run.task,) if run is not None else (),
+        events=journal_until(case.history, order),
+    )

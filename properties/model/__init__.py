@@ -1,0 +1,1 @@
+"""What is computed, and what happened: the values that every judge reads."""

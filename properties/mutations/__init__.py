@@ -1,0 +1,1 @@
+"""Mutations of recorded histories, each of which some invariant must see."""

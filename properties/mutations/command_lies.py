@@ -1,0 +1,154 @@
+"""Lies about what users asked for and what is kept for them: see `tampering`."""
+
+from __future__ import annotations
+
+from ..invariants.parts.unfit import finished_before, refused_by_name
+from ..model.history import CommandIssued, CommandReturned, History, JobEnded, TaskFailed
+from ..quick_checker.case import Case
+from ..reconstruct.commands import STOPS
+from .lies import Alteration, Lie, beside, middle
+
+
+def drop_command(case: Case) -> Lie | None:
+    """A job stopped, drained or cancelled itself: no command had asked for it."""
+    ended = middle([end for end in case.commands.ends if end.status in (*STOPS, "cancelled")])
+    if ended is None:
+        return None
+    asked = {one.issued.command for one in case.commands.asked if one.ending == ended.status and one.job == ended.job}
+
+    def alter(history: History) -> None:
+        history.journal = [
+            entry
+            for entry in history.journal
+            if not (isinstance(entry, (CommandIssued, CommandReturned)) and entry.command in asked)
+        ]
+
+    return ("progress",), alter
+
+
+def _answered(case: Case, *kinds: str) -> list[int]:
+    """Where in the journal a command of these kinds is answered with a snapshot."""
+    told = [
+        (one.answer.command, one.answer.order)
+        for one in case.commands.asked
+        if one.answer is not None and one.answer.checkpoint is not None and one.issued.kind in kinds
+    ]
+    return [
+        at
+        for at, entry in enumerate(case.history.journal)
+        if isinstance(entry, CommandReturned) and (entry.command, entry.order) in told
+    ]
+
+
+def _answer(at: int, checkpoint: int | None) -> Alteration:
+    def alter(history: History) -> None:
+        entry = history.journal[at]
+        assert isinstance(entry, CommandReturned)
+        entry.checkpoint = checkpoint
+
+    return alter
+
+
+def answer_with_nothing(case: Case) -> Lie | None:
+    """A user is told of a savepoint that is not there."""
+    at = middle(_answered(case, "savepoint", "stop-with-savepoint"))
+    return None if at is None else (("progress",), _answer(at, beside(None)))
+
+
+def begin_with_another(case: Case) -> Lie | None:
+    """A resumed job is said to begin with an older snapshot than the newest; where none was
+    resumed, all tasks of a restarted attempt say so."""
+    at = middle(_answered(case, "resume"))
+    if at is not None:
+        entry = case.history.journal[at]
+        assert isinstance(entry, CommandReturned)
+        return ("restored-state",), _answer(at, _older(case, entry.checkpoint or 0))
+    chosen = middle([run for run in case.history.runs if run.loaded is not None and run.loaded.state])
+    if chosen is None or chosen.loaded is None:
+        return None
+    older = _older(case, chosen.loaded.checkpoint)
+
+    def alter(history: History) -> None:
+        for run in history.runs:
+            if run.attempt == chosen.attempt and run.loaded is not None:
+                run.loaded.checkpoint = older or 0
+
+    return ("restored-state",), alter
+
+
+def bring_what_does_not_fit(case: Case) -> Lie | None:
+    """A job that was resumed, and ran, had a new operator before one that its snapshot counts as finished."""
+    sources = {source.name for source in case.workload.inputs}
+    before = {
+        one.issued.command: [name for name in finished_before(case, one.job or 0) if name not in sources]
+        for one in case.commands.asked
+        if one.issued.kind == "resume" and any(start.job == one.job for start in case.lines.starts.values())
+    }
+    command = middle([command for command, behind in before.items() if behind])
+    if command is None:
+        return None
+
+    def alter(history: History) -> None:
+        for entry in history.journal:
+            if isinstance(entry, CommandIssued) and entry.command == command:
+                entry.inserted = {"newcomer": before[command][0]}
+
+    return ("restored-state",), alter
+
+
+def refuse_without_a_name(case: Case) -> Lie | None:
+    """A job that its snapshot does not fit is refused, and its user is not told why."""
+    ended = middle([end for end in case.commands.ends if refused_by_name(case, end)])
+    if ended is None or case.history.snapshots == "memory":  # that may be lost with the coordinator: it excuses a job
+        return None
+    order = ended.order
+
+    def alter(history: History) -> None:
+        for entry in history.journal:
+            if isinstance(entry, JobEnded) and entry.order == order:
+                entry.reason = "the snapshot does not fit"
+
+    return ("progress",), alter
+
+
+def _older(case: Case, checkpoint: int) -> int | None:
+    """The completed snapshot before one, None where there is none."""
+    return max((one.checkpoint for one in case.history.completed if one.checkpoint < checkpoint), default=None)
+
+
+def take_no_checkpoint(case: Case) -> Lie | None:
+    """A job that never ends, resumed or not, takes no checkpoint, and so is never seen at rest."""
+    start = case.lines.starts.get(case.lines.last_attempt)
+    healed, history = case.history.healed or 0, case.history
+    if start is None or case.ended is not None or not history.quiet or history.starved:
+        return None
+    if history.guarantee == "at-most-once" or all(source.bounded for source in case.workload.inputs):
+        return None
+    if any(isinstance(entry, TaskFailed) and entry.order > healed for entry in history.journal):
+        return None  # what comes again after healing excuses a job
+    job = start.job
+
+    def alter(history: History) -> None:
+        history.completed = [one for one in history.completed if one.job != job]
+        history.quiet = False
+
+    return ("progress",), alter
+
+
+def lose_file(case: Case) -> Lie | None:
+    """A file of a snapshot that is kept is gone."""
+    residue = case.history.residue
+    kept = {
+        handle
+        for entry in case.history.completed
+        if entry.savepoint or entry.checkpoint in residue.retained
+        for handle in entry.handles.values()
+    }
+    handle = middle([handle for handle in residue.files if handle in kept])
+    if handle is None or case.history.snapshots != "files":
+        return None
+
+    def alter(history: History) -> None:
+        history.residue.files.remove(handle)
+
+    return ("restored-state",), alter

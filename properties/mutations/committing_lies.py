@@ -1,0 +1,80 @@
+"""Lies about global committers, and about operators that commit what they pass on: see `tampering`."""
+
+from __future__ import annotations
+
+from ..model.history import History, Read
+from ..model.stages import COMMITTERS
+from ..quick_checker.case import Case
+from .lies import Lie, middle
+
+
+def publish_in_halves(case: Case) -> Lie | None:
+    """A reader came between two transactions of a checkpoint that shows as a whole."""
+    if not any(run.operator == COMMITTERS[-1] for run in case.history.runs):
+        return None
+    first: dict[int, int] = {}
+    places = []
+    for at, one in enumerate(case.history.transactions):
+        if one.rows and one.prepared is not None and one.committed is not None and one.checkpoint is not None:
+            order = first.setdefault(one.checkpoint, one.committed)
+            if order < one.committed:
+                places.append((at, order))
+    chosen = middle(places)
+    if chosen is None:
+        return None
+    place, shown = chosen
+
+    def alter(history: History) -> None:
+        history.transactions[place].committed = shown + 2
+        history.reads.append(Read(began=shown + 1, ended=shown + 1, rows=0))
+
+    return ("visibility",), alter
+
+
+def _passed_on(case: Case) -> list[int]:
+    """Where in `passing` a transaction stands that was committed with rows, of a writer that was observed."""
+    return [
+        at
+        for at, one in enumerate(case.history.passing)
+        if one.rows and one.prepared is not None and one.committed is not None and (one.task, one.attempt) in case.runs
+    ]
+
+
+def commit_passed_on_early(case: Case) -> Lie | None:
+    """What an operator passes on is asked to be committed before the first snapshot at all is complete."""
+    at = middle(_passed_on(case))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.passing[at].commit_requested = min(entry.order for entry in history.completed) - 1
+
+    return ("visibility",), alter
+
+
+def commit_passed_on_unsealed(case: Case) -> Lie | None:
+    """What an operator passed on had never been sealed."""
+    at = middle(_passed_on(case))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.passing[at].prepared = None
+
+    return ("visibility",), alter
+
+
+def leave_passed_on(case: Case) -> Lie | None:
+    """What an operator passed on lies in the store still open, though its job has ended."""
+    if case.ended is None or case.ended.status not in ("finished", "drained", "stopped"):
+        return None
+    at = middle(_passed_on(case))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        left = history.passing[at]
+        left.status, left.prepared, left.committed, left.commit_requested = "open", None, None, None
+        history.residue.open_transactions.append(left.name)
+
+    return ("no-leaks",), alter

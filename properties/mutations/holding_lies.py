@@ -1,0 +1,45 @@
+"""Lies about rows that wait in batches: see `tampering`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..invariants.drain import keeps_back
+from ..model.history import History
+from ..quick_checker.case import Case
+from ..reconstruct.held_back import ROWS, batches, still_to_come
+from .lies import Lie, middle, show_one
+
+
+def hold_back(case: Case) -> Lie | None:
+    """A row still waits in the last snapshot of a job whose data had ended."""
+    tasks = {f"{name}-0" for name in batches(case.workload)}
+    last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
+    held = {handle for one in case.history.completed if one.checkpoint in last for handle in one.handles.values()}
+    at = middle([at for at, one in enumerate(case.history.stored) if one.handle in held and one.task in tasks])
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        stored = history.stored[at]
+        state = msgspec.json.decode(stored.state)
+        state.setdefault("listed", []).append([ROWS, "[0,0,0,0,0,null]"])
+        stored.state = msgspec.json.encode(state).decode()
+
+    return ("drain",), alter
+
+
+def show_waiting_row(case: Case) -> Lie | None:
+    """A row that waited when a job stopped shows."""
+    if not case.rows_are_known:
+        return None
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    stops = [ended.checkpoint for ended in case.commands.ends if keeps_back(case, ended)]
+    rows = [
+        row
+        for checkpoint in stops
+        if checkpoint is not None and checkpoint in case.lines.completed
+        for row in still_to_come(case.workload, case.states(checkpoint))
+        if case.committed[row] >= owed[row]
+    ]
+    return show_one(rows)

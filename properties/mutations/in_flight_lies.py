@@ -1,0 +1,106 @@
+"""Lies about what stored snapshots hold in flight: see `tampering`.  Without unaligned checkpoints nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from ..quick_checker.case import Case
+from ..reconstruct.replay import is_determined
+from .lies import Lie, beside, in_store, middle
+
+Passing = list[Any]
+RECORD = 6
+"""(key, value, tag, tag2, origin, event time): whatever is shorter is no record"""
+VALUE, ORIGIN = 1, 4
+
+
+def _channels(state: dict[str, Any]) -> Iterator[list[Passing]]:
+    """By kind and channel, the elements in flight."""
+    for what in ("queued", "unsent"):
+        yield from state.get(what, {}).values()
+
+
+def _records(passing: list[Passing]) -> list[int]:
+    return [place for place, one in enumerate(passing) if len(one) == RECORD]
+
+
+def _places(state: dict[str, Any]) -> list[tuple[list[Passing], int]]:
+    return [(passing, place) for passing in _channels(state) for place in _records(passing)]
+
+
+def _neighbours(state: dict[str, Any]) -> list[tuple[list[Passing], int, int]]:
+    """Records of one channel behind one another, of different origins."""
+    return [
+        (passing, one, other)
+        for passing in _channels(state)
+        for one, other in zip(_records(passing), _records(passing)[1:], strict=False)
+        if passing[one][ORIGIN] != passing[other][ORIGIN]
+    ]
+
+
+def _elsewhere(state: dict[str, Any]) -> list[tuple[list[Passing], int, list[Passing]]]:
+    """A record and another channel of the same kind."""
+    return [
+        (passing, place, other)
+        for what in ("queued", "unsent")
+        for passing in state.get(what, {}).values()
+        for place in _records(passing)
+        for other in state[what].values()
+        if other is not passing
+    ]
+
+
+def _drop(state: dict[str, Any]) -> None:
+    chosen = middle(_places(state))
+    if chosen is not None:
+        del chosen[0][chosen[1]]
+
+
+def _swap(state: dict[str, Any]) -> None:
+    chosen = middle(_neighbours(state))
+    if chosen is not None:
+        passing, one, other = chosen
+        passing[one], passing[other] = passing[other], passing[one]
+
+
+def _move(state: dict[str, Any]) -> None:
+    chosen = middle(_elsewhere(state))
+    if chosen is not None:
+        passing, place, other = chosen
+        other.append(passing.pop(place))
+
+
+def _change(state: dict[str, Any]) -> None:
+    chosen = middle(_places(state))
+    if chosen is not None:
+        passing, place = chosen
+        passing[place][VALUE] = beside(passing[place][VALUE])
+
+
+def _where(places: Callable[[dict[str, Any]], list[Any]]) -> Callable[[str], bool]:
+    return lambda text: bool(text) and bool(places(msgspec.json.decode(text)))
+
+
+def drop_in_flight(case: Case) -> Lie | None:
+    """A snapshot has lost a record of what was in flight."""
+    return in_store(case, _where(_places), _drop)
+
+
+def swap_in_flight(case: Case) -> Lie | None:
+    """Two records of one channel have changed places."""
+    return in_store(case, _where(_neighbours), _swap)
+
+
+def move_in_flight(case: Case) -> Lie | None:
+    """A record lies in another channel."""
+    return in_store(case, _where(_elsewhere), _move)
+
+
+def change_in_flight(case: Case) -> Lie | None:
+    """A row in flight says something else; where rows follow the merge order, nobody knows what they say."""
+    if not is_determined(case.workload, case.topology, at_sink=False):
+        return None
+    return in_store(case, _where(_places), _change)

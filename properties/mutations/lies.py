@@ -1,0 +1,287 @@
+"""Lies about cuts, states and records on their way: see `tampering`.
+
+Each takes a case and gives back which invariants the lie touches and what it
+does to a copy of the history, or None where the history has no place for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..model.history import History, Stored, TaskRun
+from ..model.workload import Row
+from ..quick_checker.case import Case
+from ..reconstruct.replay import is_determined
+
+T = TypeVar("T")
+Alteration = Callable[[History], None]
+Lie = tuple[tuple[str, ...], Alteration]
+"""The invariants that it touches, and what it does to (a copy of) the history."""
+
+
+def middle(candidates: Sequence[T]) -> T | None:
+    return candidates[len(candidates) // 2] if candidates else None
+
+
+def beside(value: int | None) -> int:
+    """A value that is none of a scenario's: far outside of what is drawn."""
+    return (value or 0) + (1 << 50)
+
+
+def tells_reads(case: Case) -> bool:
+    """Whether it is known which rows a reader of an uncommitted row saw: not where rows follow what was applied,
+    and may be any of several."""
+    follows = case.expected.follows_applies
+    return not follows or is_determined(case.workload, case.topology, every_attempt=case.by_applies)
+
+
+def show_one(rows: Sequence[Row]) -> Lie | None:
+    """A reader sees one of these, none of which may show."""
+    chosen = middle(rows)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.committed.append(chosen)
+
+    return ("drain", "exactly-once"), alter
+
+
+# cuts and states
+
+
+def _snapshots(case: Case, wanted: Callable[[Stored], bool]) -> list[tuple[int, Stored]]:
+    """(index, entry) of the store's log, of completed checkpoints on the line."""
+    kept = {handle for number in case.line.checkpoints for handle in case.lines.completed[number].handles.values()}
+    return [(at, one) for at, one in enumerate(case.history.stored) if one.handle in kept and wanted(one)]
+
+
+def _touching(case: Case, stored: Stored) -> tuple[str, ...]:
+    """What sees a change of a stored snapshot: restored-state only where it was restored."""
+    restored = any(
+        run.task == stored.task and run.loaded is not None and run.loaded.checkpoint == stored.checkpoint
+        for run in case.history.runs
+    )
+    return ("consistent-cut", "restored-state") if restored else ("consistent-cut",)
+
+
+def _edited(text: str, edit: Callable[[dict[str, Any]], None]) -> str:
+    """A snapshot's text after an edit, the engine's own fields kept."""
+    state: dict[str, Any] = msgspec.json.decode(text)
+    edit(state)
+    return msgspec.json.encode(state).decode()
+
+
+def _move_position(state: dict[str, Any]) -> None:
+    split = max(state["positions"], key=lambda name: state["positions"][name])
+    state["positions"][split] -= 1
+
+
+def _edit_entry(state: dict[str, Any]) -> None:
+    side, key, value, tag = state["entries"][0]
+    state["entries"][0] = [side, key, beside(value), tag]
+
+
+def _has_position(text: str) -> bool:
+    return any(msgspec.json.decode(text).get("positions", {}).values()) if text else False
+
+
+def _has_entry(text: str) -> bool:
+    return bool(msgspec.json.decode(text).get("entries")) if text else False
+
+
+def _has_rule(text: str) -> bool:
+    return bool(msgspec.json.decode(text).get("broadcast")) if text else False
+
+
+def _drop_rule(state: dict[str, Any]) -> None:
+    del state["broadcast"][0]
+
+
+def in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, Any]], None]) -> Lie | None:
+    chosen = middle(_snapshots(case, lambda one: has(one.state)))
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        stored = history.stored[chosen[0]]
+        stored.state = _edited(stored.state, edit)
+
+    return _touching(case, chosen[1]), alter
+
+
+def move_cut(case: Case) -> Lie | None:
+    return in_store(case, _has_position, _move_position)
+
+
+def edit_stored(case: Case) -> Lie | None:
+    """Keyed state says something else; where rows follow the merge order, nobody knows what it says."""
+    if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
+        return None
+    return in_store(case, _has_entry, _edit_entry)
+
+
+def drop_stored_rule(case: Case) -> Lie | None:
+    """One subtask's copy of broadcast state lacks something.
+
+    Without alignment copies may differ, and a new subtask may have loaded another: so restored-state need not see it.
+    """
+    lie = in_store(case, _has_rule, _drop_rule)
+    return (("consistent-cut",), lie[1]) if lie is not None else None
+
+
+def shift_epoch(case: Case) -> Lie | None:
+    """A receiver's mark slips to before the last record it covers."""
+    places = []
+    for at, run in enumerate(case.history.runs):
+        segment = case.line.segment(run.task, run.attempt)
+        for number, mark in enumerate(run.marks if segment is not None else ()):
+            earlier = run.marks[number - 1].applies if number else 0
+            if segment is not None and mark in segment.marks and mark.applies > earlier:
+                places.append((at, number))
+    chosen = middle(places)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        run = history.runs[chosen[0]]
+        mark = run.marks[chosen[1]]
+        mark.applies -= 1
+        mark.received[run.applies[mark.applies][0]] -= 1
+
+    return ("consistent-cut",), alter
+
+
+# what attempts began with
+
+
+def _loaded(case: Case, has: Callable[[str], bool]) -> list[int]:
+    return [at for at, run in enumerate(case.history.runs) if run.loaded is not None and has(run.loaded.state)]
+
+
+def edit_loaded(case: Case) -> Lie | None:
+    entries = _loaded(case, _has_entry)
+    at = middle(entries or _loaded(case, _has_position))
+    if at is None:
+        return None
+    edit = _edit_entry if entries else _move_position
+
+    def alter(history: History) -> None:
+        loaded = history.runs[at].loaded
+        if loaded is not None:
+            loaded.state = _edited(loaded.state, edit)
+
+    return ("restored-state",), alter
+
+
+def drop_loaded_rule(case: Case) -> Lie | None:
+    at = middle(_loaded(case, _has_rule))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        loaded = history.runs[at].loaded
+        if loaded is not None:
+            loaded.state = _edited(loaded.state, _drop_rule)
+
+    return ("restored-state",), alter
+
+
+def input_first(case: Case) -> Lie | None:
+    at = middle(_loaded(case, bool))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        loaded = history.runs[at].loaded
+        if loaded is not None:
+            loaded.applies_before = 1
+
+    return ("restored-state",), alter
+
+
+# records on their way
+
+
+def swap_applies(case: Case) -> Lie | None:
+    """Two neighbours of one channel change places."""
+    pairs = []
+    for at, run in enumerate(case.history.runs):
+        segment = case.line.segment(run.task, run.attempt)
+        last: dict[int, int] = {}
+        for number, (channel, origin) in enumerate(run.applies[: segment.applies] if segment is not None else ()):
+            if channel in last and run.applies[last[channel]][1] != origin:
+                pairs.append((at, last[channel], number))
+            last[channel] = number
+    chosen = middle(pairs)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        at, one, other = chosen
+        applies = history.runs[at].applies
+        applies[one], applies[other] = applies[other], applies[one]
+
+    return ("order",), alter
+
+
+def _apply_within(case: Case) -> tuple[int, int] | None:
+    """(index of a run, index of an apply) that the run has to answer for: the only one of its
+    record and operator, since another, where repeats are allowed, would make up for it."""
+    places = [(at, number) for at, run in enumerate(case.history.runs) for number in range(_answerable(case, run))]
+    records = [(case.history.runs[at].operator, case.history.runs[at].applies[number][1]) for at, number in places]
+    times = Counter(records)
+    return middle([place for place, record in zip(places, records, strict=True) if times[record] == 1])
+
+
+def _answerable(case: Case, run: TaskRun) -> int:
+    """How many of a run's applies count: those within the closing cut, or, where nothing rewinds, all."""
+    if case.history.guarantee == "at-most-once":
+        return len(run.applies)
+    segment = case.line.segment(run.task, run.attempt)
+    return segment.applies_up_to(case.closing.epoch) if segment is not None else 0
+
+
+def _count(history: History, run: TaskRun, number: int, by: int) -> None:
+    """Correct what counts the applies of a run, after one was put in or taken out at `number`."""
+    channel = run.applies[number][0]
+    for mark in run.marks:
+        if mark.applies > number:
+            mark.applies += by
+            mark.received[channel] += by
+    for transaction in history.transactions:
+        if (transaction.task, transaction.attempt) == (run.task, run.attempt):
+            transaction.applied = [taken + by if taken > number else taken for taken in transaction.applied]
+    for written in history.written:
+        if (written.task, written.attempt) == (run.task, run.attempt) and written.applied > number:
+            written.applied += by
+
+
+def skip_apply(case: Case) -> Lie | None:
+    chosen = _apply_within(case)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        run = history.runs[chosen[0]]
+        _count(history, run, chosen[1], -1)
+        del run.applies[chosen[1]]
+
+    return ("no-data-loss", "at-least-once"), alter
+
+
+def repeat_apply(case: Case) -> Lie | None:
+    chosen = _apply_within(case)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        run = history.runs[chosen[0]]
+        _count(history, run, chosen[1], 1)
+        run.applies.insert(chosen[1], run.applies[chosen[1]])
+
+    return ("order", "consistent-cut", "at-most-once"), alter

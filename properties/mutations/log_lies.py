@@ -1,0 +1,47 @@
+"""Lies about logs of persistent channels: see `tampering`.  Without logs nothing does."""
+
+from __future__ import annotations
+
+from ..model.history import History, PersistentLog, SnapshotDeleted
+from ..quick_checker.case import Case
+from .lies import Lie, middle
+
+
+def _referred_to(case: Case) -> list[tuple[PersistentLog, int]]:
+    """(log, a moment when a retained checkpoint refers to it)."""
+    deleted = {one.checkpoint: one.order for one in case.history.journal if isinstance(one, SnapshotDeleted)}
+    logs = {log.name: log for log in case.history.logs}
+    return [
+        (logs[ref[0]], entry.order + 1)
+        for number, entry in case.lines.completed.items()
+        if deleted.get(number, entry.order + 2) > entry.order + 1
+        for state in case.states(number).values()
+        for refs in state.spilled.values()
+        for ref in refs
+    ]
+
+
+def trim_early(case: Case) -> Lie | None:
+    """What a retained checkpoint refers to is discarded."""
+    chosen = middle(_referred_to(case))
+    if chosen is None:
+        return None
+    log, moment = chosen
+
+    def alter(history: History) -> None:
+        of_that_name = next(one for one in history.logs if one.name == log.name)
+        of_that_name.trims.append((moment, 1 << 40))
+
+    return ("restored-state",), alter
+
+
+def leave_log(case: Case) -> Lie | None:
+    """A log that was deleted is there at the end."""
+    gone = middle([log for log in case.history.logs if log.cleared is not None])
+    if gone is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.residue.logs.append(gone.name)
+
+    return ("no-leaks",), alter

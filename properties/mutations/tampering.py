@@ -1,0 +1,383 @@
+"""Lies about a recorded run, each of which some invariant must see.
+
+A judge that never says "violated" is worth nothing, and on an engine that is
+correct nobody would notice.  So a recorded history is altered where an
+invariant held (a committed row dropped, repeated, replaced by a copy of one
+that is equal but for its tag; a cut moved; a state edited; a commit put before
+its completion; …) and the verdict has to turn.  An alteration is pure and
+keeps the rest of the history consistent with it, so that the invariant it aims
+at is what turns and not a reading of nonsense.
+
+Which record, row or snapshot is hit follows from the history alone: the middle
+one of those that can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ..model.history import History, Read, SnapshotDeleted, TaskFailed, Transaction
+from ..model.workload import Row
+from ..quick_checker.case import Case
+from ..quick_checker.table import identity_of
+from .clock_lies import end_clock_early, keep_timer
+from .command_lies import (
+    answer_with_nothing,
+    begin_with_another,
+    bring_what_does_not_fit,
+    drop_command,
+    lose_file,
+    refuse_without_a_name,
+    take_no_checkpoint,
+)
+from .committing_lies import commit_passed_on_early, commit_passed_on_unsealed, leave_passed_on, publish_in_halves
+from .ending_lies import (
+    commit_unsealed,
+    end_time_early,
+    leave_aborted,
+    leave_pending,
+    leave_sealed,
+    mix_epochs,
+    read_ahead,
+    show_open_window,
+)
+from .holding_lies import hold_back, show_waiting_row
+from .in_flight_lies import change_in_flight, drop_in_flight, move_in_flight, swap_in_flight
+from .lies import (
+    Alteration,
+    Lie,
+    beside,
+    drop_loaded_rule,
+    drop_stored_rule,
+    edit_loaded,
+    edit_stored,
+    input_first,
+    middle,
+    move_cut,
+    repeat_apply,
+    shift_epoch,
+    skip_apply,
+    swap_applies,
+    tells_reads,
+)
+from .log_lies import leave_log, trim_early
+from .time_lies import advance_early, end_early, leave_window, shift_time
+
+FOREVER = ("alive", "finished", "drained", "stopped")
+"""How a job stands that owes its transactions an end."""
+
+
+class Tampering(msgspec.Struct, frozen=True, kw_only=True):
+    """One alteration; wherever one of `invariants` held, at least one of them must be violated by it."""
+
+    name: str
+    invariants: tuple[str, ...]
+    alter: Alteration
+
+    def apply(self, history: History) -> History:
+        """The altered history; the one that is given stays as it is."""
+        copy = msgspec.msgpack.decode(msgspec.msgpack.encode(history), type=History)
+        self.alter(copy)
+        return copy
+
+
+def tamperings(case: Case) -> list[Tampering]:
+    """The alterations that this history has a place for, of invariants that it promises."""
+    found = []
+    for name, tell in LIES.items():
+        lie = tell(case)
+        if lie is None:
+            continue
+        touched = tuple(invariant for invariant in lie[0] if invariant in case.promised)
+        if touched:
+            found.append(Tampering(name=name, invariants=touched, alter=lie[1]))
+    return found
+
+
+# rows that a reader sees
+
+
+def _owed_once(case: Case) -> list[int]:
+    """Where in `committed` a row stands that is owed as often as it shows; any row, where nothing
+    is owed (at-most-once)."""
+    if case.history.guarantee == "at-most-once":
+        return list(range(len(case.history.committed)))
+    if case.history.sink == "idempotent":
+        due = {identity_of(case, row) for row in case.expected.rows_up_to(case.closing.epoch)}
+        return [at for at, row in enumerate(case.history.committed) if identity_of(case, row) in due]
+    owed = case.expected.rows_up_to(case.closing.epoch)
+    return [at for at, row in enumerate(case.history.committed) if case.committed[row] <= owed[row]]
+
+
+def _drop_row(case: Case) -> Lie | None:
+    at = middle(_owed_once(case))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        del history.committed[at]
+
+    return ("exactly-once", "no-data-loss", "at-least-once"), alter
+
+
+def _repeat_row(case: Case) -> Lie | None:
+    places: Sequence[int] = range(len(case.history.committed))
+    if case.history.guarantee == "at-most-once":
+        # One that was made as often as it shows: of another, a lost copy might have come through after all.
+        made = case.expected.replay.yielded()
+        places = [at for at in places if case.committed[case.history.committed[at]] >= made[case.history.committed[at]]]
+    at = middle(places)
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.committed.insert(at, history.committed[at])
+
+    return ("exactly-once", "at-most-once"), alter
+
+
+def _copy_twin(case: Case) -> Lie | None:
+    rows = case.history.committed
+    twins: dict[tuple[int | None, int | None], Row] = {}
+    found = []
+    for at in _owed_once(case):
+        twin = twins.setdefault(rows[at][:2], rows[at])
+        if twin != rows[at]:
+            found.append((at, twin))
+    chosen = middle(found)
+    if chosen is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.committed[chosen[0]] = chosen[1]
+
+    return ("exactly-once", "no-data-loss", "at-least-once", "at-most-once"), alter
+
+
+def _alter_row(case: Case) -> Lie | None:
+    at = middle(_owed_once(case))
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        key, value, tag, tag2 = history.committed[at]
+        history.committed[at] = (key, beside(value), tag, tag2)
+
+    return ("exactly-once", "at-least-once", "at-most-once"), alter
+
+
+# transactions, reads and listings
+
+
+def _commit_early(case: Case) -> Lie | None:
+    """A commit is asked for before the first snapshot at all is complete."""
+    asked = [at for at, one in enumerate(case.history.transactions) if one.rows and one.commit_requested is not None]
+    at = middle(asked)
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        transaction = history.transactions[at]
+        transaction.commit_requested = min(entry.order for entry in history.completed) - 1
+
+    return ("visibility",), alter
+
+
+def _commit_dead(case: Case) -> Lie | None:
+    """What an attempt had open when it died is committed after all."""
+    dead = [at for at, one in enumerate(case.history.transactions) if one.rows and one.prepared is None and one.aborted]
+    at = middle(dead)
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        transaction = history.transactions[at]
+        transaction.commit_requested = transaction.committed = transaction.aborted
+        transaction.status, transaction.aborted = "committed", None
+        history.committed += transaction.rows
+
+    return ("visibility", "exactly-once"), alter
+
+
+def _read_early(case: Case) -> Lie | None:
+    """A reader sees a row before anything is complete."""
+    if not case.history.committed or not case.history.completed or case.history.sink != "transactional":
+        return None
+    if not tells_reads(case):
+        return None
+
+    def alter(history: History) -> None:
+        order = min(entry.order for entry in history.completed) - 1
+        history.reads.insert(0, Read(began=order, ended=order, rows=1))
+
+    return ("visibility",), alter
+
+
+def _status(case: Case) -> str:
+    return case.ended.status if case.ended is not None else "alive"
+
+
+def _forget_commit(case: Case) -> Lie | None:
+    """A sealed transaction of a completed snapshot is never committed."""
+    held = {
+        name for number in case.line.checkpoints for one in case.states(number).values() for name, _ in one.transactions
+    }
+    done = [at for at, one in enumerate(case.history.transactions) if one.status == "committed" and one.name in held]
+    at = middle(done)
+    if at is None or _status(case) not in FOREVER:
+        return None
+
+    def alter(history: History) -> None:
+        transaction = history.transactions[at]
+        transaction.status, transaction.committed = "prepared", None
+        for row in transaction.rows:
+            history.committed.remove(row)
+        history.residue.prepared_transactions.append(transaction.name)
+
+    return ("progress",), alter
+
+
+def _leave_transaction(case: Case) -> Lie | None:
+    """One more open transaction of a sink that has one already, or none any more."""
+    first = middle(case.history.transactions[:1])
+    if first is None or _status(case) not in FOREVER:
+        return None
+
+    def alter(history: History) -> None:
+        name = first.name + "-left"
+        history.transactions.append(
+            Transaction(name=name, task=first.task, attempt=first.attempt, begun=first.begun + 1)
+        )
+        history.residue.open_transactions.append(name)
+
+    return ("no-leaks",), alter
+
+
+def _leave_file(case: Case) -> Lie | None:
+    """A deleted file is still in the store."""
+    there = set(case.history.residue.files)
+    deleted = [
+        handle
+        for entry in case.history.journal
+        if isinstance(entry, SnapshotDeleted)
+        for handle in entry.handles
+        if handle not in there
+    ]
+    handle = middle(deleted) or "left-behind"
+
+    def alter(history: History) -> None:
+        history.residue.files.append(handle)
+
+    return ("no-leaks",), alter
+
+
+def _fail_unexplained(case: Case) -> Lie | None:
+    """A task failed, and nobody had injected anything."""
+    run = middle(case.history.runs)
+    if run is None:
+        return None
+
+    def alter(history: History) -> None:
+        failed = TaskFailed(
+            order=run.started + 1, at_us=0, task=run.task, attempt=run.attempt, reason="an exception in the engine"
+        )
+        later = [at for at, entry in enumerate(history.journal) if entry.order > failed.order]
+        history.journal.insert(later[0] if later else len(history.journal), failed)
+
+    return ("progress",), alter
+
+
+TIME_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "leave a window open at the end": leave_window,
+    "end an input early": end_early,
+    "shift a stored time": shift_time,
+    "advance a watermark early": advance_early,
+    "end the time of an input early": end_time_early,
+    "leave a transaction pending at the end": leave_pending,
+    "show a window that was open at a stop": show_open_window,
+}
+"""Those that only a history with windows has a place for."""
+
+HOLDING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "hold a row back at the end": hold_back,
+    "show a row that waited at a stop": show_waiting_row,
+}
+"""Those that only one has where batches hold rows back."""
+
+COMMITTING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "publish a checkpoint in halves": publish_in_halves,
+    "commit early what is passed on": commit_passed_on_early,
+    "commit unsealed what is passed on": commit_passed_on_unsealed,
+    "leave open what is passed on": leave_passed_on,
+}
+"""Those that only one has with a global committer, or with operators that commit what they pass on."""
+
+RULE_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "drop a rule from a stored copy": drop_stored_rule,
+    "drop a rule from a loaded copy": drop_loaded_rule,
+}
+"""Those that only one has where state is broadcast."""
+
+CLOCK_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "end the clock of a task early": end_clock_early,
+    "keep a timer that was never set": keep_timer,
+}
+"""Those that only one has where an operator goes by processing time."""
+
+IN_FLIGHT_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "drop a record in flight": drop_in_flight,
+    "swap two records in flight": swap_in_flight,
+    "move a record in flight to another channel": move_in_flight,
+    "change a row in flight": change_in_flight,
+    "discard what a checkpoint refers to": trim_early,
+    "leave a log": leave_log,
+}
+"""Those that only one has whose checkpoints hold data in flight."""
+
+FITTING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "begin what does not fit": bring_what_does_not_fit,
+    "refuse without a name": refuse_without_a_name,
+}
+"""Those that only one has whose job was resumed from what counts operators as finished, or with others."""
+
+LIES: dict[str, Callable[[Case], Lie | None]] = {
+    "drop a committed row": _drop_row,
+    "repeat a committed row": _repeat_row,
+    "replace a row by a copy of one equal but for its tag": _copy_twin,
+    "alter a committed row": _alter_row,
+    "move a cut": move_cut,
+    "shift an epoch": shift_epoch,
+    "edit a stored state": edit_stored,
+    "edit a loaded state": edit_loaded,
+    "take input before the state": input_first,
+    "swap two records of a channel": swap_applies,
+    "skip a record": skip_apply,
+    "take a record twice": repeat_apply,
+    "ask for a commit before completion": _commit_early,
+    "commit what a dead attempt had open": _commit_dead,
+    "read a row before completion": _read_early,
+    "read all before the last completion": read_ahead,
+    "write a row into the transaction of an earlier epoch": mix_epochs,
+    "commit what was not sealed": commit_unsealed,
+    "forget a commit": _forget_commit,
+    "leave a transaction open": _leave_transaction,
+    "leave a sealed transaction": leave_sealed,
+    "leave an aborted transaction open": leave_aborted,
+    "leave a file": _leave_file,
+    "fail without a fault": _fail_unexplained,
+    "drop the command that ended a job": drop_command,
+    "answer a command with a savepoint that is not there": answer_with_nothing,
+    "begin with another snapshot": begin_with_another,
+    "lose a retained file": lose_file,
+    "take no checkpoint": take_no_checkpoint,
+    **TIME_LIES,
+    **HOLDING_LIES,
+    **COMMITTING_LIES,
+    **CLOCK_LIES,
+    **IN_FLIGHT_LIES,
+    **RULE_LIES,
+    **FITTING_LIES,
+}
+"""Every lie by its name."""

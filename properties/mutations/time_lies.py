@@ -1,0 +1,115 @@
+"""Lies about event time: see `tampering`.  A history without windows has no place for them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..model.history import History, StoredState, TaskRun
+from ..model.workload import END_OF_TIME, is_clocked, window_of
+from ..quick_checker.case import Case
+from .lies import Lie, middle
+
+
+def leave_window(case: Case) -> Lie | None:
+    """The last snapshot of a job whose data had ended still waits for something."""
+    window = window_of(case.workload)
+    last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
+    if window is None or not last:
+        return None
+    held = [handle for one in case.history.completed if one.checkpoint in last for handle in one.handles.values()]
+    task = f"{window.name}-0"
+    at = middle([at for at, one in enumerate(case.history.stored) if one.handle in held and one.task == task])
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        stored = history.stored[at]
+        state = msgspec.json.decode(stored.state)
+        state["timers"] = [[0, 0, 0]]
+        stored.state = msgspec.json.encode(state).decode()
+
+    return ("drain",), alter
+
+
+def killed_amid(case: Case) -> int | None:
+    """The run of a source that ended amid its records, and had not been asked to drain."""
+    sources = {source.name for source in case.workload.inputs}
+    lengths = {split: len(records) for split, _, records in case.workload.splits()}
+    return middle(
+        [
+            at
+            for at, run in enumerate(case.history.runs)
+            if run.operator in sources
+            and not run.end_of_data
+            and not asked_to_drain(case, run)
+            and is_amid(run, lengths)
+        ]
+    )
+
+
+def end_early(case: Case) -> Lie | None:
+    """A source that was killed amid its records had told everybody that they were all."""
+    at = killed_amid(case)
+    if at is None or window_of(case.workload) is None:
+        return None
+
+    def alter(history: History) -> None:
+        history.runs[at].end_of_data = True
+
+    return ("drain",), alter
+
+
+def is_amid(run: TaskRun, lengths: dict[int, int]) -> bool:
+    return bool(run.reads) and run.reads[-1][1] + 1 < lengths[run.reads[-1][0]]
+
+
+def asked_to_drain(case: Case, run: TaskRun) -> bool:
+    return any(one.issued.drain and one.job == run.job for one in case.commands.asked)
+
+
+def shift_time(case: Case) -> Lie | None:
+    """A source's snapshot knows of a later event time than it had read."""
+    places = []
+    held = {handle for number in case.line.checkpoints for handle in case.lines.completed[number].handles.values()}
+    for number, one in enumerate(case.history.stored):
+        state = msgspec.json.decode(one.state, type=StoredState) if one.state and one.handle in held else None
+        if state is not None and state.maxima:
+            places.append(number)
+    at = middle(places)
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        stored = history.stored[at]
+        state = msgspec.json.decode(stored.state)
+        split = next(iter(state["maxima"]))
+        state["maxima"][split] += 1
+        stored.state = msgspec.json.encode(state).decode()
+
+    return ("consistent-cut",), alter
+
+
+def advance_early(case: Case) -> Lie | None:
+    """A window's watermark was at the end of time with its first record."""
+    window = window_of(case.workload)
+    if window is None or is_clocked(window.operator) or "W" not in case.classes.values():
+        return None
+    places = [
+        at
+        for at, run in enumerate(case.history.runs)
+        if run.operator == window.name
+        and len(run.applies) > 1
+        and (segment := case.line.segment(run.task, run.attempt)) is not None
+        and segment.applies > 1
+    ]
+    at = middle(places)
+    if at is None:
+        return None
+
+    def alter(history: History) -> None:
+        run = history.runs[at]
+        run.watermarks.insert(0, (1, END_OF_TIME))
+        for mark in run.marks:
+            mark.watermarks += 1
+
+    return ("exactly-once",), alter

@@ -1,0 +1,375 @@
+"""One case to judge: a workload, its layout, a history, and what follows from them.
+
+Everything here is computed when a checker first asks for it, and only once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+import msgspec
+
+from ..model.history import (
+    AttemptStarted,
+    Channel,
+    CheckpointTriggered,
+    Completed,
+    History,
+    JobEnded,
+    StoredState,
+    TaskRun,
+    Transaction,
+)
+from ..model.verdict import Unknown
+from ..model.workload import END_OF_TIME, Input, Row, Topology, Workload, window_of
+from ..reconstruct.commands import Commands
+from ..reconstruct.layouts import layouts, widest
+from ..reconstruct.line import INFINITE, Line, Lines
+from ..reconstruct.replay import is_determined
+from ..semantics.classes import FOLLOWING, classes, promised
+from ..semantics.user_functions import has_user_timers
+from .expected import Expected
+
+
+class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to where a run has to answer for its output.
+
+    `kind` is "end" (all input ended: every split's end as the workload has it),
+    "drain", "stop" (the savepoint's positions) or "newest" (the newest completed
+    checkpoint).  `checkpoint` is the snapshot it rests on, None when there is
+    none; `epoch` is the last epoch within it, so that an event counts when its
+    epoch is not greater.
+    """
+
+    kind: str
+    checkpoint: int | None
+    positions: dict[int, int]
+    epoch: int
+
+
+class Case:
+    """What a checker is given.
+
+    `line` is that of the run's end.
+    """
+
+    def __init__(self, workload: Workload, topology: Topology, history: History) -> None:
+        self.workload = workload
+        self.submitted = topology
+        """how the first job was laid out"""
+        self.history = history
+
+    @cached_property
+    def layouts(self) -> dict[int, Topology]:
+        """How each job was laid out, one that ended before any attempt of it included: the next is laid out as it."""
+        jobs = {start.job for start in self.lines.starts.values()} | {run.job for run in self.history.runs}
+        jobs |= {end.job for end in self.commands.ends}
+        return layouts(self.submitted, jobs, self.commands)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The widest layout that there was: whatever it says of the order of records is true of all jobs."""
+        return widest((self.submitted, *self.layouts.values()))
+
+    def layout_of(self, run: TaskRun) -> Topology:
+        """How the job of a run was laid out."""
+        return self.layouts[run.job]
+
+    def rescaled(self, attempt: int, checkpoint: int) -> bool:
+        """Whether an attempt's job was laid out otherwise than the one that took a checkpoint."""
+        start, completed = self.lines.starts.get(attempt), self.lines.completed.get(checkpoint)
+        if start is None or completed is None or start.job == completed.job:
+            return False
+        return self.layouts[start.job] != self.layouts.get(completed.job, self.submitted)
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.history)
+
+    @property
+    def line(self) -> Line:
+        return self.lines.end
+
+    @property
+    def runs(self) -> dict[tuple[str, int], TaskRun]:
+        """By task and attempt."""
+        return self.lines.runs
+
+    @cached_property
+    def channels(self) -> dict[tuple[str, int], Channel]:
+        """The network's logs by channel name and attempt."""
+        return {(channel.name, channel.attempt): channel for channel in self.history.channels}
+
+    def content(self, channel: str, run: TaskRun) -> Channel | None:
+        """The network's log of one of a run's inputs, from the channel's beginning on."""
+        persistent = self.lines.persistent
+        return persistent.content(channel, run.attempt) if persistent else self.channels.get((channel, run.attempt))
+
+    def inbound(self, run: TaskRun, channel: str) -> Channel | None:
+        """The same from the first record on that the run took."""
+        persistent = self.lines.persistent
+        return persistent.inbound(run, channel) if persistent else self.channels.get((channel, run.attempt))
+
+    def first_taken(self, run: TaskRun, channel: str) -> int:
+        """The place of a run's first record in one of its inputs."""
+        return self.lines.persistent.first_taken(run, channel) if self.lines.persistent else 0
+
+    def first_sent(self, run: TaskRun, channel: str) -> int | None:
+        """The place of the first record that a run sent in one of its outputs; None where nobody recorded how many
+        records its receiver was restored with before it."""
+        if self.lines.persistent:
+            return self.lines.persistent.first_sent(run, channel)
+        log = self.channels.get((channel, run.attempt))
+        if log is not None:
+            return len(log.recovered)
+        return None if self._restored_in_flight(run.attempt) else 0
+
+    def _restored_in_flight(self, attempt: int) -> bool:
+        """Whether an attempt began with records in flight."""
+        start = self.lines.starts.get(attempt)
+        if start is None or start.restores is None:
+            return False
+        return any(one.origins for one in self.lines.in_flight(start.restores).values())
+
+    def sender(self, channel: str, run: TaskRun, checkpoint: int) -> TaskRun | None:
+        """Whose attempt sent into one of a run's inputs when a checkpoint was taken."""
+        task, attempt, persistent = channel.partition(">")[0], run.attempt, self.lines.persistent
+        if persistent is not None:
+            stored = self.lines.stored(checkpoint).get(task)
+            attempt = stored.attempt if stored is not None else attempt
+            if persistent.whole(attempt) != persistent.whole(run.attempt):
+                return None
+        return self.runs.get((task, attempt))
+
+    @cached_property
+    def classes(self) -> dict[str, str]:
+        """The class of each input and node."""
+        return classes(self.workload, self.topology)
+
+    @cached_property
+    def follows_order(self) -> bool:
+        """Some rows or state follow what the run really applied."""
+        return self.by_applies or any(grade in FOLLOWING for grade in self.classes.values())
+
+    @cached_property
+    def drained(self) -> frozenset[int]:
+        """The savepoints behind which input had ended by a user's wish: those that a drained job rests on, that
+        its user was told of, or before which its sources, asked to, had let all windows go."""
+        drains = [one for one in self.commands.asked if one.issued.kind == "stop-with-savepoint" and one.issued.drain]
+        found = [ended.checkpoint for ended in self.commands.ends if ended.status == "drained"]
+        found += [one.answer.checkpoint for one in drains if one.answer is not None]
+        asked = min((one.issued.order for one in drains), default=None)
+        if asked is not None:
+            later = [one for one in self.history.completed if one.savepoint and one.order > asked]
+            found += [one.checkpoint for one in later if self._let_go(one)]
+        return frozenset(checkpoint for checkpoint in found if checkpoint is not None)
+
+    def _let_go(self, completed: Completed) -> bool:
+        """Whether a source had let all windows go that would not have by itself: one of those that have read all
+        of their input, and say so, may stand beside others that go on."""
+        return any(
+            state.watermark == END_OF_TIME and self._has_more(task, state)
+            for task, state in self.states(completed.checkpoint).items()
+        )
+
+    def _has_more(self, task: str, state: StoredState) -> bool:
+        """Whether a source's snapshot leaves records to be read, or to come."""
+        source = self._sources.get(task.rpartition("-")[0])
+        if source is None:
+            return False
+        return not source.bounded or any(offset < self._ends[split] for split, offset in state.positions.items())
+
+    @cached_property
+    def _sources(self) -> dict[str, Input]:
+        return {source.name: source for source in self.workload.inputs}
+
+    @cached_property
+    def _ends(self) -> dict[int, int]:
+        return {split: len(records) for split, _, records in self.workload.splits()}
+
+    @cached_property
+    def by_applies(self) -> bool:
+        """Rows and state follow what was applied, whatever their class: in the weaker modes, and where data was in
+        flight at some checkpoint, so that what was read before it was applied behind it."""
+        return self.history.guarantee != "exactly-once" or any(
+            self.lines.in_flight(number) for number in self.lines.completed
+        )
+
+    @cached_property
+    def class_(self) -> str:
+        """The class of the rows that reach the sink."""
+        return self.classes[self.workload.output]
+
+    @cached_property
+    def expected(self) -> Expected:
+        """Out(c) and State(c)."""
+        return Expected(
+            self.workload,
+            self.topology,
+            self.lines,
+            self.classes,
+            by_applies=self.by_applies,
+            drained=self.drained,
+            layouts=self.layouts,
+        )
+
+    @cached_property
+    def commands(self) -> Commands:
+        """What users asked for, and were answered."""
+        return Commands(self.history)
+
+    @cached_property
+    def _triggered(self) -> dict[tuple[int, int], int]:
+        return {
+            (entry.job, entry.checkpoint): entry.order
+            for entry in self.history.journal
+            if isinstance(entry, CheckpointTriggered)
+        }
+
+    def newest_before(self, order: int, job: int | None = None) -> Completed | None:
+        """Of the snapshots that were complete by then (of one job, or of all), the one whose cut is
+        newest: that which was triggered last.
+
+        Checkpoints may complete out of turn, a savepoint after a checkpoint that was
+        triggered behind it; going back to the savepoint would undo committed rows.
+        """
+        before = [entry for entry in self.history.completed if entry.order < order and job in (None, entry.job)]
+        begun = self._triggered
+        return max(
+            before,
+            key=lambda entry: (begun.get((entry.job, entry.checkpoint), entry.order), entry.order),
+            default=None,
+        )
+
+    @cached_property
+    def rewound(self) -> bool:
+        """Whether a job was resumed from another snapshot than the newest completed one, as the answer
+        to the command names it.
+
+        What was committed behind that snapshot is then committed again, by the
+        user's wish: of the output only that nothing is missing can be asked.
+        """
+        for one in self.commands.asked:
+            if one.issued.kind == "resume" and one.answer is not None and not one.answer.error:
+                newest = self.newest_before(one.issued.order)
+                if newest is not None and one.answer.checkpoint != newest.checkpoint:
+                    return True
+        return False
+
+    @cached_property
+    def went_on_drained(self) -> bool:
+        """A job began with a savepoint behind which all windows had been emitted: of them nothing is promised."""
+        return self.last_with_windows is not None
+
+    @cached_property
+    def last_with_windows(self) -> int | None:
+        """The first job behind whose last savepoint another went on with all windows emitted; None where none did."""
+        begun = [start.restores for start in self.lines.starts.values() if self._is_first(start)]
+        return min((self.lines.completed[one].job for one in begun if one in self.drained), default=None)
+
+    def _is_first(self, start: AttemptStarted) -> bool:
+        """Whether it is an attempt of another job than that which made the snapshot."""
+        return start.restores in self.lines.completed and self.lines.completed[start.restores].job != start.job
+
+    @cached_property
+    def promised(self) -> frozenset[str]:
+        """The names of the invariants that hold of a correct engine here."""
+        found = promised(self.history.guarantee, self.history.sink)
+        if window_of(self.workload) and self.went_on_drained:
+            found &= {"progress", "no-leaks", "at-most-once"}
+        if self.late_for_timers:
+            found &= {"progress", "no-leaks"}
+        return found - {"exactly-once", "visibility"} if self.rewound else found
+
+    @cached_property
+    def late_for_timers(self) -> bool:
+        """Whether a user's timers may meet late records: a repeated one is, and so may one be that was in flight.  No
+        counterpart speaks of them."""
+        return self.by_applies and has_user_timers(self.workload)
+
+    def not_promised(self, invariant: str, detail: str) -> Unknown:
+        """What a judge says of an invariant that is not `promised`; `detail`: because of the guarantee."""
+        if self.late_for_timers and invariant in promised(self.history.guarantee, self.history.sink):
+            detail = "records may come late for a user's timers, and no counterpart speaks of them"
+        return Unknown(reason="not promised", detail=detail)
+
+    @cached_property
+    def ended(self) -> JobEnded | None:
+        """How the last job ended, None while it lives; one that was cancelled before it began has no attempt."""
+        start = self.lines.starts.get(self.lines.last_attempt)
+        ends = [entry for entry in self.history.journal if isinstance(entry, JobEnded)]
+        runs = self.history.runs
+        job = start.job if start else max([*(run.job for run in runs), *(end.job for end in ends)], default=0)
+        return next((end for end in reversed(ends) if end.job == job), None)
+
+    @cached_property
+    def rows_are_known(self) -> bool:
+        """Whether the rows owed can be told at all: not where they follow the applied records, and a rebalance, or
+        a user's function that keeps rows of no key, hides which of several rows of one origin was applied where."""
+        if not self.expected.follows_applies:
+            return True
+        strict = self.by_applies or self.history.sink != "transactional"
+        return is_determined(self.workload, self.topology, every_attempt=strict)
+
+    def states(self, checkpoint: int) -> dict[str, StoredState]:
+        """The decoded snapshots of a completed checkpoint, by task."""
+        return self.lines.states(checkpoint)
+
+    def positions(self, checkpoint: int | None) -> dict[int, int]:
+        """The next offset of every split at a completed checkpoint; 0 where it says nothing."""
+        stored = {} if checkpoint is None else self.lines.positions(checkpoint)
+        return {split: stored.get(split, 0) for split, _, _ in self.workload.splits()}
+
+    @cached_property
+    def closing(self) -> ClosingCut:
+        """The cut that the whole run is judged at."""
+        newest = self.line.checkpoints[-1] if self.line.checkpoints else None
+        ended = self.ended
+        status = ended.status if ended else ""
+        if status == "finished":
+            ends = {split: len(records) for split, _, records in self.workload.splits()}
+            return ClosingCut(kind="end", checkpoint=newest, positions=ends, epoch=INFINITE)
+        kind = {"drained": "drain", "stopped": "stop"}.get(status, "newest")
+        cut = newest
+        if kind != "newest" and ended is not None and ended.checkpoint in self.line.checkpoints:
+            cut = ended.checkpoint
+        return ClosingCut(kind=kind, checkpoint=cut, positions=self.positions(cut), epoch=-1 if cut is None else cut)
+
+    @cached_property
+    def committed(self) -> Counter[Row]:
+        """K: the rows that an independent reader sees at the end."""
+        return Counter(self.history.committed)
+
+    @cached_property
+    def _transactions(self) -> dict[tuple[str, int], list[Transaction]]:
+        found: dict[tuple[str, int], list[Transaction]] = {}
+        for transaction in self.history.transactions:
+            found.setdefault((transaction.task, transaction.attempt), []).append(transaction)
+        return found
+
+    def transactions_of(self, task: str, attempt: int) -> list[Transaction]:
+        """The transactions that one attempt of a sink subtask began, in order."""
+        return self._transactions.get((task, attempt), [])
+
+    @cached_property
+    def pending_transactions(self) -> tuple[Transaction, ...]:
+        """The transactions prepared for a completed checkpoint of the closing cut, neither
+        committed nor aborted: named in one's snapshot, they are bound to be committed."""
+        promised_names = {
+            name
+            for checkpoint in self.line.checkpoints
+            if checkpoint <= self.closing.epoch
+            for state in self.states(checkpoint).values()
+            for name, _ in state.transactions
+        }
+        return tuple(
+            transaction
+            for transaction in self.history.transactions
+            if transaction.status == "prepared" and transaction.name in promised_names
+        )
+
+    @cached_property
+    def pending(self) -> Counter[Row]:
+        """P: the rows of the pending transactions."""
+        return Counter(row for transaction in self.pending_transactions for row in transaction.rows)

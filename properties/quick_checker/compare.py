@@ -1,0 +1,66 @@
+"""Rows owed against rows found, and a difference told as a witness."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ..model.history import JobEnded, TaskFailed, Transaction
+from ..model.verdict import Unknown, Violated
+from ..model.words import LIMIT, journal_until, plural, row_in_words
+from ..model.workload import Row
+from .case import Case
+
+
+def difference_of(lost: Counter[Row], extra: Counter[Row], owed: Counter[Row]) -> str:
+    """The kind of a difference in two words."""
+    if any(row in owed for row in extra):
+        return "repeated row"
+    if lost and extra:
+        return "wrong row"
+    return "lost row" if lost else "unexpected row"
+
+
+def violated_rows(
+    case: Case, *, lost: Counter[Row], extra: Counter[Row], owed: Counter[Row], where: str, checkpoint: int | None
+) -> Violated:
+    """The verdict on rows that are missing or too many; `where` says in which place."""
+    told = [f"{count} more of ({row_in_words(row)}) than owed" for row, count in _first(extra)]
+    told += [f"{count} too few of ({row_in_words(row)})" for row, count in _first(lost)]
+    writers = [one for one in case.history.transactions if any(row in extra or row in lost for row in one.rows)]
+    return Violated(
+        difference=difference_of(lost, extra, owed),
+        message=f"{where}: " + "; ".join(told[:LIMIT]),
+        records=tuple(row_in_words(row) for row, _ in [*_first(extra), *_first(lost)][:LIMIT]),
+        checkpoint=checkpoint,
+        tasks=tuple(sorted({one.task for one in writers})),
+        events=(*map(transaction_in_words, writers[:LIMIT]), *journal_until(case.history, None)),
+    )
+
+
+def transaction_in_words(transaction: Transaction) -> str:
+    """What became of a transaction, as one phrase."""
+    told = f"{transaction.task} of attempt {transaction.attempt} wrote {plural(len(transaction.rows), 'row')}"
+    told += f" into transaction {transaction.name}"
+    if transaction.checkpoint is not None:
+        told += f", sealed for checkpoint {transaction.checkpoint}"
+    return f"{told}: {transaction.status}"
+
+
+def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
+    """Unknown when all lost rows were in sealed transactions that their store gave up, and the job
+    stopped and said so: no engine can survive that.  A task that failed of it has said so too, where the job
+    was then cancelled, or failed of something else."""
+    ended = case.ended
+    if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
+        return None
+    said = [ended.reason, *(entry.reason for entry in case.history.journal if isinstance(entry, TaskFailed))]
+    why = next((reason for reason in said if "transaction" in reason.lower()), None)
+    given_up = {row for one in case.history.transactions if one.prepared and one.aborted for row in one.rows}
+    if why is not None and all(row in given_up for row in lost):
+        return Unknown(reason="assumption broken", detail=f"the job stopped and said why: {why}")
+    return None
+
+
+def _first(rows: Counter[Row]) -> list[tuple[Row, int]]:
+    return sorted(rows.items(), key=lambda item: tuple(map(str, item[0])))[:LIMIT]

@@ -1,0 +1,272 @@
+"""What is owed: the rows and the state after each cut, by the quick checker's reckoning.
+
+For class M and S a cut's positions say it all: the records below them are
+worked through in the order (epoch, split, offset), which is one of the orders
+that the run may have had, and any gives the same rows.  For class H, and in the
+weaker modes, whose output follows what was really applied, the line's apply
+events are replayed instead (see `replay`).
+
+This is the third reckoning beside the engine's and PySpark's; it shares with
+them the description of the workload and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..model.workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window, Workload, window_of
+from ..reconstruct.held_back import batches, let_out, still_to_come
+from ..reconstruct.line import INFINITE, Lines
+from ..reconstruct.replay import Replay
+from ..semantics.classes import FOLLOWING
+from ..semantics.event_time import Clock, splits_before
+from ..semantics.semantics import Entry, machine
+from ..semantics.timed import TimedMachine, timed_machine
+from ..semantics.user_functions import UserMachine
+from ..semantics.windows import Timer
+
+Push = Callable[[Row, int], None]
+"""takes a row and its event time"""
+Take = Callable[[Row, int, int], Iterable[Row]]
+"""takes a row, the input that it comes from and its event time"""
+
+
+class Expected:
+    """Out(c) and State(c) of one case.
+
+    `grades` are the classes of the workload's nodes (`classes.classes`);
+    `by_applies` says that the rows follow the applied records, repeats included
+    (at-least-once and at-most-once), whatever the class.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        topology: Topology,
+        lines: Lines,
+        grades: dict[str, str],
+        *,
+        by_applies: bool,
+        drained: frozenset[int] = frozenset(),
+        layouts: Mapping[int, Topology] | None = None,
+    ) -> None:
+        self._layouts = layouts
+        self._workload = workload
+        self._topology = topology
+        self._lines = lines
+        self._grades = grades
+        self._by_applies = by_applies
+        self._drained = drained
+        self._replay: Replay | None = None
+        self._reckoning: Reckoning | None = None
+        self._rows: dict[int, list[Row]] | None = None
+        self._filled: list[tuple[int, list[Row]]] | None = None
+        self._states: dict[int, dict[str, Counter[Entry]]] = {}
+
+    @property
+    def follows_applies(self) -> bool:
+        """Whether the rows come from the line's apply events, not from the positions alone."""
+        return self._by_applies or self._grades[self._workload.output] in FOLLOWING
+
+    @property
+    def replay(self) -> Replay:
+        """What was applied, worked through again."""
+        if self._replay is None:
+            self._replay = Replay(self._workload, self._topology, self._lines, self._layouts)
+        return self._replay
+
+    def rows(self) -> dict[int, list[Row]]:
+        """The rows that reach the sink, by epoch on the line of the run's end, in the line's order."""
+        if self._rows is None:
+            if self.follows_applies:
+                self._rows = self.replay.sink_rows(self._lines.end)
+            else:
+                self._rows = self._let_out(self.rows_through())
+        return self._rows
+
+    def rows_through(self) -> dict[int, list[Row]]:
+        """The rows by the epoch in which their records came, whatever batches held back, by the positions alone."""
+        return self._by_positions().rows
+
+    def _let_out(self, rows: dict[int, list[Row]]) -> dict[int, list[Row]]:
+        if not batches(self._workload):
+            return rows
+        checkpoints = self._lines.end.checkpoints
+        open_ = [number for number in checkpoints if number not in self._drained]
+        held = {number: still_to_come(self._workload, self._lines.states(number)) for number in open_}
+        return let_out(rows, checkpoints, held)
+
+    def rows_up_to(self, epoch: int) -> Counter[Row]:
+        """Out(c): the rows of all epochs up to this one; `INFINITE` gives all."""
+        if self._filled is None:
+            self._filled = [(at, rows) for at, rows in self.rows().items() if rows]
+        return Counter(row for at, rows in self._filled if at <= epoch for row in rows)
+
+    def yielded(self) -> Counter[Row]:
+        """Every row that any attempt may bring to the sink, on the line or off it; where the rows
+        follow the applied records, as often as it was brought."""
+        if not self.follows_applies:
+            return self.rows_up_to(INFINITE)
+        return self.replay.yielded()
+
+    def last_rows(self, epoch: int) -> dict[int | None, Row]:
+        """The last row of each key in Out(c): what an idempotent sink's table holds."""
+        return {row[0]: row for at in sorted(self.rows()) if at <= epoch for row in self.rows()[at]}
+
+    def states(self, checkpoint: int) -> dict[str, Counter[Entry]]:
+        """State(c) of every keyed node at a completed checkpoint, on the line or off it."""
+        if checkpoint not in self._states:
+            nodes = [node.name for node in self._workload.nodes if isinstance(node.operator, STATEFUL)]
+            replayed = [name for name in nodes if self._by_applies or self._grades[name] in FOLLOWING]
+            reckoned = self._states_by_positions(checkpoint) if len(replayed) < len(nodes) else {}
+            found = {name: Counter(reckoned[name]) for name in nodes if name not in replayed}
+            found.update({name: Counter(self.replay.entries(name, checkpoint)) for name in replayed})
+            self._states[checkpoint] = found
+        return self._states[checkpoint]
+
+    def timers(self, checkpoint: int) -> Counter[Timer]:
+        """The timers that are pending at a completed checkpoint."""
+        node = window_of(self._workload)
+        if node is None:
+            return Counter()
+        if self._by_applies or self._grades[node.name] in FOLLOWING:
+            return Counter(self.replay.timers(node.name, checkpoint))
+        return Counter(self._reckoned_at(checkpoint).timers.get(checkpoint, ()))
+
+    def _by_positions(self) -> Reckoning:
+        if self._reckoning is None:
+            cuts = [(number, self._lines.positions(number)) for number in self._lines.end.checkpoints]
+            self._reckoning = reckon(self._workload, cuts, drained=self._drained)
+        return self._reckoning
+
+    def _states_by_positions(self, checkpoint: int) -> dict[str, list[Entry]]:
+        return self._reckoned_at(checkpoint).states[checkpoint]
+
+    def _reckoned_at(self, checkpoint: int) -> Reckoning:
+        if checkpoint in self._lines.end.checkpoints:
+            return self._by_positions()
+        cut = (checkpoint, self._lines.positions(checkpoint))
+        return reckon(self._workload, [cut], rest=False, drained=self._drained)
+
+
+class Reckoning:
+    """The rows by epoch, and every keyed node's entries by cut, of a sequence of cuts."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[Row]] = {}
+        self.states: dict[int, dict[str, list[Entry]]] = {}
+        self.timers: dict[int, list[Timer]] = {}
+
+
+def reckon(
+    workload: Workload,
+    cuts: Sequence[tuple[int, dict[int, int]]],
+    *,
+    rest: bool = True,
+    drained: frozenset[int] = frozenset(),
+) -> Reckoning:
+    """Work through the records in the order (epoch, split, offset).
+
+    `cuts` are (checkpoint, next offset by split) in the order they were taken;
+    with `rest`, the records beyond the last cut follow with epoch `INFINITE`.
+    Within an epoch a window takes its records first, and is told of the
+    watermark of the cut then: without late data that makes no difference.  At
+    the cuts that are `drained` all input has ended.
+    """
+    found = Reckoning()
+    window = _Windows(workload, strict=not drained)  # what comes after all had ended is late
+    untimed = [node for node in workload.nodes if node.name != window.name]
+    users = {node.name: UserMachine(node.operator, strict=True) for node in untimed if isinstance(node.operator, User)}
+    machines = {node.name: users.get(node.name) or machine(node.operator) for node in untimed}
+    keyed = [node.name for node in workload.nodes if isinstance(node.operator, STATEFUL)]
+    arrived: list[Row] = []
+    takes = {name: _timeless(each.take) for name, each in machines.items()}
+    takes |= {name: _taking(each) for name, each in users.items()} | window.takes()
+    push = _pipes(workload, takes, lambda row, _: arrived.append(row))
+    times = workload.times()
+    splits = [(split, push[source.name], records) for split, source, records in workload.splits()]
+    ends = {split: len(records) for split, _, records in splits}
+    done = dict.fromkeys((split for split, _, _ in splits), 0)
+
+    def work_through(positions: dict[int, int], *, to_the_end: bool = False) -> list[Row]:
+        for split, into, records in splits:
+            end = positions.get(split, 0)
+            timed = times.get(split)
+            for offset in range(done[split], end):
+                key, value, tag = records[offset]
+                into((key, value, tag, 0), timed[offset] if timed else 0)
+            done[split] = max(done[split], end)
+        for row in window.at(positions, to_the_end):
+            push[window.name](row, 0)
+        rows = arrived[:]
+        arrived.clear()
+        return rows
+
+    for checkpoint, positions in cuts:
+        found.rows[checkpoint] = work_through(positions, to_the_end=checkpoint in drained)
+        found.states[checkpoint] = {
+            name: window.entries() if name == window.name else machines[name].entries() for name in keyed
+        }
+        found.timers[checkpoint] = window.timers()
+    if rest:
+        found.rows[INFINITE] = work_through(ends)
+    return found
+
+
+class _Windows:
+    """The workload's window, if it has one, told of the watermarks that follow from positions."""
+
+    def __init__(self, workload: Workload, *, strict: bool) -> None:
+        node = window_of(workload)
+        self.name = node.name if node else ""
+        self._machine: TimedMachine | None = None
+        if node and isinstance(node.operator, (User, Window)):
+            self._machine = timed_machine(node.operator, strict=strict)
+        self._clock = Clock(workload)
+        self._splits = splits_before(workload, node.name) if node else ()
+
+    def takes(self) -> dict[str, Take]:
+        windows = self._machine
+        if windows is None:
+            return {}
+        return {self.name: _taking(windows)}
+
+    def at(self, positions: dict[int, int], to_the_end: bool) -> list[Row]:
+        """The rows of the windows that are finished at positions."""
+        if self._machine is None:
+            return []
+        time = END_OF_TIME if to_the_end else self._clock.watermark(self._splits, positions)
+        return [row for _, row in self._machine.advance(time)]
+
+    def entries(self) -> list[Entry]:
+        return self._machine.entries() if self._machine else []
+
+    def timers(self) -> list[Timer]:
+        return self._machine.timers() if self._machine else []
+
+
+def _taking(machine: TimedMachine) -> Take:
+    return lambda row, _, time: [out for _, out in machine.take_at(row, time, 0)]
+
+
+def _timeless(take: Callable[[Row, int], Iterable[Row]]) -> Take:
+    """Of an operator that does not look at event time."""
+    return lambda row, side, _: take(row, side)
+
+
+def _pipes(workload: Workload, takes: dict[str, Take], sink: Push) -> dict[str, Push]:
+    """For each input and node, the function that its rows are pushed into."""
+    push: dict[str, Push] = {workload.output: sink}
+    for node in reversed(workload.nodes):
+        for side, name in enumerate(node.inputs):
+            push[name] = _pipe(takes[node.name], side, push[node.name])
+    return push
+
+
+def _pipe(take: Take, side: int, onward: Push) -> Push:
+    def push(row: Row, time: int) -> None:
+        for out in take(row, side, time):
+            onward(out, time)
+
+    return push

@@ -1,0 +1,1 @@
+"""What a history says happened, worked through again: lineage, attempts, channels, commands."""

@@ -1,0 +1,211 @@
+"""What users asked for, what they were answered, and whether it was done.
+
+A job ends only by itself or at its user's command; and an answer is a promise.
+A command that succeeded had its effect: a savepoint is complete, and was begun
+after it was asked for; a stop or a cancel ended the job in that way, unless
+another command or a failure came first; a resume started a job.  One that was
+refused has none, unless the coordinator died in between: then its user cannot
+know what became of it.
+
+Commands and answers are the user's account, how the job ended the job's own,
+the snapshots the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ..model.history import (
+    AttemptStarted,
+    CheckpointTriggered,
+    CommandIssued,
+    CommandReturned,
+    Completed,
+    CoordinatorDown,
+    History,
+    JobEnded,
+)
+from ..model.verdict import Violated
+from ..model.words import journal_until
+
+STOPS = ("stopped", "drained")
+"""How a stop with savepoint ends a job, without and with drain."""
+WELL = ("finished", *STOPS)
+"""How a job ends that owes nothing any more."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One command: the job that it was meant for (a resume: that it was to start; None where there
+    was none) and its first answer."""
+
+    issued: CommandIssued
+    job: int | None
+    answer: CommandReturned | None
+    interrupted: bool
+    """the coordinator died between the two"""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.answer is not None and not self.answer.error
+
+    @property
+    def refused(self) -> bool:
+        """It had no effect, and its user knows."""
+        return self.answer is not None and self.answer.error != "" and not self.interrupted
+
+    @property
+    def ending(self) -> str:
+        """How a job ends that obeys it; empty when it does not end one."""
+        if self.issued.kind == "stop-with-savepoint":
+            return STOPS[self.issued.drain]
+        return "cancelled" if self.issued.kind == "cancel" else ""
+
+
+class Commands:
+    """The commands of one history, and the ends of its jobs."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._snapshots = {entry.checkpoint: entry for entry in history.completed}
+        self._triggered: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        self._downs: list[int] = []
+        self.ends: list[JobEnded] = []
+        issued: list[CommandIssued] = []
+        answers: dict[int, CommandReturned] = {}
+        for entry in history.journal:
+            if isinstance(entry, CommandIssued):
+                issued.append(entry)
+            elif isinstance(entry, CommandReturned):
+                answers.setdefault(entry.command, entry)
+            elif isinstance(entry, JobEnded):
+                self.ends.append(entry)
+            elif isinstance(entry, AttemptStarted):
+                self._starts.setdefault(entry.job, entry.order)
+            elif isinstance(entry, CheckpointTriggered):
+                self._triggered[entry.checkpoint] = entry.order
+            elif isinstance(entry, CoordinatorDown):
+                self._downs.append(entry.order)
+        self.asked = [self._pair(entry, answers.get(entry.command)) for entry in issued]
+
+    def _pair(self, issued: CommandIssued, answer: CommandReturned | None) -> Asked:
+        until = answer.order if answer is not None else issued.order
+        return Asked(
+            issued=issued,
+            job=self._started_by(issued) if issued.kind == "resume" else self._job_at(issued.order),
+            answer=answer,
+            interrupted=any(issued.order < down < until for down in self._downs),
+        )
+
+    def _job_at(self, order: int) -> int | None:
+        """The job that a command of this moment is for."""
+        for end in self.ends:
+            if end.order > order:
+                return end.job
+        last = max(self._starts, default=None)
+        return last if last not in {end.job for end in self.ends} else None
+
+    def _started_by(self, issued: CommandIssued) -> int | None:
+        """The first job that showed itself after a resume, if only by its end."""
+        jobs = [job for job, order in self._starts.items() if order > issued.order]
+        over = {end.job for end in self.ends if end.order < issued.order}
+        jobs += [end.job for end in self.ends if end.order > issued.order and end.job not in over]
+        return min(jobs, default=None)
+
+    def resume_of(self, job: int) -> Asked | None:
+        """The command that a job was resumed by, the last one if it was repeated."""
+        return next((one for one in reversed(self.asked) if one.issued.kind == "resume" and one.job == job), None)
+
+    # -- at any time ---------------------------------------------------------------
+
+    def misjudged(self) -> Violated | None:
+        """An end that nobody had asked for, or an answer that is not true."""
+        found = (*map(self._unasked, self.ends), *map(self._unmade, self.asked), *map(self._disobeyed, self.asked))
+        return next(filter(None, found), None)
+
+    def _unasked(self, ended: JobEnded) -> Violated | None:
+        """A job that ended as only a command ends one."""
+        if ended.status not in (*STOPS, "cancelled"):
+            return None
+        asked = [
+            one
+            for one in self.asked
+            if one.ending == ended.status and one.job == ended.job and one.issued.order < ended.order
+        ]
+        if not asked:
+            message = f"job {ended.job} was {ended.status}, and no command had asked for it"
+            return self._violated("ended without a command", message, ended.order, ended.checkpoint)
+        if all(one.refused for one in asked):
+            message = f"job {ended.job} was {ended.status}, though the command for it was answered: {_error(asked[-1])}"
+            return self._violated("command answered wrongly", message, ended.order, ended.checkpoint)
+        return self._other_savepoint(ended, [one for one in asked if not one.refused])
+
+    def _other_savepoint(self, ended: JobEnded, asked: Sequence[Asked]) -> Violated | None:
+        """A stop rests on the savepoint that was taken for it."""
+        if ended.status not in STOPS or any(self._made_for(one, ended.checkpoint) for one in asked):
+            return None
+        message = f"job {ended.job} was {ended.status} on checkpoint {ended.checkpoint}, which is not its savepoint"
+        return self._violated("command not obeyed", message, ended.order, ended.checkpoint)
+
+    def _made_for(self, one: Asked, checkpoint: int | None) -> bool:
+        """Whether a checkpoint is a completed savepoint that was begun after a command came."""
+        entry = self._snapshots.get(-1 if checkpoint is None else checkpoint)
+        if entry is None or not entry.savepoint or entry.job != one.job:
+            return False
+        if one.succeeded and one.answer is not None and one.answer.checkpoint != checkpoint:
+            return False
+        return self._begun(entry) > one.issued.order
+
+    def _begun(self, entry: Completed) -> int:
+        return self._triggered.get(entry.checkpoint, entry.order)
+
+    def _unmade(self, one: Asked) -> Violated | None:
+        """A savepoint that was answered for and does not exist, or is not of that time."""
+        answer = one.answer
+        if answer is None or answer.error or one.issued.kind not in ("savepoint", "stop-with-savepoint"):
+            return None
+        if self._made_for(one, answer.checkpoint) and self._snapshots[answer.checkpoint or 0].order < answer.order:
+            return None
+        message = (
+            f"the command {one.issued.kind} was answered with checkpoint {answer.checkpoint}, "
+            "which is no complete savepoint taken for it"
+        )
+        return self._violated("command not obeyed", message, answer.order, answer.checkpoint)
+
+    def _disobeyed(self, one: Asked) -> Violated | None:
+        """A job that was to end in one way and ended in another; a failure has its own causes, and a
+        cancel that comes later is obeyed too."""
+        ended = next((end for end in self.ends if end.job == one.job), None)
+        if ended is None or not one.succeeded or not one.ending:
+            return None
+        if ended.status in (one.ending, "failed") or (one.ending != "cancelled" and ended.status == "cancelled"):
+            return None
+        message = f"the command {one.issued.kind} succeeded, and job {ended.job} ended {ended.status}"
+        return self._violated("command not obeyed", message, ended.order, ended.checkpoint)
+
+    # -- at rest -------------------------------------------------------------------
+
+    def outstanding(self) -> Violated | None:
+        """What a command promised, or owes, and is not there at rest."""
+        return next(self._outstanding(), None)
+
+    def _outstanding(self) -> Iterator[Violated]:
+        over = {end.job for end in self.ends}
+        for one in self.asked:
+            kind = one.issued.kind
+            if one.answer is None:
+                yield self._violated("command never returned", f"the command {kind} never returned", None)
+            elif one.succeeded and one.ending and one.job not in over:
+                yield self._violated("command not obeyed", f"the command {kind} succeeded, and the job lives on", None)
+            elif one.succeeded and kind == "resume" and one.job is None:
+                yield self._violated("command not obeyed", "the command resume succeeded, and no job began", None)
+
+    def _violated(self, difference: str, message: str, order: int | None, checkpoint: int | None = None) -> Violated:
+        events = journal_until(self._history, order)
+        return Violated(difference=difference, message=message, checkpoint=checkpoint, events=events)
+
+
+def _error(one: Asked) -> str:
+    return one.answer.error if one.answer is not None else ""

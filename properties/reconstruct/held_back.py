@@ -1,0 +1,100 @@
+"""What batches hold back (OPS-2): rows that all came through, and that wait in the lists of a snapshot.
+
+How many rows wait, and where, is the engine's own affair.  So a batch lets
+everything through in what the workload owes, and what it is still to let out is
+taken from that: what a snapshot holds of rows must have come by then, and what
+was let out up to it is all the rest.  Where all input has ended nothing may be
+held, whatever the snapshot says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ..model.history import StoredState
+from ..model.workload import SINK, Batch, Row, Tally, Workload
+from ..semantics.semantics import Entry, machine
+
+ROWS = "rows"
+COUNTS = "counts"
+
+
+def batches(workload: Workload) -> tuple[str, ...]:
+    """The nodes that hold rows back."""
+    return tuple(node.name for node in workload.nodes if isinstance(node.operator, Batch))
+
+
+def behind_batches(workload: Workload) -> frozenset[str]:
+    """The nodes whose rows may have waited, the sink with them."""
+    found: set[str] = set()
+    for node in workload.nodes:
+        if found.intersection(node.inputs) or any(name in batches(workload) for name in node.inputs):
+            found.add(node.name)
+    if workload.output in found or workload.output in batches(workload):
+        found.add(SINK)
+    return frozenset(found)
+
+
+def waiting(state: StoredState) -> Iterator[tuple[Row, int]]:
+    """(row, origin) of each row that waits in a snapshot's lists."""
+    for name, text in state.listed:
+        if name == ROWS:
+            key, value, tag, tag2, origin, _ = msgspec.json.decode(text)
+            yield (key, value, tag, tag2), origin
+
+
+def counts_in(state: StoredState) -> list[Entry]:
+    """What a tally's snapshot adds to the union, as entries of a count."""
+    decoded = [msgspec.json.decode(text) for name, text in state.shared if name == COUNTS]
+    return [(0, key, count, 0) for key, count in decoded]
+
+
+def held_at(workload: Workload, states: Mapping[str, StoredState], name: str) -> Counter[Row]:
+    """The rows that all subtasks of a batch hold in a snapshot."""
+    mine = [state for task, state in states.items() if task.rpartition("-")[0] == name]
+    return Counter(row for state in mine for row, _ in waiting(state))
+
+
+def is_tally(workload: Workload, name: str) -> bool:
+    return any(node.name == name and isinstance(node.operator, Tally) for node in workload.nodes)
+
+
+def still_to_come(workload: Workload, states: Mapping[str, StoredState]) -> Counter[Row]:
+    """What the rows that wait in a snapshot will be once they reach the sink: only stateless nodes are on the way."""
+    found: Counter[Row] = Counter()
+    for name in batches(workload):
+        found.update(_at_the_sink(workload, name, held_at(workload, states, name).elements()))
+    return found
+
+
+def _at_the_sink(workload: Workload, name: str, rows: Iterable[Row]) -> list[Row]:
+    passing = list(rows)
+    for node in workload.nodes:
+        if name in node.inputs:
+            step = machine(node.operator)
+            passing = [out for row in passing for out in step.take(row, node.inputs.index(name))]
+            name = node.name
+    return passing
+
+
+def let_out(
+    rows: Mapping[int, Sequence[Row]], checkpoints: Sequence[int], held: Mapping[int, Counter[Row]]
+) -> dict[int, list[Row]]:
+    """The rows by epoch, each in the first in which it is not held any more; `rows` are those that came through."""
+    found: dict[int, list[Row]] = {}
+    before: list[Row] = []
+    for epoch in [*checkpoints, *(at for at in rows if at not in checkpoints)]:
+        keeps = held.get(epoch, Counter()).copy()
+        found[epoch], now = [], []
+        for row in reversed([*before, *rows.get(epoch, ())]):  # what came last waits, if it is all the same
+            if keeps[row]:
+                keeps[row] -= 1
+                now.append(row)
+            else:
+                found[epoch].append(row)
+        found[epoch].reverse()
+        before = now[::-1]
+    return found

@@ -1,0 +1,68 @@
+"""In-flight data of completed checkpoints: what lay in a channel when its two ends took their snapshots.
+
+Stored twice: `queued` by the receiver, what the barrier overtook in its queue or
+what it took between its own snapshot and the barrier, and `unsent` by the
+sender, what the barrier overtook in front of the channel.  Behind one another
+they are the channel's state, in order (Chandy and Lamport, 1985; FLIP-76).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ..model.history import Stored, StoredState, TaskRun
+from ..model.stored_state import Passing
+from ..model.workload import Row
+
+
+class InFlight(msgspec.Struct, kw_only=True):
+    """What lay in one channel."""
+
+    queued: list[Passing] = []
+    unsent: list[Passing] = []
+    replays: list[int] = []
+    """of the first ones queued, how often each had been put back"""
+
+    @property
+    def origins(self) -> list[int]:
+        """Of its records, in order."""
+        return origins(self.queued) + origins(self.unsent)
+
+
+NOTHING = InFlight()
+
+
+def origins(passing: Iterable[Passing]) -> list[int]:
+    """Those of the records among elements in flight."""
+    return [origin for origin, _ in records(passing)]
+
+
+def records(passing: Iterable[Passing]) -> list[tuple[int, Row]]:
+    """(origin, row) of the records among elements in flight."""
+    found = []
+    for one in passing:
+        if len(one) == 6:
+            key, value, tag, tag2, origin, _ = one
+            found.append((origin or 0, (key, value, tag or 0, tag2 or 0)))
+    return found
+
+
+def channels_of(
+    stored: Mapping[str, Stored], states: Mapping[str, StoredState], runs: Mapping[tuple[str, int], TaskRun]
+) -> dict[str, InFlight]:
+    """By channel, what a checkpoint says was in flight; a channel without anything is left out."""
+    found: dict[str, InFlight] = {}
+    for task, state in states.items():
+        run = runs.get((task, stored[task].attempt))
+        if run is None:
+            continue
+        for number, passing in state.queued.items():
+            if number < len(run.inputs):
+                one = found.setdefault(run.inputs[number], InFlight())
+                one.queued, one.replays = list(passing), list(state.replays.get(number, ()))
+        for number, passing in state.unsent.items():
+            if number < len(run.outputs):
+                found.setdefault(run.outputs[number], InFlight()).unsent = list(passing)
+    return found

@@ -1,0 +1,379 @@
+"""The line of a snapshot or of a run's end: which events led there, and the epoch of each.
+
+A failed attempt's work is undone when the next attempt restores a checkpoint,
+so what an exactly-once engine did is not all that happened but one *line*
+through it: for each task the events of the attempts that led to the end, each
+cut at the mark of the snapshot which the next one restored (through resumed
+jobs too).  Attempts that nobody built on are off the line.
+
+The *epoch* of an event on a line is the first completed checkpoint on the line
+that its task marked after it, `INFINITE` when there is none.  A checkpoint that
+was taken and then aborted bounds no epoch: its events count with the next one
+that completed.  A task that had finished took no part in a checkpoint: all that
+it did is on the line, and its last snapshot stands for it.
+
+Chandy and Lamport, "Distributed Snapshots" (1985), is the theory: a cut is
+consistent when no event in it depends on one outside.  Lines are chained task
+by task: a recovery that restarts only some of them (`AttemptStarted.tasks`)
+leaves the others in the attempts that they are in, and what serves a task at an
+attempt's end is the newest one that deployed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ..model.history import AttemptRunning, AttemptStarted, Completed, History, Mark, Stored, StoredState, TaskRun
+from .in_flight import InFlight, channels_of
+from .persistent import Persistent
+from .segment import INFINITE as INFINITE
+from .segment import Segment as Segment
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """One record taken by an operator on a line.
+
+    `segment` is the attempt, `sequence` the record's number (from 0) among those
+    that this attempt of the subtask took.
+    """
+
+    operator: str
+    subtask: int
+    segment: int
+    sequence: int
+    origin: int
+    epoch: int
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that ends with attempt `tip`; `attempts` and `checkpoints` oldest first,
+    `segments` by task, oldest first."""
+
+    tip: int
+    attempts: tuple[int, ...]
+    checkpoints: tuple[int, ...]
+    segments: dict[str, tuple[Segment, ...]]
+
+    def of_operator(self, operator: str) -> Iterator[Segment]:
+        """The segments of all subtasks of an input, node or sink."""
+        for segments in self.segments.values():
+            for segment in segments:
+                if segment.run.operator == operator:
+                    yield segment
+
+    def applied(self, operator: str) -> Iterator[Applied]:
+        """What the operator took on the line, by subtask and in program order."""
+        for segment in self.of_operator(operator):
+            run = segment.run
+            for sequence, epoch in enumerate(segment.apply_epochs()):
+                yield Applied(
+                    operator=operator,
+                    subtask=run.subtask,
+                    segment=run.attempt,
+                    sequence=sequence,
+                    origin=run.applies[sequence][1],
+                    epoch=epoch,
+                )
+
+    def segment(self, task: str, attempt: int) -> Segment | None:
+        """The segment of a task's attempt, None when it is off the line."""
+        for segment in self.segments.get(task, ()):
+            if segment.run.attempt == attempt:
+                return segment
+        return None
+
+    def epoch_of_apply(self, task: str, attempt: int, taken: int) -> int | None:
+        """The epoch of the `taken`-th record (from 1) of a task's attempt, None when off the line."""
+        segment = self.segment(task, attempt)
+        if segment is None or taken > segment.applies:
+            return None
+        for mark in segment.marks:
+            if taken <= mark.applies:
+                return mark.checkpoint
+        return INFINITE
+
+
+class Lines:
+    """A history's attempts, snapshots and lines by name; each line is computed once."""
+
+    def __init__(self, history: History) -> None:
+        self.runs: dict[tuple[str, int], TaskRun] = {(run.task, run.attempt): run for run in history.runs}
+        self.tasks: tuple[str, ...] = tuple(dict.fromkeys(run.task for run in history.runs))
+        self.completed: dict[int, Completed] = {entry.checkpoint: entry for entry in history.completed}
+        self.handles: dict[str, Stored] = {entry.handle: entry for entry in history.stored}
+        self.starts: dict[int, AttemptStarted] = {
+            entry.attempt: entry for entry in history.journal if isinstance(entry, AttemptStarted)
+        }
+        self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
+        self.persistent: Persistent | None = None
+        """the channels, where tasks came up alone in them"""
+        if any(start.in_place for start in self.starts.values()):
+            channels = {(channel.name, channel.attempt): channel for channel in history.channels}
+            self.persistent = Persistent(self, channels)
+        self._running = {entry.attempt for entry in history.journal if isinstance(entry, AttemptRunning)}
+        self._completions = history.completed
+        self._partial = any(start.tasks for start in self.starts.values())
+        self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
+        self._stored_of: dict[tuple[str, int], list[Stored]] = {}
+        for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # an earlier one may be stored later
+            self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
+        self._stored: dict[int, dict[str, Stored]] = {}
+        self._lines: dict[int, Line] = {}
+        self._states: dict[int, dict[str, StoredState]] = {}
+        self._in_flight: dict[int, dict[str, InFlight]] = {}
+
+    @property
+    def end(self) -> Line:
+        """The line of the run's end."""
+        return self.of_attempt(self.last_attempt)
+
+    def serving(self, task: str, attempt: int) -> int:
+        """The attempt that a task is in while this one is the newest: not this one if it restarted others only."""
+        if self._partial:
+            while (start := self.starts.get(attempt)) is not None and start.tasks and task not in start.tasks:
+                attempt = max((number for number in self.starts if number < attempt), default=0)
+        return attempt
+
+    def taken_by(self, task: str, attempt: int) -> list[Completed]:
+        """The completed checkpoints in which an attempt of a task had a part."""
+        return [entry for entry in self._completions if self.serving(task, entry.attempt) == attempt]
+
+    def of_attempt(self, attempt: int) -> Line:
+        """The line that ends with all of an attempt."""
+        if attempt not in self._lines:
+            self._lines[attempt] = self._draw(attempt)
+        return self._lines[attempt]
+
+    def of_checkpoint(self, checkpoint: int) -> Line:
+        """A line that a completed checkpoint lies on: that of the run's end if it can be, else
+        that of the attempt which took it."""
+        if checkpoint in self.end.checkpoints:
+            return self.end
+        return self.of_attempt(self.completed[checkpoint].attempt)
+
+    def stored(self, checkpoint: int) -> dict[str, Stored]:
+        """The store's entries of a completed checkpoint, by task; a pointer to nothing has none.
+
+        Of a task that had finished it is the last snapshot that it took, whether
+        the checkpoint still points to it or not.
+        """
+        if checkpoint not in self._stored:
+            completed = self.completed[checkpoint]
+            found = {task: self.handles.get(handle) for task, handle in completed.handles.items()}
+            found |= self._last_of_finished(completed)
+            self._stored[checkpoint] = {task: entry for task, entry in found.items() if entry is not None}
+        return self._stored[checkpoint]
+
+    def _last_of_finished(self, completed: Completed) -> dict[str, Stored | None]:
+        """Of the tasks that had finished and that a checkpoint says no more of: their last snapshots.
+
+        An operator that its job found finished as a whole has those of the snapshot which
+        the job began with: the job may have been laid out anew.
+        """
+        tasks = [task for task in completed.finished if task not in completed.handles]
+        began = self._began_with(completed) if tasks else None
+        gone: set[str] = set()
+        if began is not None:
+            going_on = {_operator(task) for task in self.completed[began].handles}
+            gone = {_operator(task) for task in tasks} - going_on
+        found = {task: self._last_stored(task, completed) for task in tasks if _operator(task) not in gone}
+        inherited = self.stored(began).items() if began is not None else ()
+        return found | {task: entry for task, entry in inherited if _operator(task) in gone}
+
+    def _began_with(self, completed: Completed) -> int | None:
+        """The snapshot of another job that the job of a checkpoint began with."""
+        attempt: int | None = completed.attempt
+        while attempt is not None and attempt in self.starts:
+            restored = self.starts[attempt].restores
+            if restored is None or restored not in self.completed:
+                return None
+            if self.completed[restored].job != completed.job:
+                return restored
+            attempt = self.completed[restored].attempt
+        return None
+
+    def _last_stored(self, task: str, completed: Completed) -> Stored | None:
+        """The newest snapshot of a task that lies on the line of a checkpoint which counts it as finished."""
+        attempt: int | None = self.serving(task, completed.attempt)
+        while attempt is not None:
+            of_attempt = self._stored_of.get((task, attempt), ())
+            if of_attempt:
+                return _newest(of_attempt)
+            restored = self.starts[attempt].restores if attempt in self.starts else None
+            known = restored is not None and restored in self.completed
+            known_by = self.completed[restored].attempt if known and restored is not None else None
+            attempt = None if known_by is None else self.serving(task, known_by)
+        return None
+
+    def finished(self, task: str, checkpoint: int) -> bool:
+        """Whether a completed checkpoint counts a task as finished."""
+        completed = self.completed[checkpoint]
+        return task in completed.finished or (task in self.stored(checkpoint) and task not in completed.handles)
+
+    def states(self, checkpoint: int) -> dict[str, StoredState]:
+        """The decoded snapshots of a completed checkpoint, by task; those that no JSON can be
+        read from are left out."""
+        if checkpoint not in self._states:
+            decoded = {task: decode_state(entry.state) for task, entry in self.stored(checkpoint).items()}
+            self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
+        return self._states[checkpoint]
+
+    def in_flight(self, checkpoint: int) -> dict[str, InFlight]:
+        """By channel, what lay in it at a completed checkpoint; nothing of those that were empty."""
+        if checkpoint not in self._in_flight:
+            self._in_flight[checkpoint] = channels_of(self.stored(checkpoint), self.states(checkpoint), self.runs)
+        return self._in_flight[checkpoint]
+
+    def positions(self, checkpoint: int) -> dict[int, int]:
+        """The next offset of each split as the snapshots of a completed checkpoint say it."""
+        merged: dict[int, int] = {}
+        for enumerated in self.completed[checkpoint].enumerators.values():
+            merged.update(enumerated.unassigned)
+        for state in self.states(checkpoint).values():
+            merged.update(state.positions)
+        return merged
+
+    def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None:
+        """Where an attempt of a task took its snapshot of a checkpoint, None when it took none; its last one
+        where the checkpoint counts it as finished."""
+        if checkpoint in self.completed and self.finished(task, checkpoint):
+            return self._last_mark(task, attempt)
+        return self._marks.get((task, attempt), {}).get(checkpoint)
+
+    def _last_mark(self, task: str, attempt: int) -> Mark | None:
+        """Of the last snapshot that an attempt of a task had stored."""
+        of_attempt = self._stored_of.get((task, attempt), ())
+        return self._marks.get((task, attempt), {}).get(_newest(of_attempt).checkpoint) if of_attempt else None
+
+    def restored(self, task: str, attempt: int) -> int | None:
+        """The checkpoint that an attempt of a task began from: what it loaded, else what the
+        coordinator had chosen for it."""
+        run = self.runs.get((task, attempt))
+        if run is not None and run.loaded is not None:
+            return run.loaded.checkpoint
+        return self.starts[attempt].restores if attempt in self.starts else None
+
+    def parent(self, task: str, attempt: int) -> tuple[int, int] | None:
+        """(attempt, checkpoint) that an attempt of a task goes on from; None when it began afresh,
+        or from what is no completed checkpoint of an earlier attempt."""
+        checkpoint = self.restored(task, attempt)
+        if checkpoint is None or checkpoint not in self.completed:
+            return None
+        snapshot = self.stored(checkpoint).get(task)
+        earlier = self.serving(task, self.completed[checkpoint].attempt) if snapshot is None else snapshot.attempt
+        return (earlier, checkpoint) if earlier < attempt else None
+
+    def _draw(self, tip: int) -> Line:
+        pieces = {task: list(self._chain(task, tip)) for task in self.tasks}
+        kept = {
+            (task, run.attempt, mark.checkpoint)
+            for task, chain in pieces.items()
+            for run, cut in chain
+            for mark in self._marks_up_to(run, cut)
+        }
+        checkpoints = tuple(
+            number
+            for number in sorted(self.completed)
+            if all((task, entry.attempt, entry.checkpoint) in kept for task, entry in self.stored(number).items())
+        )
+        wanted = frozenset(checkpoints)
+        segments = {
+            task: tuple(self._segment(run, cut, wanted) for run, cut in chain) for task, chain in pieces.items()
+        }
+        attempts = sorted({run.attempt for chain in pieces.values() for run, _ in chain} | {tip})
+        return Line(tip=tip, attempts=tuple(attempts), checkpoints=checkpoints, segments=segments)
+
+    def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
+        """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""
+        chain: list[tuple[TaskRun, int | None]] = []
+        attempt = self._furthest(task, self.serving(task, tip))
+        cut: int | None = None
+        while True:
+            run = self.runs.get((task, attempt))
+            if run is not None:
+                chain.append((run, cut))
+            before = self.parent(task, attempt)
+            if before is None:
+                break
+            attempt, cut = before
+        chain.reverse()
+        return chain
+
+    def _furthest(self, task: str, attempt: int) -> int:
+        """The attempt that did all of what a task had done by the end of this one: the one before it, where the job
+        ended while this one, come up alone, was still doing again what others had seen already."""
+        if self.persistent is None:
+            return attempt
+        start = self.starts.get(attempt)
+        if start is None or not start.in_place or attempt in self._running:
+            return attempt
+        before = self._furthest(task, self.serving(task, max(number for number in self.starts if number < attempt)))
+        return before if self._work(task, before) > self._work(task, attempt) else attempt
+
+    def _work(self, task: str, attempt: int) -> int:
+        """How many records a task had read or taken by the end of an attempt, since all tasks last came up."""
+        run = self.runs.get((task, attempt))
+        return self._work_before(task, attempt) + (len(run.reads) + len(run.applies) if run is not None else 0)
+
+    def _work_before(self, task: str, attempt: int) -> int:
+        parent = self.parent(task, attempt)
+        if parent is None or self.persistent is None or parent[0] < self.persistent.whole(attempt):
+            return 0
+        mark = self.mark(task, *parent)
+        return self._work_before(task, parent[0]) + (mark.reads + mark.applies if mark is not None else 0)
+
+    def _marks_up_to(self, run: TaskRun, cut: int | None) -> list[Mark]:
+        if cut is None or self.finished(run.task, cut):
+            return run.marks
+        for index, mark in enumerate(run.marks):
+            if mark.checkpoint == cut:
+                return run.marks[: index + 1]
+        return []
+
+    def _segment(self, run: TaskRun, cut: int | None, completed: frozenset[int]) -> Segment:
+        marks = tuple(mark for mark in self._marks_up_to(run, cut) if mark.checkpoint in completed)
+        if cut is None or self.finished(run.task, cut):
+            everything = _ALL * len(run.outputs)
+            return Segment(
+                run=run, reads=len(run.reads), applies=len(run.applies), sent=everything, cut=cut, marks=marks
+            )
+        end = mark_of(run, cut)
+        if end is None:
+            return Segment(run=run, reads=0, applies=0, sent=(0,) * len(run.outputs), cut=cut, marks=marks)
+        return Segment(run=run, reads=end.reads, applies=end.applies, sent=tuple(end.sent), cut=cut, marks=marks)
+
+
+_state_decoder = msgspec.json.Decoder(StoredState)
+
+
+def decode_state(text: str) -> StoredState | None:
+    """A snapshot's neutral part; None when the text is no snapshot."""
+    if not text:
+        return StoredState()
+    try:
+        return _state_decoder.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
+    """Where a run took its snapshot of a checkpoint, None when it took none."""
+    for mark in run.marks:
+        if mark.checkpoint == checkpoint:
+            return mark
+    return None
+
+
+def _newest(stored: Sequence[Stored]) -> Stored:
+    """The one that the task took last: they may become durable out of turn."""
+    return max(stored, key=lambda entry: entry.checkpoint)
+
+
+def _operator(task: str) -> str:
+    return task.rpartition("-")[0]
+
+
+_ALL = (INFINITE,)
+"""How many sends of an uncut segment are on its line, for one channel."""

@@ -1,0 +1,123 @@
+"""Channels that outlive the attempts at their ends: of tasks that come up alone (UNA-4).
+
+From one attempt of all tasks to the next a channel is one: what its receiver was restored with, then
+what its sender's attempts put into it, each behind what was there.  What the network dropped, since it
+had come before, is told apart (`Channel.repeated`): an attempt that came up alone sends first what
+those before it had sent since its snapshot.  Places in a channel are counted from its beginning; an
+attempt's own counts begin where its snapshot was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..model.channel import Channel
+from .in_flight import NOTHING, origins
+
+if TYPE_CHECKING:
+    from ..model.history import TaskRun
+    from .line import Lines
+
+
+class Persistent:
+    """The channels of a history in which tasks came up alone."""
+
+    def __init__(self, lines: Lines, channels: Mapping[tuple[str, int], Channel]) -> None:
+        self._lines = lines
+        self._channels = channels
+        self._joined: dict[tuple[str, int], Channel] = {}
+        self._taken: dict[tuple[str, int, str], int] = {}
+
+    def whole(self, attempt: int) -> int:
+        """The newest attempt of all tasks by then."""
+        starts = self._lines.starts
+        while attempt in starts and starts[attempt].in_place:
+            attempt = max((number for number in starts if number < attempt), default=0)
+        return attempt
+
+    def runs(self, task: str, attempt: int) -> list[TaskRun]:
+        """A task's attempts from an attempt of all tasks, as this one is or goes on from, to the next, oldest first."""
+        whole = self.whole(attempt)
+        numbers = sorted(number for number in self._lines.starts if number >= whole and self.whole(number) == whole)
+        known = (self._lines.runs.get((task, number)) for number in numbers)
+        return [run for run in known if run is not None]
+
+    def content(self, channel: str, attempt: int) -> Channel | None:
+        """All that entered a channel while this attempt's channels lived; None where it was never opened."""
+        whole = self.whole(attempt)
+        if (channel, whole) not in self._channels:
+            return None
+        if (channel, whole) not in self._joined:
+            self._joined[channel, whole] = self._join(channel, whole)
+        return self._joined[channel, whole]
+
+    def _join(self, channel: str, whole: int) -> Channel:
+        first = self._channels[channel, whole]
+        joined = Channel(
+            name=channel,
+            attempt=whole,
+            recovered=first.recovered,
+            recovered_watermarks=first.recovered_watermarks,
+            sent=[],
+            barriers=[],
+            watermarks=[],
+        )
+        for number in sorted(number for name, number in self._channels if name == channel):
+            if self.whole(number) == whole:
+                log, before = self._channels[channel, number], len(joined.sent)
+                joined.barriers += [(checkpoint, before + place) for checkpoint, place in log.barriers]
+                joined.watermarks += [(time, before + place) for time, place in log.watermarks]
+                joined.sent += log.sent
+        return joined
+
+    def first_taken(self, run: TaskRun, channel: str) -> int:
+        """The place of the first record that a run took from a channel."""
+        key = (run.task, run.attempt, channel)
+        if key not in self._taken:
+            self._taken[key] = self._first_taken(run, channel)
+        return self._taken[key]
+
+    def _first_taken(self, run: TaskRun, channel: str) -> int:
+        before = self._before(run)
+        if before is None:
+            return 0
+        earlier, checkpoint = before
+        mark = self._lines.mark(earlier.task, earlier.attempt, checkpoint)
+        taken = mark.received[earlier.inputs.index(channel)] if mark is not None else 0
+        return self.first_taken(earlier, channel) + taken
+
+    def first_sent(self, run: TaskRun, channel: str) -> int:
+        """The place of the first record that a run sent into a channel: of one that lay there when its snapshot
+        was taken, and had still to be sent, if there was one."""
+        before = self._before(run)
+        if before is None:
+            log = self.content(channel, run.attempt)
+            return len(log.recovered) if log is not None else 0
+        earlier, checkpoint = before
+        mark = self._lines.mark(earlier.task, earlier.attempt, checkpoint)
+        sent = mark.sent[earlier.outputs.index(channel)] if mark is not None else 0
+        waiting = self._lines.in_flight(checkpoint).get(channel, NOTHING).unsent
+        return self.first_sent(earlier, channel) + sent - len(origins(waiting))
+
+    def _before(self, run: TaskRun) -> tuple[TaskRun, int] | None:
+        """The run in the same channels that this one goes on from, and the checkpoint; None where it began with
+        them, or with what they began with."""
+        parent = self._lines.parent(run.task, run.attempt)
+        if parent is None or parent[0] < self.whole(run.attempt):
+            return None
+        earlier = self._lines.runs.get((run.task, parent[0]))
+        return (earlier, parent[1]) if earlier is not None else None
+
+    def inbound(self, run: TaskRun, channel: str) -> Channel | None:
+        """What a run could take from a channel, from its first record on."""
+        content = self.content(channel, run.attempt)
+        first = self.first_taken(run, channel)
+        if content is None or not first:
+            return content
+        return Channel(
+            name=channel,
+            attempt=run.attempt,
+            sent=content.content[first:],
+            watermarks=[(time, place - first) for time, place in content.times if place >= first],
+        )

@@ -1,0 +1,355 @@
+"""What was applied, worked through again, attempt by attempt.
+
+Where the order of a merge matters (class H), or records may rightly be applied
+twice or never (at-least-once, at-most-once), the rows owed are those which the
+applied records yield.  A history names an applied record by its channel and its
+origin; what the record *said* follows from working the sender's own applied
+records through, up to the source.  So each attempt is replayed in the order of
+the dataflow: a subtask begins with the state that its predecessor on the line
+had at the restored mark, takes what its history says it took, and its emissions
+are what its receivers' origins refer to.
+
+Rows of one origin leave a subtask with one key, hence by one channel and in
+order, so that the n-th emitted with an origin is the n-th applied with it.
+(A rebalance may deal them out to several receivers; `is_determined` tells when
+that leaves open who got which.  What a batch let wait is taken from the loaded
+state: the same row, in a later attempt.)  Of what the engine did nothing is believed
+here but the order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from ..model.history import StoredState, TaskRun
+from ..model.workload import (
+    COPY_BITS,
+    SINK,
+    Batch,
+    FlatMap,
+    Join,
+    Row,
+    Topology,
+    User,
+    Window,
+    Workload,
+    is_changelog,
+    is_clocked,
+    offset_of,
+    origin_of,
+    split_of,
+    window_of,
+)
+from ..semantics.broadcast import rules_in, with_rules
+from ..semantics.classes import deals_out
+from ..semantics.semantics import Entry, Machine, machine
+from ..semantics.timed import TimedMachine, dealt_anew, timed_machine
+from ..semantics.user_functions import is_by_key, user_nodes
+from ..semantics.windows import Timer
+from .held_back import batches, waiting
+from .in_flight import records
+from .layouts import owner_of_key
+from .line import Line, Lines, decode_state
+from .run_replay import RunReplay as RunReplay
+from .streams import Streams
+
+_COPIES = (1 << COPY_BITS) - 1
+_Held = TypeVar("_Held")
+
+
+class Strange(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that was applied though its sender never emitted it (`again`: not as often)."""
+
+    task: str
+    attempt: int
+    sequence: int
+    origin: int
+    again: bool
+
+
+class Replay:
+    """The runs of a history, each replayed once, when it is asked for."""
+
+    def __init__(
+        self, workload: Workload, topology: Topology, lines: Lines, layouts: Mapping[int, Topology] | None = None
+    ) -> None:
+        """`topology` is the widest; `layouts` says how each job was laid out, where that changed."""
+        self.strange: list[Strange] = []
+        self._topology = topology
+        self._layouts = layouts or {}
+        self._lines = lines
+        self._records = {split: records for split, _, records in workload.splits()}
+        self._times = workload.times()
+        self._sources = frozenset(source.name for source in workload.inputs)
+        self._nodes = {node.name: node for node in workload.nodes}
+        self._feeds = {node.name: node.inputs for node in workload.nodes} | {SINK: (workload.output,)}
+        self._runs: dict[tuple[str, int], RunReplay] = {}
+        self.streams = Streams(self, lines) if lines.persistent is not None else None
+        self._broadcast = with_rules(workload)
+
+    def run(self, task: str, attempt: int) -> RunReplay:
+        """A run of the history, replayed; an empty one when the history has no such run."""
+        known = self._runs.get((task, attempt))
+        if known is None:
+            known = self._runs[task, attempt] = RunReplay()
+            run = self._lines.runs.get((task, attempt))
+            if run is None:
+                return known
+            for origin, row in self.left(run):
+                known.by_origin.setdefault(origin, []).append(row)
+            if run.operator in self._sources:
+                self._read(run, known)
+            else:
+                self._take(run, known)
+        return known
+
+    def _unsent(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
+        """What a run sends first: rows of an attempt before it that were still to be sent at its snapshot."""
+        state = decode_state(run.loaded.state) if run.loaded is not None else None
+        for passing in state.unsent.values() if state is not None else ():
+            yield from records(passing)
+
+    def restored_rows(self, run: TaskRun, channel: str) -> dict[int, list[Row]]:
+        """The rows, by origin, that a run was restored with in one of its inputs."""
+        found: dict[int, list[Row]] = {}
+        for origin, row in self.queued(run, channel):
+            found.setdefault(origin, []).append(row)
+        return found
+
+    def queued(self, run: TaskRun, channel: str) -> list[tuple[int, Row]]:
+        """The same in order."""
+        state = decode_state(run.loaded.state) if run.loaded is not None else None
+        if state is None or not state.queued:
+            return []
+        return records(state.queued.get(run.inputs.index(channel), ()))
+
+    def stream(self, task: str, attempt: int) -> RunReplay:
+        """What a task sent into the channels that an attempt takes from."""
+        return self.run(task, attempt) if self.streams is None else self.streams.of(task, attempt)
+
+    def left(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
+        """What a run had from the attempt before it, and sent itself: what had still to be sent, what a batch held."""
+        yield from self._unsent(run)
+        node = self._nodes.get(run.operator)
+        if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
+            for waited, origin in waiting(decode_state(run.loaded.state) or StoredState()):
+                yield origin, waited
+
+    def sink_rows(self, line: Line) -> dict[int, list[Row]]:
+        """The rows that the sink's applied records brought it on a line, by epoch and in order."""
+        found: dict[int, list[Row]] = {}
+        for segment in line.of_operator(SINK):
+            taken = self.run(segment.run.task, segment.run.attempt).taken
+            for row, epoch in zip(taken, segment.apply_epochs(), strict=False):
+                if row is not None:
+                    found.setdefault(epoch, []).append(row)
+        return found
+
+    def yielded(self) -> Counter[Row]:
+        """The rows that all attempts' applied records brought to the sink, as often as they did."""
+        runs = [run for run in self._lines.runs.values() if run.operator == SINK]
+        return Counter(row for run in runs for row in self.run(run.task, run.attempt).taken if row is not None)
+
+    def timers(self, node: str, checkpoint: int) -> Iterator[Timer]:
+        """The timers that all subtasks of a window have pending at a completed checkpoint."""
+        for kept in self._kept(node, checkpoint):
+            yield from kept.timers()
+
+    def _kept(self, node: str, checkpoint: int) -> Iterator[TimedMachine]:
+        """What each subtask of a window held at a completed checkpoint."""
+        for task, stored in self._lines.stored(checkpoint).items():
+            run = self._lines.runs.get((task, stored.attempt))
+            if run is not None and run.operator == node:
+                kept = self._at(self.run(task, stored.attempt).kept, task, checkpoint)
+                if kept is not None:
+                    yield kept
+
+    def entries(self, node: str, checkpoint: int) -> Iterator[Entry]:
+        """The state of all subtasks of a node at a completed checkpoint."""
+        for _, entries in self._states(node, checkpoint):
+            yield from entries
+
+    def _states(self, node: str, checkpoint: int) -> Iterator[tuple[str, list[Entry]]]:
+        """The state of each subtask of a node at a completed checkpoint."""
+        for task, stored in self._lines.stored(checkpoint).items():
+            run = self._lines.runs.get((task, stored.attempt))
+            if run is not None and run.operator == node:
+                yield task, self._at(self.run(task, stored.attempt).states, task, checkpoint) or []
+
+    def _at(self, held: Mapping[int, _Held], task: str, checkpoint: int) -> _Held | None:
+        """What a run held at a completed checkpoint; of a task that had finished by then, what it held last."""
+        if self._lines.finished(task, checkpoint):
+            return next(reversed(list(held.values())), None)
+        return held.get(checkpoint)
+
+    def _read(self, run: TaskRun, replayed: RunReplay) -> None:
+        for index, (split, offset) in enumerate(run.reads):
+            records = self._records.get(split, ())
+            if offset < len(records):
+                key, value, tag = records[offset]
+                replayed.emit(index + 1, origin_of(split, offset), (key, value, tag, 0))
+
+    def _take(self, run: TaskRun, replayed: RunReplay) -> None:
+        node = self._nodes.get(run.operator)
+        if node is not None and isinstance(node.operator, (User, Window)):
+            self._take_at(run, replayed, node.operator)
+            return
+        worker = machine(node.operator) if node else Machine()
+        worker.load(self._restored_entries(run))
+        copying = node is not None and isinstance(node.operator, FlatMap)
+        senders = [_Sender(self, run, name) for name in run.inputs]
+        marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
+        marks.reverse()
+        for index, (channel, origin) in enumerate(run.applies):
+            while marks and marks[-1].applies <= index:
+                replayed.states[marks.pop().checkpoint] = worker.entries()
+            row = senders[channel].next(origin, index)
+            replayed.taken.append(row)
+            if row is not None:
+                for copy, out in enumerate(worker.take(row, senders[channel].side)):
+                    replayed.emit(index + 1, origin & ~_COPIES | copy if copying else origin, out)
+        for mark in marks:
+            replayed.states[mark.checkpoint] = worker.entries()
+
+    def _take_at(self, run: TaskRun, replayed: RunReplay, operator: User | Window) -> None:
+        """A run of what looks at time: its records, marks and advances of its watermark, or of the clock by which
+        it goes, in program order."""
+        worker = self._restored_machine(run, operator)
+        senders = [_Sender(self, run, name) for name in run.inputs]
+        marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
+        clocked = is_clocked(operator)
+        moments = run.ticks if clocked else run.watermarks
+        advances = 0
+
+        def go_on(index: int) -> None:
+            nonlocal advances
+            while True:
+                heard = (marks[0].ticks if clocked else marks[0].watermarks) if marks else 0
+                if marks and marks[0].applies <= index and heard <= advances:
+                    checkpoint = marks.pop(0).checkpoint
+                    replayed.states[checkpoint] = worker.entries()
+                    replayed.kept[checkpoint] = worker.keep()
+                elif advances < len(moments) and moments[advances][0] <= index:
+                    advances += 1
+                    replayed.fire(advances, worker.advance(moments[advances - 1][1]))
+                else:
+                    return
+
+        for index, (channel, origin) in enumerate(run.applies):
+            go_on(index)
+            row = senders[channel].next(origin, index)
+            replayed.taken.append(row)
+            if row is not None:
+                for out, late in worker.take_at(row, self._time_of(origin), origin):
+                    replayed.emit(index + 1, out, late)
+        go_on(len(run.applies))
+
+    def _time_of(self, origin: int) -> int:
+        """The event time of the record that an origin names."""
+        times = self._times.get(split_of(origin), ())
+        return times[offset_of(origin)] if offset_of(origin) < len(times) else 0
+
+    def _restored_machine(self, run: TaskRun, operator: User | Window) -> TimedMachine:
+        before = self._lines.parent(run.task, run.attempt)
+        if before and self._is_laid_out_anew(run, before[1]):
+            return dealt_anew(operator, list(self._kept(run.operator, before[1])), lambda key: self._is_of(run, key))
+        kept = self._at(self.run(run.task, before[0]).kept, run.task, before[1]) if before else None
+        return kept.keep() if kept is not None else timed_machine(operator)
+
+    def _is_laid_out_anew(self, run: TaskRun, checkpoint: int) -> bool:
+        """Whether a run's job is laid out otherwise than the one that took the snapshot which it began with."""
+        taken = self._lines.completed[checkpoint].job
+        return taken != run.job and self._layouts.get(run.job) != self._layouts.get(taken)
+
+    def _is_of(self, run: TaskRun, key: int | None) -> bool:
+        return owner_of_key(key, self._layouts[run.job], run.operator) == run.subtask
+
+    def _restored_entries(self, run: TaskRun) -> list[Entry]:
+        before = self._lines.parent(run.task, run.attempt)
+        if before and self._is_laid_out_anew(run, before[1]):
+            if run.operator in self._broadcast:
+                return self._copy_taken(run, before[1])
+            every = self.entries(run.operator, before[1])
+            return [entry for entry in every if self._is_of(run, entry[1])]
+        return (self._at(self.run(run.task, before[0]).states, run.task, before[1]) or []) if before else []
+
+    def _copy_taken(self, run: TaskRun, checkpoint: int) -> list[Entry]:
+        """Of the copies of broadcast state that the old subtasks had the one that a new one loaded: without
+        alignment they may differ, and any is as good."""
+        copies = [states for _, states in self._states(run.operator, checkpoint)]
+        text = run.loaded.state if run.loaded is not None else ""
+        loaded = Counter(rules_in(decode_state(text) or StoredState())) if text else None
+        return next((copy for copy in copies if Counter(copy) == loaded), next(iter(copies), []))
+
+    def sender(self, run: TaskRun, channel: str) -> tuple[RunReplay, int, bool]:
+        """(replay, side, whether it deals its rows out) of the sender of one of a run's inputs."""
+        task = channel.partition(">")[0]
+        operator = task.rpartition("-")[0]
+        deals = deals_out(self._topology, operator, run.operator)
+        return self.stream(task, run.attempt), self._feeds[run.operator].index(operator), deals
+
+
+class _Sender:
+    """One input channel of a run that is being replayed."""
+
+    def __init__(self, replay: Replay, run: TaskRun, channel: str) -> None:
+        self._replay = replay
+        self._run = run
+        self._from, self.side, deals = replay.sender(run, channel)
+        self._counts = self._from.dealt if deals else {}
+        self._restored = replay.restored_rows(run, channel)
+        """before all that was sent"""
+        if replay.streams is not None:
+            self._restored, self._counts = replay.streams.before(run, channel)
+
+    def next(self, origin: int, sequence: int) -> Row | None:
+        """The next row that came with an origin."""
+        waiting = self._restored.get(origin)
+        if waiting:
+            return waiting.pop(0)
+        rows = self._from.by_origin.get(origin, [])
+        count = self._counts.get(origin, 0)
+        self._counts[origin] = count + 1
+        if count < len(rows):
+            return rows[count]
+        self._replay.strange.append(
+            Strange(
+                task=self._run.task,
+                attempt=self._run.attempt,
+                sequence=sequence,
+                origin=origin,
+                again=bool(rows),
+            )
+        )
+        return rows[-1] if rows else None
+
+
+def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool = False, at_sink: bool = True) -> bool:
+    """Whether a replay knows the applied rows; without `at_sink`, those that the nodes applied.
+
+    A rebalance leaves open which of the rows of one origin (those of a join, or
+    of a flat map after another) went to which receiver.  Dealt out to the sink
+    that does not matter on the line of an exactly-once run, for they are all
+    applied there; with `every_attempt`, where some may not have been applied any
+    more, or on one side of a cut only, it does; so it does behind a window, whose
+    rows of one origin come at different times.  Where a user's function had rows wait
+    for no key in particular, nobody knows which subtask they come from.
+    """
+    several = {source.name: 0 for source in workload.inputs}
+    anywhere = {name for name, function in user_nodes(workload).items() if not is_by_key(function)}
+    if anywhere and (at_sink or workload.nodes[-1].name not in anywhere):
+        return False
+    for node in workload.nodes:
+        if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
+            return False
+        several[node.name] = max(several[name] for name in node.inputs)
+        if isinstance(node.operator, (Join, User, Window)) or is_changelog(node.operator):
+            several[node.name] = 2
+        elif isinstance(node.operator, FlatMap):
+            several[node.name] += 1
+    apart = every_attempt or (at_sink and (window_of(workload) is not None or bool(batches(workload))))
+    return not (apart and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))

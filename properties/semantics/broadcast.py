@@ -1,0 +1,69 @@
+"""Broadcast edges and broadcast state (OPS-1, OPS-2): each row goes to every subtask, and each keeps all of them.
+
+What follows for a judge: a row of such an edge is owed to each subtask once; and
+in a snapshot that is a consistent cut all subtasks hold the same, since of two
+rules for a key the greater one holds, whichever came first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ..model.history import StoredState, TaskRun
+from ..model.workload import Rules, Workload
+from .semantics import Entry
+
+RULES = "rules"
+
+
+def with_rules(workload: Workload) -> tuple[str, ...]:
+    """The nodes that keep broadcast state."""
+    return tuple(node.name for node in workload.nodes if isinstance(node.operator, Rules))
+
+
+def broadcasters(workload: Workload) -> dict[str, str]:
+    """For each node that keeps broadcast state, who sends it."""
+    return {node.name: node.broadcast_input for node in workload.nodes if node.broadcast_input is not None}
+
+
+def rules_in(state: StoredState) -> list[Entry]:
+    """The rules that a subtask's snapshot holds, as entries."""
+    decoded = [msgspec.json.decode(text) for name, text in state.broadcast if name == RULES]
+    return [(0, key, value, tag) for key, value, tag in decoded]
+
+
+def odd_one_out(copies: Mapping[str, StoredState]) -> tuple[str, str] | None:
+    """Two tasks whose copies differ; none when all are alike."""
+    first: tuple[str, Counter[tuple[str, str]]] | None = None
+    for task, state in copies.items():
+        held = Counter(state.broadcast)
+        if first is None:
+            first = (task, held)
+        elif held != first[1]:
+            return first[0], task
+    return None
+
+
+def taken_by_all(
+    runs: Iterable[tuple[TaskRun, list[int]]], wide: Mapping[int, int]
+) -> tuple[Counter[int], Counter[int]]:
+    """How often each row of a broadcast edge was taken by those subtasks that have it least, and by those that
+    have it most: attempt by attempt, for only all of one attempt together have it.
+
+    `runs` are the runs with the origins that each took by that edge, `wide` says how many subtasks a job has.
+    """
+    counts: dict[tuple[int, int], list[int]] = {}
+    widths: dict[int, int] = {}
+    for run, origins in runs:
+        widths[run.attempt] = wide[run.job]
+        for origin, count in Counter(origins).items():
+            counts.setdefault((run.attempt, origin), []).append(count)
+    least: Counter[int] = Counter()
+    most: Counter[int] = Counter()
+    for (attempt, origin), each in counts.items():
+        least[origin] += min(each) if len(each) == widths[attempt] else 0
+        most[origin] += max(each)
+    return least, most

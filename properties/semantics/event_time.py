@@ -1,0 +1,60 @@
+"""Event time as the data alone fix it: where nothing idles, watermarks are a function of positions.
+
+A split's watermark is the greatest time below its position, less the delay,
+less 1; a split of a bounded input that is read to its end holds nothing back.
+What an operator whose inputs are all spread to all of its subtasks has heard at
+an aligned cut is the least of all splits that feed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+
+from ..model.workload import BEGINNING, END_OF_TIME, Input, Workload, inputs_of
+
+
+def is_late_free(workload: Workload, node: str) -> bool:
+    """Whether no record can come late to a node, however its inputs are merged: within a split none is
+    further behind than the delay, and no split is ever not waited for."""
+    return all(source.idle_after_us == 0 and _in_bounds(source) for source in inputs_of(workload, node))
+
+
+def _in_bounds(source: Input) -> bool:
+    return all(
+        greatest - time <= source.delay
+        for times in source.times
+        for time, greatest in zip(times, accumulate(times, max), strict=True)
+    )
+
+
+class Clock:
+    """The watermarks of a workload's splits at any positions."""
+
+    def __init__(self, workload: Workload) -> None:
+        times = workload.times()
+        self._splits = {
+            split: (source, len(records), list(accumulate(times.get(split, ()), max)))
+            for split, source, records in workload.splits()
+        }
+
+    def greatest(self, split: int, position: int) -> int | None:
+        """The greatest time below a position; None when nothing lies below it, or has a time."""
+        greatest = self._splits[split][2]
+        return greatest[min(position, len(greatest)) - 1] if position and greatest else None
+
+    def watermark(self, splits: Iterable[int], positions: Mapping[int, int]) -> int:
+        """What is heard of splits at positions: the least of those that are not read to their end."""
+        times = [END_OF_TIME]
+        for split in splits:
+            source, length, _ = self._splits[split]
+            position = positions.get(split, 0)
+            if not source.bounded or position < length:
+                greatest = self.greatest(split, position)
+                times.append(BEGINNING if greatest is None else greatest - source.delay - 1)
+        return min(times)
+
+
+def splits_before(workload: Workload, node: str) -> tuple[int, ...]:
+    """The splits of all inputs that feed a node."""
+    return tuple(split for source in inputs_of(workload, node) for split in workload.splits_of(source.name))

@@ -1,0 +1,182 @@
+"""What a user's functions owe (OPS-4): the counterparts by which they are judged, and the quick checker's reading.
+
+A function has two counterparts, both written by its user.  `expected` is pure: of
+one key's records in their order, and the time that the watermark has reached, the
+rows that are owed by then.  `spark` says the same of DataFrames (see
+`spark.user_functions`).  Both are *growing*: more records, or a later time, never
+take a row away.  Nobody but their user knows what a function holds, so its state
+is compared as it is stored and loaded, and not with what it should be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..model.workload import BEGINNING, COPY_BITS, PANE, Row, User, Workload, inputs_of
+from .event_time import is_late_free
+from .semantics import Entry, Machine
+from .windows import Emitted, Timer
+
+
+class KeyRecord(NamedTuple):
+    """A record of a key."""
+
+    value: int | None
+    tag: int
+    tag2: int
+    time: int
+    """its event time, 0 where there is none; to what goes by processing time, when it was taken (µs)"""
+
+
+Owed = tuple[int | None, int, int]
+"""(value, tag, tag2) of a row; its key is that of the records"""
+Expecting = Callable[[Sequence[KeyRecord], int], Iterable[Owed]]
+"""takes a key's records and the watermark's time, or for what goes by processing time that which it was told
+last (either `END_OF_TIME` once all input has ended)"""
+
+
+_ROW_OF = ("value", "tag", "tag2")
+MOST_OWED = 100_000
+"""rows of one key: a counterpart that goes on to the end of time, as a timer may that always sets the next, is told"""
+
+
+class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
+    """How a function called `name` is judged."""
+
+    name: str
+    expected: Expecting
+    spark: Callable[[Any], Any]
+    """from a DataFrame of records to one of rows"""
+    by_key: bool = True
+    """its rows come from where the records of their key go, as what waits at a subtask for no key does not"""
+
+
+class CounterpartFailed(Exception):
+    """A counterpart that is not there, raises, or takes a row away again."""
+
+
+_known: dict[str, Counterpart] = {}
+
+
+def judge_by(counterpart: Counterpart) -> None:
+    """Judge the function of this name so, in this process."""
+    _known[counterpart.name] = counterpart
+
+
+def counterpart(name: str) -> Counterpart:
+    """Raises CounterpartFailed for a function that nobody has named."""
+    if name not in _known:
+        raise CounterpartFailed(f"nobody has said how the user function {name!r} is judged")
+    return _known[name]
+
+
+def is_by_key(function: str) -> bool:
+    """Whether the rows of a function come from where the records of their key go."""
+    return function not in _known or _known[function].by_key
+
+
+def user_nodes(workload: Workload) -> dict[str, str]:
+    """The workload's nodes that are a user's, and the names of their functions."""
+    return {node.name: node.operator.function for node in workload.nodes if isinstance(node.operator, User)}
+
+
+def has_user_timers(workload: Workload) -> bool:
+    """Whether a user's function of it goes by event time or processing time."""
+    return any(user.timed or user.clocked for user in _users(workload))
+
+
+def _users(workload: Workload) -> list[User]:
+    return [node.operator for node in workload.nodes if isinstance(node.operator, User)]
+
+
+def user_problems(workload: Workload) -> Iterator[str]:
+    """What is wrong with the user functions: what one should do with late records only its user knows."""
+    for node in workload.nodes:
+        if isinstance(node.operator, User) and node.operator.timed and node.operator.clocked:
+            yield f"{node.name} goes by event time and by processing time: it can do one of the two"
+        elif isinstance(node.operator, User) and node.operator.timed:
+            if not is_late_free(workload, node.name):
+                yield f"{node.name} has timers, and records may come late for it: raise the delay of its inputs"
+            if any(not source.times and any(source.splits) for source in inputs_of(workload, node.name)):
+                yield f"{node.name} has timers, and an input of it has no event time"
+
+
+class UserMachine(Machine):
+    """One subtask of a user's function; `time` is its watermark."""
+
+    def __init__(self, operator: User, *, strict: bool = False) -> None:
+        """`strict`: each record comes once and none late, so that no row may ever be taken away."""
+        self.operator = operator
+        self.strict = strict
+        self.time = BEGINNING
+        self.records: dict[int | None, list[KeyRecord]] = {}
+        self.origins: dict[int | None, int] = {}
+        self.given: dict[int | None, Counter[Owed]] = {}
+
+    def take_at(self, row: Row, time: int, origin: int) -> list[Emitted]:
+        key, value, tag, tag2 = row
+        time = self.time if self.operator.clocked else time
+        self.records.setdefault(key, []).append(KeyRecord(value, tag, tag2, time))
+        self.origins[key] = max(self.origins.get(key, 0), origin >> COPY_BITS << COPY_BITS | PANE)
+        return self._more(key, origin)
+
+    def advance(self, time: int) -> list[Emitted]:
+        self.time = max(self.time, time)
+        if not self._goes_by_time:
+            return []
+        keys = sorted(self.records, key=lambda key: (key is not None, key or 0))
+        return [one for key in keys for one in self._more(key, self.origins[key])]
+
+    def entries(self) -> list[Entry]:
+        return []
+
+    def timers(self) -> list[Timer]:
+        return []
+
+    def keep(self) -> UserMachine:
+        """A copy to go on from."""
+        copy = UserMachine(self.operator, strict=self.strict)
+        copy.time = self.time
+        copy.records = {key: list(records) for key, records in self.records.items()}
+        copy.origins = dict(self.origins)
+        copy.given = dict(self.given)
+        return copy
+
+    @property
+    def _goes_by_time(self) -> bool:
+        return self.operator.timed or self.operator.clocked
+
+    def _more(self, key: int | None, origin: int) -> list[Emitted]:
+        """What is owed of a key by now, and was not before."""
+        owed = self._owed(key)
+        before = self.given.get(key, Counter())
+        self.given[key] = after = Counter(owed)
+        if self.strict and before - after:
+            gone = next(iter(before - after))
+            raise CounterpartFailed(f"`expected` of {self.operator.function} takes the row {gone} of key {key} away")
+        left, fresh = after - before, []
+        for one in reversed(owed):  # of equal rows the last are the new ones
+            if left[one]:
+                left[one] -= 1
+                fresh.append(one)
+        return [(origin, (key, value, tag, tag2)) for value, tag, tag2 in reversed(fresh)]
+
+    def _owed(self, key: int | None) -> list[Owed]:
+        function = self.operator.function
+        expected = counterpart(function).expected
+        try:
+            told = expected(tuple(self.records[key]), self.time if self._goes_by_time else BEGINNING)
+            owed = list(islice(told, MOST_OWED + 1))
+        except Exception as error:  # whatever a user's code raises
+            raise CounterpartFailed(f"`expected` of {function} raised {type(error).__name__}: {error}") from error
+        if len(owed) > MOST_OWED:
+            raise CounterpartFailed(f"`expected` of {function} owes more than {MOST_OWED:,} rows of key {key}")
+        for row in owed:
+            if not isinstance(row, tuple | list) or len(row) != len(_ROW_OF):
+                raise CounterpartFailed(f"`expected` of {function} gave {row!r}; a row is ({', '.join(_ROW_OF)})")
+        return owed

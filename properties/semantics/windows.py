@@ -1,0 +1,132 @@
+"""What a window does to rows, in plain Python: the quick checker's own reading of `workload.Window`.
+
+A pane keeps the rows that it took, and adds them up whenever it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ..model.workload import BEGINNING, COPY_BITS, PANE, Row, Session, Sliding, Tumbling, Window
+from .semantics import Entry, Machine
+
+Timer = tuple[int, int | None, int]
+"""(event time, key, start of the window)"""
+Emitted = tuple[int, Row]
+"""(origin, row)"""
+
+
+class Pane(msgspec.Struct, kw_only=True):
+    """What a window has taken for a key: (value, tag, origin) of each row."""
+
+    key: int | None
+    start: int
+    end: int
+    rows: list[tuple[int | None, int, int]] = []
+    emitted: bool = False
+    """it has been since it took its last row, by who had it before it was dealt anew: see `WindowMachine.adopt`"""
+
+    @property
+    def last(self) -> int:
+        """The last moment that belongs to it: the watermark that finishes it."""
+        return self.end - 1
+
+
+class WindowMachine(Machine):
+    """One subtask's windows; `time` is its watermark."""
+
+    def __init__(self, operator: Window) -> None:
+        self.operator = operator
+        self.time = BEGINNING
+        self.panes: list[Pane] = []
+
+    def take_at(self, row: Row, time: int, origin: int) -> list[Emitted]:
+        """Put a row into its windows; what comes out at once is what had been finished before."""
+        key, value, tag, _ = row
+        out: list[Emitted] = []
+        for start, end in self._windows(time):
+            pane = self._pane(key, start, end)
+            if pane is not None:
+                pane.rows.append((value, tag, origin))
+                pane.emitted = False
+                if pane.last <= self.time:
+                    out.append(self._emitted(pane))
+        return out
+
+    def advance(self, time: int) -> list[Emitted]:
+        """The watermark goes on: what that finishes, by the end of the window."""
+        done = sorted(
+            (pane for pane in self.panes if self.time < pane.last <= time and not pane.emitted),
+            key=lambda pane: (pane.end, pane.key is not None, pane.key or 0, pane.start),
+        )
+        self.time = max(self.time, time)
+        self.panes = [pane for pane in self.panes if not self._is_over(pane.end)]
+        return [self._emitted(pane) for pane in done]
+
+    def entries(self) -> list[Entry]:
+        return [(pane.start, pane.key, *self._totals(pane)) for pane in self.panes]
+
+    def timers(self) -> list[Timer]:
+        """What is still waited for: the end of each open window, and that of its lateness."""
+        found: dict[Timer, None] = {}
+        for pane in self.panes:
+            for time in (*(() if pane.emitted else (pane.last,)), pane.last + self.operator.lateness):
+                if time > self.time:
+                    found[time, pane.key, pane.start] = None
+        return list(found)
+
+    def keep(self) -> WindowMachine:
+        """A copy to go on from."""
+        copy = WindowMachine(self.operator)
+        copy.time = self.time
+        copy.panes = [msgspec.structs.replace(pane, rows=list(pane.rows)) for pane in self.panes]
+        return copy
+
+    def adopt(self, panes: Iterable[Pane], time: int) -> None:
+        """Take over windows whose subtask had heard of a time; this one may have heard of less (an unaligned
+        snapshot does not wait for all to hear the same), and emits again none that had been by then."""
+        for pane in panes:
+            self.panes.append(msgspec.structs.replace(pane, emitted=pane.emitted or pane.last <= time))
+
+    def _windows(self, time: int) -> list[tuple[int, int]]:
+        match self.operator:
+            case Tumbling(size=size):
+                return [(time // size * size, (time // size + 1) * size)]
+            case Sliding(size=size, slide=slide):
+                first = -(-(time - size + 1) // slide)
+                return [(at * slide, at * slide + size) for at in range(first, time // slide + 1)]
+            case Session(gap=gap):
+                return [(time, time + gap)]
+        raise TypeError(self.operator)
+
+    def _is_over(self, end: int) -> bool:
+        return end - 1 + self.operator.lateness <= self.time
+
+    def _pane(self, key: int | None, start: int, end: int) -> Pane | None:
+        """The pane of a window, begun if need be; None when the window is over."""
+        same = [pane for pane in self.panes if pane.key == key]
+        if isinstance(self.operator, Session):
+            same = [pane for pane in same if pane.start < end and start < pane.end]
+            start, end = min([start, *(pane.start for pane in same)]), max([end, *(pane.end for pane in same)])
+        else:
+            same = [pane for pane in same if pane.start == start]
+        if self._is_over(end):
+            return None
+        whole = Pane(key=key, start=start, end=end, rows=[row for pane in same for row in pane.rows])
+        self.panes = [pane for pane in self.panes if not any(pane is other for other in same)]
+        self.panes.append(whole)
+        return whole
+
+    def _totals(self, pane: Pane) -> tuple[int | None, int]:
+        tags = sum(tag for _, tag, _ in pane.rows)
+        if self.operator.of == "count":
+            return len(pane.rows), tags
+        values = [value for value, _, _ in pane.rows if value is not None]
+        return (sum(values) if values else None), tags
+
+    def _emitted(self, pane: Pane) -> Emitted:
+        value, tags = self._totals(pane)
+        greatest = max(origin for _, _, origin in pane.rows) >> COPY_BITS << COPY_BITS
+        return greatest | PANE, (pane.key, value, tags, pane.start)

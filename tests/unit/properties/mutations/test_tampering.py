@@ -1,0 +1,133 @@
+"""Tampering: every lie is seen by an invariant that it names, and every invariant is lied to.
+
+Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py, broadcast state in
+test_ruled_runs.py beside it, data in flight in test_unaligned_runs.py, rows that wait and those that commit otherwise
+in test_held_runs.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from cutproof.properties.invariants.judge import CHECKERS
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import INVARIANTS, Holds, Violated
+from cutproof.properties.mutations.ending_lies import leave_sealed
+from cutproof.properties.mutations.tampering import (
+    CLOCK_LIES,
+    COMMITTING_LIES,
+    FITTING_LIES,
+    HOLDING_LIES,
+    IN_FLIGHT_LIES,
+    LIES,
+    RULE_LIES,
+    TIME_LIES,
+    tamperings,
+)
+from cutproof.properties.quick_checker.case import Case
+from unit.properties.histories import correct_runs, counting, recovered
+
+
+def held(case: Case) -> set[str]:
+    return {name for name in INVARIANTS if isinstance(CHECKERS[name](case), Holds)}
+
+
+@pytest.fixture(scope="module")
+def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
+    """(lie, caught) and the invariants that caught one, over many correct runs."""
+    outcomes: Counter[tuple[str, bool]] = Counter()
+    caught_by: Counter[str] = Counter()
+    for (workload, topology), history in correct_runs(range(4)):
+        case = Case(workload, topology, history)
+        holding = held(case)
+        for tampering in tamperings(case):
+            aimed = [name for name in tampering.invariants if name in holding]
+            if not aimed:
+                continue
+            lied = Case(workload, topology, tampering.apply(history))
+            turned = [name for name in aimed if isinstance(CHECKERS[name](lied), Violated)]
+            outcomes[tampering.name, bool(turned)] += 1
+            caught_by.update(turned)
+    return outcomes, caught_by
+
+
+ELSEWHERE = TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES | RULE_LIES | FITTING_LIES | HOLDING_LIES | COMMITTING_LIES
+
+
+@pytest.mark.parametrize("lie", [name for name in LIES if name not in ELSEWHERE])
+def test_every_lie_is_caught_wherever_its_invariant_held(
+    lie: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]
+) -> None:
+    outcomes, _ = trials
+    assert outcomes[lie, True] > 0
+    assert outcomes[lie, False] == 0
+
+
+@pytest.mark.parametrize("invariant", [name for name in INVARIANTS if name != "drain"])
+def test_every_invariant_catches_a_lie(invariant: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]) -> None:
+    _, caught_by = trials
+    assert caught_by[invariant] > 0
+
+
+def test_every_invariant_that_held_is_lied_to() -> None:
+    for case, history in correct_runs(range(2)):
+        told = Case(*case, history)
+        lied_to = {name for tampering in tamperings(told) for name in tampering.invariants}
+        assert held(told) <= lied_to, (case[0].name, history.sink, history.guarantee)
+
+
+def test_a_lie_leaves_the_recorded_history_as_it_was() -> None:
+    toy = recovered()
+    toy.finish()
+    history = toy.history()
+    case = Case(toy.workload, toy.topology, history)
+    before = msgspec.json.encode(history)
+    for tampering in tamperings(case):
+        lied = tampering.apply(history)
+        assert msgspec.json.encode(lied) != before, tampering.name
+        assert msgspec.json.encode(history) == before, tampering.name
+        assert msgspec.json.encode(tampering.apply(history)) == msgspec.json.encode(lied), tampering.name
+
+
+def test_a_lie_is_still_a_history() -> None:
+    toy = recovered(counting(bounded=False))
+    toy.checkpoint_now()
+    history = toy.history()
+    for tampering in tamperings(Case(toy.workload, toy.topology, history)):
+        text = msgspec.json.encode(tampering.apply(history))
+        assert isinstance(msgspec.json.decode(text, type=History), History)
+
+
+def test_only_what_is_promised_is_lied_about() -> None:
+    toy = recovered(sink="plain", guarantee="at-least-once")
+    case = Case(toy.workload, toy.topology, toy.history())
+    found = tamperings(case)
+    assert found
+    assert all(name in case.promised for tampering in found for name in tampering.invariants)
+    assert "swap two records of a channel" not in {tampering.name for tampering in found}
+
+
+def test_an_empty_history_has_no_place_for_most() -> None:
+    toy = recovered()
+    empty = History(subject="toy", guarantee="exactly-once", sink="transactional")
+    assert [tampering.name for tampering in tamperings(Case(toy.workload, toy.topology, empty))] == ["leave a file"]
+
+
+def test_only_the_first_transaction_is_left_sealed_and_only_where_somebody_cleaned_up_behind_it() -> None:
+    """A later one says nothing of it: its writer's leftovers are another attempt's to clean up."""
+    toy = recovered()
+    toy.finish()
+    history = toy.history()
+    first = history.transactions[0]
+    assert len({one.name for one in history.transactions}) > 1
+    lie = leave_sealed(Case(toy.workload, toy.topology, history))
+    assert lie is not None
+    lie[1](history)
+    assert history.residue.prepared_transactions == [f"{first.name}-sealed"]
+
+    unheard = recovered(counting(bounded=False)).history()
+    unheard.transactions[0].attempt = 9  # after all others
+    assert leave_sealed(Case(toy.workload, toy.topology, unheard)) is None

@@ -1,0 +1,227 @@
+"""The line of a run: chains of attempts, cuts and epochs, on histories written by hand."""
+
+from __future__ import annotations
+
+from cutproof.properties.model.history import AttemptStarted, Completed, History, Loaded, Mark, Stored, TaskRun
+from cutproof.properties.reconstruct.line import INFINITE, Lines, decode_state, mark_of
+
+
+def mark(checkpoint: int, *, reads: int = 0, applies: int = 0) -> Mark:
+    return Mark(
+        checkpoint=checkpoint,
+        order=checkpoint * 10,
+        at_us=0,
+        reads=reads,
+        applies=applies,
+        received=[applies] if applies else [],
+        sent=[reads],
+    )
+
+
+def run(attempt: int, reads: int, *marks: Mark, loaded: int | None = None, task: str = "in-0") -> TaskRun:
+    return TaskRun(
+        task=task,
+        operator=task.partition("-")[0],
+        subtask=0,
+        attempt=attempt,
+        job=1,
+        started=attempt * 100,
+        inputs=[],
+        outputs=["in-0>sink-0"],
+        reads=[(0, offset) for offset in range(reads)],
+        marks=list(marks),
+        loaded=None if loaded is None else Loaded(checkpoint=loaded, order=attempt * 100 + 1),
+    )
+
+
+def history(
+    runs: list[TaskRun], completed: dict[int, int], restores: dict[int, int | None] | None = None, state: str = "{}"
+) -> History:
+    """`completed` is the attempt that took each completed checkpoint, `restores` what each attempt chose."""
+    tasks = sorted({one.task for one in runs})
+    return History(
+        subject="hand",
+        guarantee="exactly-once",
+        sink="transactional",
+        runs=runs,
+        stored=[
+            Stored(
+                checkpoint=number, task=task, attempt=attempt, order=0, at_us=0, handle=f"{number}/{task}", state=state
+            )
+            for number, attempt in completed.items()
+            for task in tasks
+        ],
+        completed=[
+            Completed(
+                checkpoint=number,
+                job=1,
+                attempt=attempt,
+                order=number * 10 + 5,
+                at_us=0,
+                handles={task: f"{number}/{task}" for task in tasks},
+            )
+            for number, attempt in completed.items()
+        ],
+        journal=[
+            AttemptStarted(order=attempt * 100, at_us=0, attempt=attempt, job=1, restores=chosen)
+            for attempt, chosen in (restores or {}).items()
+        ],
+    )
+
+
+def test_epochs_are_the_first_completed_mark_after_the_event() -> None:
+    line = Lines(history([run(1, 7, mark(1, reads=2), mark(2, reads=3), mark(3, reads=6))], {1: 1, 3: 1})).end
+    assert line.checkpoints == (1, 3)
+    (segment,) = line.segments["in-0"]
+    assert segment.read_epochs() == [1, 1, 3, 3, 3, 3, INFINITE]
+
+
+def test_a_failed_attempt_is_cut_at_what_the_next_restored() -> None:
+    runs = [run(1, 7, mark(1, reads=2), mark(2, reads=5)), run(2, 4, mark(3, reads=1), loaded=1)]
+    line = Lines(history(runs, {1: 1, 3: 2}, {1: None, 2: 1})).end
+    first, second = line.segments["in-0"]
+    assert (first.cut, first.reads, first.read_epochs(), first.sent) == (1, 2, [1, 1], (2,))
+    assert (second.cut, second.read_epochs()) == (None, [3, INFINITE, INFINITE, INFINITE])
+    assert (line.attempts, line.checkpoints) == ((1, 2), (1, 3))
+
+
+def test_an_attempt_that_nobody_built_on_is_off_the_line() -> None:
+    runs = [
+        run(1, 7, mark(1, reads=2)),
+        run(2, 3, mark(2, reads=3), loaded=1),
+        run(3, 4, mark(3, reads=4), loaded=1),
+    ]
+    lines = Lines(history(runs, {1: 1, 2: 2, 3: 3}, {1: None, 2: 1, 3: 1}))
+    assert (lines.end.attempts, lines.end.checkpoints) == ((1, 3), (1, 3))
+    assert lines.of_checkpoint(3) is lines.end
+    assert lines.of_checkpoint(2).attempts == (1, 2)
+    assert lines.of_checkpoint(2).checkpoints == (1, 2)
+
+
+def test_an_attempt_from_nothing_begins_a_line_of_its_own() -> None:
+    line = Lines(history([run(1, 7, mark(1, reads=2)), run(2, 3)], {1: 1}, {1: None, 2: None})).end
+    assert (line.attempts, line.checkpoints) == ((2,), ())
+    assert [segment.read_epochs() for segment in line.segments["in-0"]] == [[INFINITE] * 3]
+
+
+def test_an_attempt_that_died_before_it_loaded_hangs_on_what_was_chosen_for_it() -> None:
+    runs = [run(1, 7, mark(1, reads=2)), run(2, 0)]
+    lines = Lines(history(runs, {1: 1}, {1: None, 2: 1, 3: 1}))
+    assert lines.last_attempt == 3
+    assert [segment.run.attempt for segment in lines.end.segments["in-0"]] == [1]
+    assert lines.end.checkpoints == (1,)
+    assert lines.of_attempt(2).checkpoints == (1,)
+
+
+def test_what_no_completed_checkpoint_holds_cannot_be_gone_on_from() -> None:
+    lines = Lines(history([run(1, 7, mark(1, reads=2)), run(2, 3, loaded=1)], {}, {1: None, 2: 1}))
+    assert lines.parent("in-0", 2) is None
+    assert lines.end.attempts == (2,)
+
+
+def test_no_attempt_goes_on_from_its_own_snapshot() -> None:
+    lines = Lines(history([run(1, 7, mark(1, reads=2), loaded=1)], {1: 1}))
+    assert lines.parent("in-0", 1) is None
+    assert lines.end.attempts == (1,)
+
+
+def test_a_checkpoint_completed_after_the_restore_point_is_off_the_line() -> None:
+    runs = [run(1, 7, mark(1, reads=2), mark(2, reads=5)), run(2, 4, loaded=1)]
+    lines = Lines(history(runs, {1: 1, 2: 1}, {1: None, 2: 1}))
+    assert lines.end.checkpoints == (1,)
+    assert lines.of_checkpoint(2).tip == 1
+
+
+def test_events_up_to_an_epoch() -> None:
+    runs = [run(1, 7, mark(1, reads=2), mark(2, reads=5)), run(2, 4, mark(3, reads=3), loaded=2)]
+    line = Lines(history(runs, {1: 1, 2: 1, 3: 2}, {1: None, 2: 2})).end
+    first, second = line.segments["in-0"]
+    assert [first.reads_up_to(epoch) for epoch in (0, 1, 2, 3, INFINITE)] == [0, 2, 5, 5, 5]
+    assert [second.reads_up_to(epoch) for epoch in (2, 3, INFINITE)] == [0, 3, 4]
+
+
+def test_applied_records_carry_origin_and_epoch() -> None:
+    sink = run(1, 0, mark(1, applies=1), task="sink-0")
+    sink.inputs = ["in-0>sink-0"]
+    sink.applies = [(0, 256), (0, 512)]
+    lines = Lines(history([run(1, 2, mark(1, reads=1)), sink], {1: 1}))
+    told = [
+        (event.subtask, event.segment, event.sequence, event.origin, event.epoch) for event in lines.end.applied("sink")
+    ]
+    assert told == [(0, 1, 0, 256, 1), (0, 1, 1, 512, INFINITE)]
+    assert lines.end.epoch_of_apply("sink-0", 1, 1) == 1
+    assert lines.end.epoch_of_apply("sink-0", 1, 2) == INFINITE
+    assert lines.end.epoch_of_apply("sink-0", 1, 3) is None
+    assert lines.end.epoch_of_apply("sink-0", 9, 1) is None
+    assert [segment.applies_up_to(1) for segment in lines.end.of_operator("sink")] == [1]
+
+
+def test_positions_come_from_the_stored_bytes_and_unknown_fields_are_left_alone() -> None:
+    lines = Lines(history([run(1, 2, mark(1, reads=2))], {1: 1}, state='{"positions": {"0": 2}, "mine": [1, {}]}'))
+    assert lines.positions(1) == {0: 2}
+    assert decode_state("") is not None
+    assert decode_state("{half a") is None
+    assert decode_state('{"positions": {"zero": 1}}') is None
+
+
+def test_a_pointer_to_nothing_is_left_out() -> None:
+    seen = history([run(1, 2, mark(1, reads=2))], {1: 1})
+    seen.stored.clear()
+    lines = Lines(seen)
+    assert (lines.stored(1), lines.states(1), lines.positions(1)) == ({}, {}, {})
+
+
+def test_mark_of() -> None:
+    one = run(1, 2, mark(4, reads=2))
+    assert mark_of(one, 4) is one.marks[0]
+    assert mark_of(one, 5) is None
+
+
+# -- a part that restarted alone -----------------------------------------------------------------------------------
+
+
+def partial() -> Lines:
+    """Attempt 2 restarts b-0 alone, attempt 3 everything; a-0 goes on in attempt 1 meanwhile."""
+    runs = [
+        run(1, 9, mark(1, reads=2), mark(2, reads=5), mark(3, reads=7), task="a-0"),
+        run(1, 6, mark(1, reads=3), task="b-0"),
+        run(2, 5, mark(2, reads=1), mark(3, reads=4), loaded=1, task="b-0"),
+        run(3, 1, loaded=3, task="a-0"),
+        run(3, 2, loaded=3, task="b-0"),
+    ]
+    told = history(runs, {1: 1, 2: 2, 3: 2}, {1: None, 2: 1, 3: 3})
+    for entry in told.stored:
+        if entry.task == "a-0":
+            entry.attempt = 1
+    assert isinstance(told.journal[1], AttemptStarted)
+    told.journal[1].tasks = ["b-0"]
+    return Lines(told)
+
+
+def test_a_task_that_goes_on_is_served_by_its_older_attempt() -> None:
+    lines = partial()
+    assert [lines.serving("a-0", attempt) for attempt in (1, 2, 3)] == [1, 1, 3]
+    assert [lines.serving("b-0", attempt) for attempt in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_a_checkpoint_is_taken_by_each_task_in_the_attempt_it_is_in() -> None:
+    lines = partial()
+    assert [entry.checkpoint for entry in lines.taken_by("a-0", 1)] == [1, 2, 3]
+    assert [entry.checkpoint for entry in lines.taken_by("b-0", 1)] == [1]
+    assert [entry.checkpoint for entry in lines.taken_by("b-0", 2)] == [2, 3]
+    assert lines.taken_by("a-0", 2) == []
+
+
+def test_the_line_of_a_task_that_goes_on_is_cut_only_where_it_restarts_itself() -> None:
+    lines = partial()
+    going_on, restarted = lines.end.segments["a-0"], lines.end.segments["b-0"]
+    assert [(one.run.attempt, one.cut, one.reads) for one in going_on] == [(1, 3, 7), (3, None, 1)]
+    assert [(one.run.attempt, one.cut, one.reads) for one in restarted] == [(1, 1, 3), (2, 3, 4), (3, None, 2)]
+    assert lines.end.checkpoints == (1, 2, 3)
+    assert going_on[0].read_epochs() == [1, 1, 2, 2, 2, 3, 3]
+
+
+def test_the_line_of_the_partial_attempt_itself_has_all_that_the_others_did() -> None:
+    line = partial().of_attempt(2)
+    assert [(one.run.attempt, one.cut) for one in line.segments["a-0"]] == [(1, None)]
+    assert line.checkpoints == (1, 2, 3)

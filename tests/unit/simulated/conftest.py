@@ -1,8 +1,0 @@
-"""Makes the builders beside the tests importable (`worlds`), whatever pytest's import mode."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
