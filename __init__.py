@@ -10,12 +10,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .harness import strategies
-    from .harness.decorator import scenario
-    from .harness.scenario import Scenario
-    from .harness.subject import Capabilities, Subject, SubjectFailed
-    from .harness.user_functions import UserFunction
-    from .harness.verification import verify
+    from .harness.generate import strategies
+    from .harness.pytest_plugin.decorator import scenario
+    from .harness.scenario.model import Scenario
+    from .harness.search.verification import verify
+    from .harness.subject.port import Capabilities, Subject, SubjectFailed
+    from .harness.workloads.user_functions import UserFunction
     from .properties.model.history import History
     from .properties.model.verdict import Holds, Unknown, Violated
     from .properties.model.workload import Topology, Workload
@@ -61,28 +61,28 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Capabilities": "harness.subject",
+    "Capabilities": "harness.subject.port",
     "Context": "reference_impl.core.user_functions",
     "Function": "reference_impl.core.user_functions",
     "History": "properties.model.history",
     "Holds": "properties.model.verdict",
     "Place": "reference_impl.core.user_functions",
-    "Scenario": "harness.scenario",
-    "Subject": "harness.subject",
-    "SubjectFailed": "harness.subject",
+    "Scenario": "harness.scenario.model",
+    "Subject": "harness.subject.port",
+    "SubjectFailed": "harness.subject.port",
     "Taken": "reference_impl.core.user_functions",
     "Topology": "properties.model.workload",
     "Unknown": "properties.model.verdict",
-    "UserFunction": "harness.user_functions",
+    "UserFunction": "harness.workloads.user_functions",
     "Violated": "properties.model.verdict",
     "Workload": "properties.model.workload",
     "items_of": "reference_impl.core.user_functions",
     "list_of": "reference_impl.core.user_functions",
     "map_of": "reference_impl.core.user_functions",
-    "scenario": "harness.decorator",
+    "scenario": "harness.pytest_plugin.decorator",
     "union_of": "reference_impl.core.user_functions",
     "value_of": "reference_impl.core.user_functions",
-    "verify": "harness.verification",
+    "verify": "harness.search.verification",
 }
 
 
@@ -90,7 +90,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = _version()
     elif name == "strategies":
-        value = importlib.import_module(".harness.strategies", __name__)
+        value = importlib.import_module(".harness.generate.strategies", __name__)
     elif name in _HOMES:
         value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     else:

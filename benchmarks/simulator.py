@@ -9,8 +9,8 @@ from statistics import median
 
 import simpy
 
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Engine, Scenario
 from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
 from cutproof.reference_impl.core.parts import Parts

@@ -12,11 +12,18 @@ import argparse
 import sys
 import time
 
-from cutproof.harness.pipelines import tables
-from cutproof.harness.pipelines.crashing import cells, circle, rounds
-from cutproof.harness.pipelines.measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
-from cutproof.harness.pipelines.run import measured
-from cutproof.harness.progress import TerminalProgress
+from cutproof.harness.examples.pipelines import tables
+from cutproof.harness.reference_engine.pipelines.crashing import cells, circle, rounds
+from cutproof.harness.reference_engine.pipelines.measures import (
+    PRESSURES,
+    WAYS,
+    durations,
+    recoveries,
+    steadiness,
+    stores,
+)
+from cutproof.harness.reference_engine.pipelines.run import measured
+from cutproof.harness.runtime.progress import TerminalProgress
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.figures import Figures
 

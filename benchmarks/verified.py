@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cutproof.harness.worker import Chunk, Plan, Worker
+from cutproof.harness.search.worker import Chunk, Plan, Worker
 from measure import Figure, figure
 
 MAIN = "import sys; from cutproof.harness.cli import main; sys.exit(main())"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import settings
 
 import sharing
-from cutproof.harness.progress import Silent
-from cutproof.harness.services import toxiproxy
+from cutproof.harness.reference_engine.services import toxiproxy
+from cutproof.harness.runtime.progress import Silent
 from cutproof.properties.spark import session
 
 if TYPE_CHECKING:

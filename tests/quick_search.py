@@ -12,9 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 
-from cutproof.harness.run import Result, run
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subject_names import subject_called
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.subject.names import subject_called
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge_case
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.mutations.tampering import tamperings

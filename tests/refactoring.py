@@ -60,10 +60,10 @@ def _row(name: str, scenario: bytes, trace: str, verdicts: dict[str, object]) ->
 
 
 def _ran(name: str, scenario: object, defect: str | None = None) -> Row:
-    from cutproof.harness.files import digest, encode_scenario
-    from cutproof.harness.run import run
-    from cutproof.harness.subject import SubjectFailed
-    from cutproof.harness.subject_names import subject_called
+    from cutproof.harness.scenario.files import digest, encode_scenario
+    from cutproof.harness.subject.names import subject_called
+    from cutproof.harness.subject.port import SubjectFailed
+    from cutproof.harness.subject.run import run
 
     encoded = encode_scenario(scenario)  # type: ignore[arg-type]
     try:
@@ -75,7 +75,7 @@ def _ran(name: str, scenario: object, defect: str | None = None) -> Row:
 
 def drawn(seed: int, first: int) -> list[Row]:
     """Scenarios as `verify` draws them."""
-    from cutproof.harness.strategies import Drawing, scenario_of
+    from cutproof.harness.generate.strategies import Drawing, scenario_of
 
     draw = scenario_of(Drawing())
     return [_ran(f"seed {seed}, scenario {index}", draw(seed, index)) for index in range(first, first + CHUNK)]
@@ -83,7 +83,7 @@ def drawn(seed: int, first: int) -> list[Row]:
 
 def files(folder: str) -> list[Row]:
     """Each scenario file of a folder of tests, by the correct engine, and with the defect that it is named after."""
-    from cutproof.harness.files import read_scenario
+    from cutproof.harness.scenario.files import read_scenario
     from cutproof.reference_impl.defects import DEFECTS
 
     found = []
@@ -96,12 +96,12 @@ def files(folder: str) -> list[Row]:
 
 def examples(_: str) -> list[Row]:
     """Each worked example with its variants, systems and pipelines among them; the claims count as verdicts."""
-    from cutproof.harness.example_run import run_pipeline_example, run_system_example
     from cutproof.harness.examples import EXAMPLES
-    from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
-    from cutproof.harness.graphs.files import read_system
-    from cutproof.harness.graphs.run import run_and_judge
-    from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
+    from cutproof.harness.examples.pipelines.examples import PIPELINE_EXAMPLES
+    from cutproof.harness.examples.run import run_pipeline_example, run_system_example
+    from cutproof.harness.examples.systems.examples import SYSTEM_EXAMPLES
+    from cutproof.harness.reference_engine.graphs.run import run_and_judge
+    from cutproof.harness.scenario.system_files import read_system
 
     found = []
     for name, example in EXAMPLES.items():

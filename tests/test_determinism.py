@@ -10,28 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.files import encode_scenario
-from cutproof.harness.replay import replay
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.strategies.templates import TEMPLATES
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.counterexamples.replay import replay
+from cutproof.harness.generate.situations.templates import TEMPLATES
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import encode_scenario
+from cutproof.harness.scenario.model import Scenario
 
 EACH = 4
 """scenarios of each template"""
 
 ELSEWHERE = """
 import sys
-from cutproof.harness.files import decode_scenario
-from cutproof.harness.replay import replay
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import decode_scenario
+from cutproof.harness.counterexamples.replay import replay
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 for line in sys.stdin.buffer:
     print(replay(SimulatedSubject(), decode_scenario(line)).trace_sha256)
 """
 DRAWN_ELSEWHERE = """
 import hashlib, sys
-from cutproof.harness.files import encode_scenario
-from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.scenario.files import encode_scenario
+from cutproof.harness.generate.strategies import Drawing, scenario_of
 draw = scenario_of(Drawing())
 for index in range(int(sys.argv[1])):
     print(hashlib.sha256(encode_scenario(draw(11, index))).hexdigest())

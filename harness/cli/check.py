@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..exit_codes import ExitCode, HarnessFailed, UsageError
+from ..runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from .options import count, progress_of
 from .output import Output
 
@@ -106,7 +106,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.checking.errors import TableUnreachable
     from ...properties.checking.request import CheckRequest
-    from ..compare_tables import compared, write_differences
+    from .compare_tables import compared, write_differences
 
     if options.out and options.out.exists() and not options.out.is_dir():
         raise UsageError(f"--out {options.out} is a file; name a folder")

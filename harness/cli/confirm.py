@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ..exit_codes import ExitCode
-from ..progress import Progress
+from ..runtime.exit_codes import ExitCode
+from ..runtime.progress import Progress
 from .output import Output
 
 if TYPE_CHECKING:
     from ...properties.invariants.judge import Judgement
     from ...properties.model.history import History
-    from ..oracle import Oracle, SeenBy, Word
-    from ..scenario import Scenario
+    from ..scenario.model import Scenario
+    from ..search.oracle import Oracle, SeenBy, Word
 
 
 def add_quick(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def begin(options: argparse.Namespace) -> Oracle | None:
     """Begin to start Spark in the background, unless it is not wanted."""
     if options.quick:
         return None
-    from ..oracle import PySpark
+    from ..search.oracle import PySpark
 
     oracle = PySpark()
     oracle.start()
@@ -38,9 +38,9 @@ def begin(options: argparse.Namespace) -> Oracle | None:
 def ask(oracle: Oracle | None, scenario: Scenario, history: History, judgement: Judgement, progress: Progress) -> Word:
     """PySpark's word on a history; without an oracle, that nobody asked."""
     from ...properties.quick_checker.case import Case
-    from ..oracle import word_on
-    from ..replay import UNHEARD
-    from ..run import Result
+    from ..counterexamples.replay import UNHEARD
+    from ..search.oracle import word_on
+    from ..subject.run import Result
 
     if oracle is None:
         return UNHEARD

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...properties.model.words import plural
-from ..exit_codes import CutproofError, ExitCode, UsageError, one_line
-from ..subject_names import BUILT, check_defect
+from ..runtime.exit_codes import CutproofError, ExitCode, UsageError, one_line
+from ..subject.names import BUILT, check_defect
 from .confirm import add_quick, begin
 from .options import count, progress_of, seed
 from .output import Output, debugging
 
 if TYPE_CHECKING:
-    from ..defects_run import DefectRun, Field, Named
-    from ..oracle import Examined
+    from ..search.oracle import Examined
+    from ..self_check.defects import DefectRun, Field, Named
 
 DESCRIPTION = """\
 The planted defects: deliberately wrong variants of single decisions of the reference
@@ -92,8 +92,8 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
     word: tuple[int, Examined] | None = None
     interrupted, failed = False, None
     with progress_of(options) as progress:
-        from ..defects_report import confirmed, report_of
-        from ..defects_run import run_defects
+        from ..self_check.defects import run_defects
+        from ..self_check.defects_report import confirmed, report_of
 
         try:
             for run in run_defects(wanted, field, workers=options.workers, progress=progress):
@@ -127,7 +127,7 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _field(options: argparse.Namespace) -> Field:
-    from ..defects_run import Field
+    from ..self_check.defects import Field
 
     if options.subject not in BUILT:
         raise UsageError(f"a defect is planted in the reference engine: --subject {' or '.join(BUILT)}")
@@ -154,7 +154,7 @@ def _count_or_folder(text: str) -> int | Path:
 
 def _wanted(options: argparse.Namespace) -> list[Named]:
     from ...reference_impl.defects import DEFECTS
-    from ..defects_run import Named
+    from ..self_check.defects import Named
 
     if options.all == bool(options.ids):
         raise UsageError("name the defects to run, or give --all; `cutproof defects list` shows them")
@@ -207,7 +207,7 @@ def _size(run: DefectRun) -> str:
 
 def _keep(found: list[DefectRun], folder: Path) -> None:
     """The scenario of each that was caught, as a corpus keeps it."""
-    from ..files import write_scenario
+    from ..scenario.files import write_scenario
 
     folder.mkdir(parents=True, exist_ok=True)
     for run in found:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .. import doctor
-from ..exit_codes import ExitCode
+from ..runtime.exit_codes import ExitCode
+from . import machine as doctor
 from .options import progress_of
 from .output import Output
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _install(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..services import toxiproxy
+    from ..reference_engine.services import toxiproxy
 
     with progress_of(options) as progress:
         progress.step("looking for Toxiproxy")
@@ -78,7 +78,7 @@ def _install(options: argparse.Namespace, output: Output) -> ExitCode:
 
 def _prune(out: Path, output: Output) -> ExitCode:
     from ...properties.spark.java import cache_folder
-    from ..services import places
+    from ..reference_engine.services import places
 
     caches = [folder for folder in sorted(cache_folder().iterdir()) if folder.name not in INSTALLABLE]
     pruned = doctor.prune(out, caches, places.runs())

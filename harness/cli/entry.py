@@ -15,10 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from .. import background
-from ..config import load, nearest
-from ..exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
-from ..interruption import SIGNALS, heard
+from ..runtime import background
+from ..runtime.config import load, nearest
+from ..runtime.exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
+from ..runtime.interruption import SIGNALS, heard
 from .options import Parser, add_common, apply_settings
 from .output import Output, debugging, show_what_can_be_shown
 
@@ -112,7 +112,7 @@ def _dispatch(words: list[str]) -> ExitCode:
         apply_settings(parser, load(Path.cwd()))
     options = parser.parse_args(rest)
     if getattr(options, "functions", None):
-        from ..user_functions import known
+        from ..workloads.user_functions import known
 
         known(options.functions)
     code: ExitCode = module.run(options, Output(json=options.json, quiet=options.quiet))
@@ -156,7 +156,7 @@ def explain(error: Exception) -> CutproofError:
     from ...properties.checking.errors import CheckInputError
     from ...properties.semantics.user_functions import CounterpartFailed
     from ...properties.spark.errors import SparkUnavailable
-    from ..subject import SubjectFailed
+    from ..subject.port import SubjectFailed
 
     if isinstance(error, (CheckInputError, CounterpartFailed)):
         return UsageError(str(error))

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..exit_codes import ExitCode, UsageError
+from ..runtime.exit_codes import ExitCode, UsageError
 from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .options import progress_of
 from .output import Output
@@ -15,7 +15,7 @@ from .tell import tell_verdicts
 
 if TYPE_CHECKING:
     from ...properties.model.history import History
-    from ..scenario import Scenario
+    from ..scenario.model import Scenario
 
 FORMAT = "cutproof-judge/1"
 LINE = 280
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...properties.invariants.judge import judge
-    from ..user_functions import demand
+    from ..workloads.user_functions import demand
 
     with progress_of(options) as progress:
         progress.step(f"reading {options.history.name}")
@@ -78,10 +78,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
     """The scenario and where it is said, and the history."""
-    from ..files import read_history, read_scenario
+    from ..scenario.files import read_history, read_scenario
 
     if recorded.is_dir():
-        from ..conducting import evidence
+        from ..reference_engine.orchestrator import evidence
 
         scenario, history = evidence.kept(recorded)
         if named is None:
@@ -96,8 +96,8 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
 
 def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
     """Raise UsageError on a history that lacks what it has to say, or names what is not there."""
-    from ..history_checks import history_problems
-    from ..history_parts import in_one_line, missing_parts
+    from ..scenario.history_checks import history_problems
+    from ..scenario.history_parts import in_one_line, missing_parts
 
     problem = missing_parts(recorded.read_bytes()) or in_one_line(history_problems(scenario, history))
     if problem:

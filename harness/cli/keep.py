@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...properties.model.history import History
-from ..scenario import Scenario
+from ..scenario.model import Scenario
 
 
 def keep_run(folder: Path, scenario: Scenario, history: History) -> None:
     """Scenario and history side by side, so that `cutproof judge` finds both."""
-    from ..files import write_history, write_scenario
+    from ..scenario.files import write_history, write_scenario
 
     folder.mkdir(parents=True, exist_ok=True)
     write_scenario(folder / "scenario.json", scenario)

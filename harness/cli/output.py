@@ -14,7 +14,7 @@ from typing import TextIO
 
 import msgspec
 
-from ..exit_codes import CutproofError, ExitCode, one_line, shortened
+from ..runtime.exit_codes import CutproofError, ExitCode, one_line, shortened
 
 ERROR_FORMAT = "cutproof-error/1"
 

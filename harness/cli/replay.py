@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..exit_codes import ExitCode
-from ..subject import closing
-from ..subject_names import BUILT, subject_called
+from ..runtime.exit_codes import ExitCode
+from ..subject.names import BUILT, subject_called
+from ..subject.port import closing
 from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .keep import keep_run
 from .options import add_subject, count, progress_of, refuse_for_system
@@ -18,8 +18,8 @@ from .tell import tell_events, tell_rows, tell_verdicts
 
 if TYPE_CHECKING:
     from ...reference_impl.simulated.graph_plan import System
-    from ..replay import Replayed
-    from ..scenario import Scenario
+    from ..counterexamples.replay import Replayed
+    from ..scenario.model import Scenario
 
 FORMAT = "cutproof-replay/1"
 
@@ -68,12 +68,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..files import as_written
-    from ..graphs.files import SystemFile, is_system, read_system
-    from ..replay import replay, report_of
-    from ..scenario_lines import scenario_at
-    from ..store import write_report
-    from ..user_functions import demand
+    from ..counterexamples.replay import replay, report_of
+    from ..counterexamples.store import write_report
+    from ..scenario.by_number import scenario_at
+    from ..scenario.files import as_written
+    from ..scenario.system_files import SystemFile, is_system, read_system
+    from ..workloads.user_functions import demand
 
     with progress_of(options) as progress:
         progress.step(f"reading {options.scenario.name}")
@@ -108,8 +108,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 def _replay_system(system: System, options: argparse.Namespace, output: Output) -> ExitCode:
     """A system of processes and channels, in its own world, judged by causality."""
-    from ..graphs.run import run_and_judge
-    from ..graphs.story import sentences
+    from ..counterexamples.system_story import sentences
+    from ..reference_engine.graphs.run import run_and_judge
 
     with progress_of(options) as progress:
         progress.step(f"replaying {options.scenario.name}")
@@ -127,10 +127,10 @@ def _replay_system(system: System, options: argparse.Namespace, output: Output) 
 def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) -> ExitCode:
     """Its job on inputs that end, as a stream and as a batch of the reference engine (FIN-6)."""
     from ...properties.model.verdict import Violated
-    from ..batches import INVARIANT, both_ways
-    from ..exit_codes import UsageError
-    from ..files import as_written
-    from ..streaming_batch import as_bounded
+    from ..reference_engine.streaming_batch import as_bounded
+    from ..runtime.exit_codes import UsageError
+    from ..scenario.files import as_written
+    from ..search.batches import INVARIANT, both_ways
 
     elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect, "--runs": options.runs > 1,
                  "--out": options.out, "--story": options.story}  # fmt: skip
@@ -165,7 +165,7 @@ def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
 def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
     from ...properties.quick_checker.case import Case
     from ...reports.words import foreign_in_words
-    from ..story import expected_rows
+    from ..counterexamples.story import expected_rows
 
     scenario, history = replayed.scenario, replayed.history
     for paragraph in (replayed.story.sentence, *replayed.story.paragraphs):

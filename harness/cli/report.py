@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..exit_codes import ExitCode, UsageError
+from ..runtime.exit_codes import ExitCode, UsageError
 from .options import progress_of
 from .output import Output
 
@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...reports.junit import render_junit
-    from ..files import write_whole
-    from ..store import JUNIT, REPORT, read_view, rendered
+    from ..counterexamples.store import JUNIT, REPORT, read_view, rendered
+    from ..scenario.files import write_whole
 
     folder: Path = options.folder
     if not folder.is_dir():

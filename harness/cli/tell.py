@@ -12,13 +12,13 @@ from ...properties.model.workload import Row
 from ...reports.model import Summary
 from ...reports.overview import by_reason
 from ...reports.rows import side_by_side
-from ..not_run import REASONS, in_sentences
-from ..story_text import rows_text
-from ..words import verdict_in_words
+from ..counterexamples.story_text import rows_text
+from ..counterexamples.words import verdict_in_words
+from ..subject.not_run import REASONS, in_sentences
 from .output import Output
 
 if TYPE_CHECKING:
-    from ..tamper import TamperReport
+    from ..self_check.tamper import TamperReport
 
 
 def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...properties.model.verdict import Violated
-from ..exit_codes import ExitCode
-from ..subject import check, closing
-from ..subject_names import subject_called
+from ..runtime.exit_codes import ExitCode
+from ..subject.names import subject_called
+from ..subject.port import check, closing
 from .keep import keep_run
 from .options import add_subject, count, duration, progress_of, refuse_for_system, seed
 from .output import Output
 from .tell import tell_summary, tell_tampering, tell_verdicts
 
 if TYPE_CHECKING:
-    from ..example_run import Beside, ExampleRun
     from ..examples import Example
-    from ..graphs.claims import SystemExample
-    from ..inputs import LoadedWorkload
-    from ..pipelines.claims import PipelineExample
-    from ..scenario import Scenario
-    from ..subject import Subject
-    from ..verification import Request
+    from ..examples.pipelines.claims import PipelineExample
+    from ..examples.run import Beside, ExampleRun
+    from ..examples.systems.claims import SystemExample
+    from ..scenario.model import Scenario
+    from ..search.verification import Request
+    from ..subject.port import Subject
+    from ..workloads.inputs import LoadedWorkload
 
 PROFILES = ("smoke", "default", "nightly")
 TAMPERED_IN_REAL_TIME = 30
@@ -120,10 +120,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
-    from .. import workloads
     from ..examples import Example
-    from ..graphs.claims import SystemExample
-    from ..pipelines.claims import PipelineExample
+    from ..examples.pipelines.claims import PipelineExample
+    from ..examples.systems.claims import SystemExample
+    from ..workloads import library as workloads
 
     if options.workload is None and options.input is None:
         chosen = None
@@ -148,7 +148,7 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
 
 
 def _list(output: Output) -> ExitCode:
-    from ..workloads import listing
+    from ..workloads.library import listing
 
     listed = listing()
     output.table(("name", "kind", "about"), [(one.name, one.kind, one.about) for one in listed])
@@ -157,7 +157,7 @@ def _list(output: Output) -> ExitCode:
 
 
 def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject: Subject) -> Request:
-    from ..verification import Request, drawn_seed
+    from ..search.verification import Request, drawn_seed
 
     return Request(
         subject=options.subject,
@@ -176,10 +176,10 @@ def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject
 
 
 def _verify(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
-    from .. import known_failures
-    from ..campaign import verify_campaign
-    from ..store import RunFolder
-    from ..verification import campaign_of, new_folder, point_latest
+    from ..counterexamples.store import RunFolder
+    from ..search import known_failures
+    from ..search.campaign import verify_campaign
+    from ..search.verification import campaign_of, new_folder, point_latest
 
     known = known_failures.read(options.known_failures or known_failures.default())
     out = options.out or new_folder(request.seed)
@@ -194,12 +194,12 @@ def _verify(request: Request, subject: Subject, options: argparse.Namespace, out
 
 
 def _example(example: Example, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..example_report import REPORT
-    from ..example_run import run_example
+    from ..examples.example_report import REPORT
     from ..examples.report import keep_report
+    from ..examples.run import run_example
     from ..examples.trials import Trials
-    from ..oracle import PySpark
-    from ..verification import new_folder
+    from ..search.oracle import PySpark
+    from ..search.verification import new_folder
 
     out = options.out or new_folder(example.scenario.name)
     with progress_of(options) as progress:
@@ -216,7 +216,7 @@ def _example(example: Example, subject: Subject, options: argparse.Namespace, ou
 
 
 def _system_example(example: SystemExample, output: Output) -> ExitCode:
-    from ..example_run import run_system_example
+    from ..examples.run import run_system_example
 
     told = run_system_example(example)
     _tell_example(told, output)
@@ -225,9 +225,9 @@ def _system_example(example: SystemExample, output: Output) -> ExitCode:
 
 
 def _pipeline_example(example: PipelineExample, options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..example_report import REPORT
-    from ..example_run import run_pipeline_example
-    from ..pipelines.report import keep_report
+    from ..examples.example_report import REPORT
+    from ..examples.pipelines.report import keep_report
+    from ..examples.run import run_pipeline_example
 
     with progress_of(options) as progress:
         progress.step(f"running {example.name}")
@@ -278,12 +278,12 @@ def _why(one: Beside) -> str:
 
 def _tamper(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
     from ...reports.model import NotRun
-    from ..campaign import replay_command
-    from ..files import text_of, write_whole
-    from ..store import COUNTEREXAMPLES
-    from ..tamper import SCENARIOS, tamper
-    from ..verification import new_folder, plan_of
-    from ..worker import check_given, drawer
+    from ..counterexamples.store import COUNTEREXAMPLES
+    from ..scenario.files import text_of, write_whole
+    from ..search.campaign import replay_command
+    from ..search.verification import new_folder, plan_of
+    from ..search.worker import check_given, drawer
+    from ..self_check.tamper import SCENARIOS, tamper
 
     plan = plan_of(request)
     check_given(plan, subject.capabilities)

@@ -10,8 +10,8 @@ from ...properties.invariants.judge import judge
 from ...properties.model.history import History, Transaction
 from ...properties.model.verdict import Holds
 from ...properties.model.workload import Input, Map, Node, Workload
-from .. import topologies
-from ..scenario import Engine, Scenario
+from ..scenario import topologies
+from ..scenario.model import Engine, Scenario
 from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require
 from .finishing import ended, finishing_by, owed
 from .texts import POST

@@ -9,8 +9,8 @@ import msgspec
 from ...faults.plan import AtPoint, AtTime, DelayChannel, KillTask
 from ...properties.model.history import History, Mark, TaskRun
 from ...properties.model.workload import Count, Input, Node, Workload, offset_of, split_of
-from .. import topologies
-from ..scenario import Engine, Scenario
+from ..scenario import topologies
+from ..scenario.model import Engine, Scenario
 from .claims import (
     Claim,
     Example,

@@ -12,8 +12,9 @@ from ...properties.model.verdict import Holds
 from ...properties.model.workload import SINK, Count, Input, Node, Workload, offset_of, split_of
 from ...reference_impl.batch.execution import BatchResult
 from ...reference_impl.core.ids import TaskId
-from .. import streaming_batch, topologies
-from ..scenario import Engine, Scenario
+from ..reference_engine import streaming_batch
+from ..scenario import topologies
+from ..scenario.model import Engine, Scenario
 from .claims import Claim, Example, attempts, numbered, require, runs_of
 from .texts import POST
 

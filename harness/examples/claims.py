@@ -10,7 +10,7 @@ import msgspec
 from ...properties.model.history import Channel, Completed, History, StoredState, TaskRun, Timed
 from ...properties.model.verdict import Verdict, Violated
 from ...properties.model.workload import InputRecord
-from ..scenario import Scenario
+from ..scenario.model import Scenario
 
 Described = TypeVar("Described")
 """What is run: a scenario, or a system of processes and channels."""

@@ -10,8 +10,8 @@ import msgspec
 from ...faults.plan import AtPoint
 from ...properties.model.history import Completed, History, StoredState, TaskRun
 from ...properties.model.workload import END_OF_TIME, Input, Node, Row, Tumbling, Workload
-from .. import topologies
-from ..scenario import Engine, Scenario, StopWithSavepoint
+from ..scenario import topologies
+from ..scenario.model import Engine, Scenario, StopWithSavepoint
 from .claims import Comparison, Example, Ran, Variant, numbered, require, runs_of
 from .finishing import ended, finishing_by
 from .texts import POST

@@ -9,8 +9,8 @@ import msgspec
 from ...faults.plan import AtTime, KillTask
 from ...properties.model.history import Completed, History, JobEnded
 from ...properties.model.workload import Count, Input, Map, Node, Union, Workload
-from .. import topologies
-from ..scenario import Engine, Scenario
+from ..scenario import topologies
+from ..scenario.model import Engine, Scenario
 from .claims import Claim, Comparison, Example, Ran, Variant, attempts, numbered, require, runs_of, stored_state
 from .texts import POST
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ...properties.model.verdict import Violated
 from ...reports.figures import Figures, Picture
-from .. import example_report
-from ..example_report import Measured
-from ..example_run import Beside, ExampleRun
-from ..scenario import Scenario
-from ..story import what_ran
-from ..subject import SubjectFailed
+from ..counterexamples.story import what_ran
+from ..scenario.model import Scenario
+from ..subject.port import SubjectFailed
+from . import example_report
 from .claims import NotShown
+from .example_report import Measured
 from .figures import measured_for
+from .run import Beside, ExampleRun
 from .trials import Trials
 
 REAL_TIMES = "Times are the machine's"

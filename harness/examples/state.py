@@ -7,8 +7,8 @@ from collections import Counter
 from ...faults.plan import AtPoint, KillTask
 from ...properties.model.history import History, StoredState
 from ...properties.model.workload import Greater, Input, InputRecord, Map, Node, Row, Workload, offset_of, split_of
-from .. import topologies
-from ..scenario import Scenario
+from ..scenario import topologies
+from ..scenario.model import Scenario
 from .claims import Claim, Example, first_completed, numbered, require, runs_of, stored_state
 from .texts import COURSE
 

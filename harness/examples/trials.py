@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..run import Result, run
-from ..scenario import Scenario
-from ..subject import Subject
+from ..scenario.model import Scenario
+from ..subject.port import Subject
+from ..subject.run import Result, run
 from .claims import Ran
 
 

@@ -33,7 +33,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
     """An event of one process; `message` is, of a send and its receive, the number of the send among all events.
 
     The judge has the like of this and of `Snapshot` for itself (`properties/graphs/causality.py`): what is judged
-    imports nothing of its judge.  `harness/graphs/run.py` carries the one over into the other.
+    imports nothing of its judge.  `harness/reference_engine/graphs/run.py` carries the one over into the other.
     """
 
     process: str

@@ -8,11 +8,11 @@ import pytest
 
 from browser.chromium import Page
 from browser.looks import sticking_out, unreachable
-from cutproof.harness.example_run import run_example
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.examples.report import keep_report
+from cutproof.harness.examples.run import run_example
 from cutproof.harness.examples.trials import Trials
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reports.bars import Bar, Bars
 from cutproof.reports.figures import FiguresView, render_figures
 from unit.harness.subjects import Agreeing

@@ -11,8 +11,8 @@ from browser.chromium import Page
 from browser.looks import sticking_out, unreachable
 from cutproof.faults.plan import KINDS
 from cutproof.faults.points import POINTS
-from cutproof.harness.files import read_scenario
-from cutproof.harness.subject_names import subject_called
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.subject.names import subject_called
 from cutproof.properties.model.history import History
 from cutproof.reports.model import Coverage, CoverageRow
 from cutproof.reports.render import render_html

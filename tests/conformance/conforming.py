@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subject import Subject
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.subject.port import Subject
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import FaultFired, JobEnded
 from cutproof.properties.model.verdict import Holds, Unknown
 from cutproof.properties.model.workload import Row

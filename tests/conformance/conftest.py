@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cutproof.harness.subject import Subject, close
-from cutproof.harness.subject_names import subject_called
+from cutproof.harness.subject.names import subject_called
+from cutproof.harness.subject.port import Subject, close
 
 
 @pytest.fixture(scope="session", params=["simulated", "processes"])

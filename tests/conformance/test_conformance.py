@@ -26,13 +26,13 @@ from cutproof.faults.plan import (
     kind_of,
 )
 from cutproof.harness.examples.finishing import THREE_2PC_CHAIN
-from cutproof.harness.run import run
-from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.strategies.templates import TEMPLATES
-from cutproof.harness.subject import Subject, SubjectFailed
-from cutproof.harness.topologies import lay_out
-from cutproof.harness.workloads import GENERAL
+from cutproof.harness.generate.situations.templates import TEMPLATES
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.port import Subject, SubjectFailed
+from cutproof.harness.subject.run import run
+from cutproof.harness.workloads.library import GENERAL
 from cutproof.properties.model.history import AttemptStarted, JobEnded, TaskFailed
 from cutproof.properties.model.verdict import Holds, Unknown
 from cutproof.properties.model.workload import Count, Input, Node, Union, Workload

@@ -9,8 +9,8 @@ import pytest
 
 from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, CutChannel, KillNode, KillTask, PauseTask
-from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.subject import Subject, SubjectFailed
+from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.subject.port import Subject, SubjectFailed
 from cutproof.properties.model.history import AttemptStarted, History, TaskFailed, TaskRun
 from cutproof.properties.model.workload import Count, Edge, Input, Join, Node, Topology, Workload
 

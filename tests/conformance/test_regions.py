@@ -20,10 +20,10 @@ from cutproof.faults.plan import (
     PauseTask,
     RaiseInOperator,
 )
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Resume, Savepoint, Scenario, StopWithSavepoint
-from cutproof.harness.strategies.regional import forward_alone
-from cutproof.harness.subject import Subject
+from cutproof.harness.generate.situations.regional import forward_alone
+from cutproof.harness.scenario.model import Engine, Resume, Savepoint, Scenario, StopWithSavepoint
+from cutproof.harness.subject.port import Subject
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import (
     AttemptRunning,
     AttemptStarted,

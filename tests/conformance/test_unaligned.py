@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from conformance.answers import owed
 from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillCoordinator, KillTask
-from cutproof.harness.scenario import Cancel, Engine, Resume, Scenario
-from cutproof.harness.subject import Subject
-from cutproof.harness.topologies import lay_out
-from cutproof.harness.workloads import GENERAL
+from cutproof.harness.scenario.model import Cancel, Engine, Resume, Scenario
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.port import Subject
+from cutproof.harness.workloads.library import GENERAL
 from cutproof.properties.model.history import AttemptStarted, History
 from cutproof.properties.model.workload import Input, Node, Tumbling, Workload
 from cutproof.properties.reconstruct.line import decode_state

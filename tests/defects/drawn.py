@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.verdict import Holds
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cutproof.harness.run import Result
+from cutproof.harness.subject.run import Result
 from cutproof.properties.invariants.judge import verdict_of
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.mutations.tampering import tamperings

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.files import read_scenario
-from cutproof.harness.run import Result, run
-from cutproof.harness.shrink import size_of
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.shrink.shrink import size_of
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.defects import DEFECTS
 from defects.differences import SIMULATED

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from cutproof.harness.run import Result
-from cutproof.harness.scenario import Cancel, StopWithSavepoint
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.strategies.crossing import CROSSED
+from cutproof.harness.generate.faults.crossing import CROSSED
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.scenario.model import Cancel, StopWithSavepoint
+from cutproof.harness.subject.run import Result
 from cutproof.properties.model.history import CommandIssued, FaultFired
 from defects.drawn import accused, first_runs, times_held
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from cutproof.harness.run import Result
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subjects.translation import identity
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects.translation import identity
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.subject.run import Result
 from cutproof.properties.model.workload import KEYED, AnyOperator, Count, Dedup, Greater, Join, Sum
 from cutproof.properties.semantics.classes import classes
 from defects.drawn import accused, first_runs

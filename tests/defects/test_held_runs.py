@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtTime, KillTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Scenario, StopWithSavepoint
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario, StopWithSavepoint
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants import drain
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Holds, Unknown, Violated

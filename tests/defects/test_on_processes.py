@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from cutproof.faults.plan import AtPoint
-from cutproof.harness.conducting.layout import DATABASE, store_of
-from cutproof.harness.defects_run import Catch
-from cutproof.harness.files import read_scenario
-from cutproof.harness.run import run
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subjects.processes import ProcessesSubject
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.orchestrator.layout import DATABASE, store_of
+from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.self_check.defects import Catch
+from cutproof.harness.subject.run import run
 from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl.defects import DEFECTS
 from defects.differences import NOT_ON_PROCESSES, ON_PROCESSES

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from cutproof.harness.run import Result
-from cutproof.harness.scenario import Resume
-from cutproof.harness.strategies import Drawing, scenario_of
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.scenario.model import Resume
+from cutproof.harness.subject.run import Result
 from cutproof.properties.mutations.tampering import RULE_LIES
 from cutproof.properties.semantics.broadcast import with_rules
 from defects.drawn import accused, first_runs, times_held

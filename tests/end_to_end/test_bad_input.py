@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cutproof.harness.examples import EXAMPLES
-from cutproof.harness.files import SCENARIO_LIMIT_BYTES
+from cutproof.harness.scenario.files import SCENARIO_LIMIT_BYTES
 from end_to_end.command_line import cutproof_command, environment, only_line, result, without_java
 
 

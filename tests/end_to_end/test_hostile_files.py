@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from cutproof.harness.cli.entry import main
-from cutproof.harness.files import read_scenario
-from cutproof.harness.replay import replay, report_of
-from cutproof.harness.store import RunFolder
-from cutproof.harness.subject_names import subject_called
-from cutproof.harness.workloads import DATA
+from cutproof.harness.counterexamples.replay import replay, report_of
+from cutproof.harness.counterexamples.store import RunFolder
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.subject.names import subject_called
+from cutproof.harness.workloads.library import DATA
 from end_to_end.command_line import cutproof_command, environment
 
 ROOT = Path(__file__).parents[2]

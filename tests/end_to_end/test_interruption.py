@@ -49,14 +49,14 @@ def test_ctrl_c_keeps_and_reports_what_was_done(tmp_path: Path) -> None:
 
 
 MOMENTS = {
-    "drawing": "cutproof.harness.search:Search._feed",
-    "running": "cutproof.harness.search:Search._take",
-    "starting Spark": "cutproof.harness.oracle:PySpark.wait",
-    "judging": "cutproof.harness.oracle:PySpark.examine",
-    "shrinking": "cutproof.harness.findings:Teller.findings",
-    "telling": "cutproof.harness.findings:tell_case",
-    "writing": "cutproof.harness.store:RunFolder.finish",
-    "written": "cutproof.harness.store:write_report",
+    "drawing": "cutproof.harness.search.search:Search._feed",
+    "running": "cutproof.harness.search.search:Search._take",
+    "starting Spark": "cutproof.harness.search.oracle:PySpark.wait",
+    "judging": "cutproof.harness.search.oracle:PySpark.examine",
+    "shrinking": "cutproof.harness.counterexamples.findings:Teller.findings",
+    "telling": "cutproof.harness.counterexamples.findings:tell_case",
+    "writing": "cutproof.harness.counterexamples.store:RunFolder.finish",
+    "written": "cutproof.harness.counterexamples.store:write_report",
 }
 
 

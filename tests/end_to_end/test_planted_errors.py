@@ -9,12 +9,12 @@ from random import Random
 import msgspec
 import pytest
 
-from cutproof.harness.campaign import Verified
-from cutproof.harness.exit_codes import ExitCode
-from cutproof.harness.oracle import Examined, PySpark
-from cutproof.harness.subject import Capabilities
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.verification import verify
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.runtime.exit_codes import ExitCode
+from cutproof.harness.search.campaign import Verified
+from cutproof.harness.search.oracle import Examined, PySpark
+from cutproof.harness.search.verification import verify
+from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.workload import (
     AnyOperator,
     Batch,

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.harness.conducting import ports, proxying
-from cutproof.harness.exit_codes import HarnessFailed
-from cutproof.harness.files import read_scenario, write_scenario
-from cutproof.harness.services import postgres
+from cutproof.harness.reference_engine.orchestrator import ports, proxying
+from cutproof.harness.reference_engine.services import postgres
+from cutproof.harness.runtime.exit_codes import HarnessFailed
+from cutproof.harness.scenario.files import read_scenario, write_scenario
 from cutproof.reference_impl.processes.cluster import Launcher
 from end_to_end.command_line import TIMEOUT_S, command, cutproof_command, environment, only_line, result, without_java
 from unit.processes.toys import MODULE
@@ -159,25 +159,25 @@ def test_two_at_once_do_not_meet(tmp_path: Path) -> None:
 def _plugin() -> list[str]:
     """The plugin is an entry point where cutproof is installed, and is named where it is not."""
     installed = any(point.name == "cutproof" for point in importlib.metadata.entry_points(group="pytest11"))
-    return [] if installed else ["-p", "cutproof.harness.plugin"]
+    return [] if installed else ["-p", "cutproof.harness.pytest_plugin.plugin"]
 
 
 QUICK = """
     import pytest
-    from cutproof.harness import pytest_verifier
-    from cutproof.harness.oracle import Examined
+    from cutproof.harness.pytest_plugin import verifier
+    from cutproof.harness.search.oracle import Examined
 
     class Agrees:
         def start(self): pass
         def wait(self): pass
         def examine(self, questions): return Examined(engine="stub", workloads=len(questions))
 
-    pytest_verifier.PySpark = Agrees
+    verifier.PySpark = Agrees
 """
 """In place of PySpark, whose start is not what is tested."""
 
 PLANTED = """
-    from cutproof.harness.subjects.processes import ProcessesSubject
+    from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 
     class Planted(ProcessesSubject):
         def __init__(self): super().__init__("A01")

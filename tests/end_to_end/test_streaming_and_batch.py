@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.harness import topologies, workloads
-from cutproof.harness.inputs import LoadedWorkload
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.streaming_batch import Comparison, as_bounded, compare_all
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.streaming_batch import Comparison, as_bounded, compare_all
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario import topologies
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.workloads import library as workloads
+from cutproof.harness.workloads.inputs import LoadedWorkload
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.spark.operators import MEANINGS

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.examples import EXAMPLES
-from cutproof.harness.files import write_scenario
-from cutproof.harness.workloads import listing
+from cutproof.harness.scenario.files import write_scenario
+from cutproof.harness.workloads.library import listing
 from cutproof.properties.model.verdict import INVARIANTS
 from cutproof.properties.spark.unasked import QUICK
 from end_to_end.command_line import Command, cutproof_command, environment, result

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.files import read_scenario
-from cutproof.harness.run import Result, run
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.properties.history import CheckpointAborted, CoordinatorUp, FaultFired
-from cutproof.properties.verdict import Holds, Unknown
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.subject.run import Result, run
+from cutproof.properties.model.history import CheckpointAborted, CoordinatorUp, FaultFired
+from cutproof.properties.model.verdict import Holds, Unknown
 
 HERE = Path(__file__).parent
 

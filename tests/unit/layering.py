@@ -21,7 +21,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 """Room: what it may import of the package besides itself."""
 
-HYPOTHESIS_MAY_LIVE_IN = ("harness/strategies", "harness/search", "harness/decorator")
+HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
     {"asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"}
     | {"shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid"}

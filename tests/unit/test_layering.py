@@ -38,15 +38,15 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (layering.rooms_import_only_what_they_may, "reports/model.py", "from ..faults.points import POINTS"),
     (layering.rooms_import_only_what_they_may, "reports/model.py", "def f():\n    from ..harness.run import run"),
     (layering.rooms_import_only_what_they_may, "reference_impl/core/task.py", "from ...properties.workload import Row"),
-    (layering.rooms_import_each_other_relatively, "harness/run.py", "import cutproof.properties"),
-    (layering.rooms_import_each_other_relatively, "harness/run.py", "from cutproof.properties import history"),
-    (layering.nobody_imports_tests_or_everything, "harness/run.py", "from ..tests.unit import layering"),
-    (layering.nobody_imports_tests_or_everything, "harness/run.py", "import tests.support"),
+    (layering.rooms_import_each_other_relatively, "harness/subject/run.py", "import cutproof.properties"),
+    (layering.rooms_import_each_other_relatively, "harness/subject/run.py", "from cutproof.properties import history"),
+    (layering.nobody_imports_tests_or_everything, "harness/subject/run.py", "from ...tests.unit import layering"),
+    (layering.nobody_imports_tests_or_everything, "harness/subject/run.py", "import tests.support"),
     (layering.nobody_imports_tests_or_everything, "tests/unit/test_x.py", "from cutproof.properties import *"),
     (layering.only_the_spark_room_imports_pyspark, "harness/judge.py", "from pyspark.sql import SparkSession"),
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "import pyspark"),
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "from ..spark import session"),
-    (layering.only_the_search_imports_hypothesis, "harness/run.py", "from hypothesis import strategies"),
+    (layering.only_the_search_imports_hypothesis, "harness/subject/run.py", "from hypothesis import strategies"),
     (layering.only_the_search_imports_hypothesis, "properties/invariants/order.py", "import hypothesis"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/task.py", "import time"),
     (layering.pure_code_imports_nothing_worldly, "reference_impl/core/task.py", "from os import path"),
@@ -65,7 +65,7 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\nprint(*s)"),
     (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\ns.pop()"),
     (layering.pure_code_iterates_no_set, "reference_impl/core/a.py", "s = set()\nfor x in s - t: f(x)"),
-    (layering.no_file_is_too_long, "harness/run.py", "pass\n" * 401),
+    (layering.no_file_is_too_long, "harness/subject/run.py", "pass\n" * 401),
 ]
 
 
@@ -83,11 +83,11 @@ def test_every_rule_has_a_planted_offence() -> None:
     [
         ("reports/model.py", "from ..faults.plan import Fault\nfrom ..properties import history\nfrom . import svg"),
         ("harness/cli/main.py", "from ...reference_impl.core import ids\nfrom ..run import run"),
-        ("harness/search.py", "import hypothesis"),
+        ("harness/search/search.py", "import hypothesis"),
         ("properties/spark/session.py", "from pyspark.sql import SparkSession\nfrom ..model.workload import Row"),
         ("reference_impl/driver/decisions.py", "import random"),
         ("reference_impl/core/a.py", "s = {1}\nfor x in sorted(s): f(x)\nok = any(x > 1 for x in s)\nd = {}\nd.pop(1)"),
-        ("harness/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),
+        ("harness/subject/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),
     ],
 )
 def test_what_is_allowed_is_not_accused(path: str, source: str) -> None:

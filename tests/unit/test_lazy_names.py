@@ -28,7 +28,7 @@ def test_the_help_loads_no_library_but_that_of_its_values() -> None:
 
 
 def test_the_pytest_plugin_loads_nothing_but_pytest() -> None:
-    assert _loaded_after("import cutproof.harness.plugin") == {"pytest"}
+    assert _loaded_after("import cutproof.harness.pytest_plugin.plugin") == {"pytest"}
 
 
 @pytest.mark.parametrize("name", cutproof.__all__)

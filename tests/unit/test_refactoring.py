@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cutproof.harness.files import read_scenario
+from cutproof.harness.scenario.files import read_scenario
 from refactoring import COLUMNS, Row, _ran, differences, drawn
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness import user_functions as functions
-from cutproof.harness.user_functions import known
+from cutproof.harness.workloads import user_functions as functions
+from cutproof.harness.workloads.user_functions import known
 from cutproof.properties.semantics import user_functions as counterparts
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "operators"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cutproof.harness.examples import EXAMPLES, LATER
-from cutproof.harness.graphs.examples import SYSTEM_EXAMPLES
-from cutproof.harness.pipelines.examples import PIPELINE_EXAMPLES
+from cutproof.harness.examples.pipelines.examples import PIPELINE_EXAMPLES
+from cutproof.harness.examples.systems.examples import SYSTEM_EXAMPLES
 
 
 def example_rows() -> str:

@@ -21,8 +21,8 @@ EXAMPLES = {
         {
             "reference_impl/processes/supervision.py",
             "reference_impl/driver/arms.py",
-            "harness/conducting/waiting.py",
-            "harness/subjects/merging_failures.py",
+            "harness/reference_engine/orchestrator/waiting.py",
+            "harness/reference_engine/merging/failures.py",
         },
     ),
     "An invariant": (r"consistent.cut|def check\(|class History|Lie", set()),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.files import read_history, read_scenario
+from cutproof.harness.scenario.files import read_history, read_scenario
 from cutproof.properties.invariants.judge import Judgement, judge
 from cutproof.properties.model import history as contract
 from cutproof.properties.model.history import History

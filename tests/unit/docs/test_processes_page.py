@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cutproof.faults.plan import KINDS
-from cutproof.harness.config import ENVIRONMENT_ONLY
-from cutproof.harness.services import places
-from cutproof.harness.subjects import processes
+from cutproof.harness.reference_engine.services import places
+from cutproof.harness.reference_engine.subjects import processes
+from cutproof.harness.runtime.config import ENVIRONMENT_ONLY
 from cutproof.reference_impl.processes import frames, launcher
 
 DOCS = Path(__file__).parents[3] / "docs"

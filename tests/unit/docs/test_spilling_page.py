@@ -6,17 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.pipelines.crashing import EVERY_US, INTERVALS_US, RATES, cell, circle, rounds
-from cutproof.harness.pipelines.measures import (
-    PRESSURES,
-    WAYS,
-    durations,
-    recoveries,
-    steadiness,
-    stores,
-)
-from cutproof.harness.pipelines.run import measured
-from cutproof.harness.pipelines.tables import (
+from cutproof.harness.examples.pipelines.tables import (
     figures_of_cells,
     figures_of_durations,
     figures_of_recoveries,
@@ -25,6 +15,16 @@ from cutproof.harness.pipelines.tables import (
     figures_of_stores,
     figures_of_the_document,
 )
+from cutproof.harness.reference_engine.pipelines.crashing import EVERY_US, INTERVALS_US, RATES, cell, circle, rounds
+from cutproof.harness.reference_engine.pipelines.measures import (
+    PRESSURES,
+    WAYS,
+    durations,
+    recoveries,
+    steadiness,
+    stores,
+)
+from cutproof.harness.reference_engine.pipelines.run import measured
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.figures import Figures
 

@@ -9,9 +9,9 @@ import threading
 from pathlib import Path
 
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, mark_file
-from cutproof.harness.conducting import ports
-from cutproof.harness.progress import Silent
-from cutproof.harness.services import toxiproxy as service
+from cutproof.harness.reference_engine.orchestrator import ports
+from cutproof.harness.reference_engine.services import toxiproxy as service
+from cutproof.harness.runtime.progress import Silent
 
 PATIENCE_S = 5.0
 NAME = "source-0>count-1"

@@ -15,7 +15,7 @@ import requests
 
 from cutproof.faults.injectors.toxics import Slice, Stall
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, ToxiproxyFailed
-from cutproof.harness.services import toxiproxy as service
+from cutproof.harness.reference_engine.services import toxiproxy as service
 from unit.faults.proxies import NAME, Echo, Server, connect, say
 
 AT_ONCE_S = 8

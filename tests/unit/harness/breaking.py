@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from cutproof.harness.subjects import process_job
+from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.reference_impl.core.operators import Operator
 from cutproof.reference_impl.core.parts import Copying, Parts
 from cutproof.reference_impl.core.topology import JobGraph

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from cutproof.harness.examples import EXAMPLES, Example, Ran, Shown, show
 from cutproof.harness.examples.trials import Trials
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cutproof.harness.subjects.merging import journals_in, merged
+from cutproof.harness.reference_engine.merging.merging import journals_in, merged
 from cutproof.properties.model import history as h
 from cutproof.properties.model.workload import Row
 from cutproof.reference_impl.core import transactions as t

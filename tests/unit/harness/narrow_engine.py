@@ -6,8 +6,8 @@ What it takes is written here once more, by hand: an adapter of a user's knows n
 from __future__ import annotations
 
 from cutproof.faults.plan import KillTask
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subject import Capabilities
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Count, Dedup, Join, Sum
 from unit.properties.toy import Toy

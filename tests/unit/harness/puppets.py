@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from cutproof.harness.conducting import crew
-from cutproof.harness.conducting.conductor import Conductor
-from cutproof.harness.conducting.layout import COORDINATOR
-from cutproof.harness.conducting.opening import Opened
-from cutproof.harness.scenario import Scenario
+from cutproof.harness.reference_engine.orchestrator import crew
+from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR
+from cutproof.harness.reference_engine.orchestrator.opening import Opened
+from cutproof.harness.reference_engine.orchestrator.orchestrator import Conductor
+from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.cluster import ProcessGone

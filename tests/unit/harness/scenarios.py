@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillTask
-from cutproof.harness.scenario import Deviation, Engine, Savepoint, Scenario
+from cutproof.harness.scenario.model import Deviation, Engine, Savepoint, Scenario
 from cutproof.properties.model.workload import Count, Edge, Input, Join, Map, Node, Topology, Workload
 
 

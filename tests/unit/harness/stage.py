@@ -14,13 +14,21 @@ from cutproof.faults.injectors.toxics import Toxic
 from cutproof.faults.injectors.toxiproxy import ToxiproxyFailed
 from cutproof.faults.plan import AnyFault
 from cutproof.faults.plan import kind_of as fault_kind
-from cutproof.harness.conducting import channel_faults, conductor, disturbing, rest, scene
-from cutproof.harness.conducting.facts import Facts
-from cutproof.harness.conducting.layout import COORDINATOR, Placement, Told, lives_together
-from cutproof.harness.conducting.opening import points_of
-from cutproof.harness.conducting.scene import Scene
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subjects import process_job
+from cutproof.harness.reference_engine.orchestrator import (
+    channel_faults,
+    disturbing,
+    rest,
+    scene,
+)
+from cutproof.harness.reference_engine.orchestrator import (
+    orchestrator as conductor,
+)
+from cutproof.harness.reference_engine.orchestrator.facts import Facts
+from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, Placement, Told, lives_together
+from cutproof.harness.reference_engine.orchestrator.opening import points_of
+from cutproof.harness.reference_engine.orchestrator.scene import Scene
+from cutproof.harness.reference_engine.subjects import process_job
+from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.driver.settings import Settings
 from cutproof.reference_impl.processes import frames as f

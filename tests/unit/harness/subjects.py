@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cutproof.harness.oracle import Examined
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subject import Capabilities
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.search.oracle import Examined
+from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.history import AttemptStarted, History
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from cutproof.harness.conducting import ports
+from cutproof.harness.reference_engine.orchestrator import ports
 from cutproof.reference_impl.core.transactions import (
     AbortTransaction,
     Append,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cutproof.faults.plan import AtPoint, KillTask
-from cutproof.harness.scenario import Scenario
+from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.history import CheckpointTriggered, History, StoredState
 from cutproof.properties.model.workload import Count, Map
 from cutproof.properties.reconstruct.line import Lines, decode_state

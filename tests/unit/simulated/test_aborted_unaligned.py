@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from cutproof.faults.plan import AnyFault, AtPoint, FailWrite, KillCoordinator, KillTask, LoseMessage, PauseTask
 from cutproof.faults.points import COORDINATOR_POINTS
-from cutproof.harness.run import run
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import run
 from cutproof.properties.model.history import (
     AttemptStarted,
     CheckpointAborted,

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtTime
-from cutproof.harness.run import Result
-from cutproof.harness.scenario import Cancel, Scenario
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Cancel, Scenario
+from cutproof.harness.subject.run import Result
 from cutproof.properties.model.history import AttemptRunning, History, TaskRun
 from cutproof.properties.model.workload import Workload
 from cutproof.properties.quick_checker.case import Case

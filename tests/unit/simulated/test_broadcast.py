@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillTask, StallChannel
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import JobEnded
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.model.workload import Input, Node, Rules, Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.faults.plan import AtTime, FailCommit
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.properties.model.history import FaultFired
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.simulated.world import World

@@ -7,8 +7,8 @@ import pytest
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime
-from cutproof.harness.scenario import Engine, Scenario, StopWithSavepoint
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario, StopWithSavepoint
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History, JobEnded, Transaction
 from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated

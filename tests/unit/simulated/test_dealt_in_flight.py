@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, AtTime
-from cutproof.harness.run import run
-from cutproof.harness.scenario import Cancel, Engine, Resume, Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Cancel, Engine, Resume, Scenario
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import run
 from cutproof.properties.model.history import JobEnded, StoredState
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.model.workload import (

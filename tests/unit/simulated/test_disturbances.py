@@ -11,8 +11,8 @@ import pytest
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.faults.points import PHASES
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subjects.translation import settings
+from cutproof.harness.reference_engine.subjects.translation import settings
+from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import CoordinatorDown, CoordinatorUp, FaultFired, TaskFailed
 from cutproof.properties.model.verdict import Unknown

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint
-from cutproof.harness.scenario import Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import Resume, Scenario, StopWithSavepoint
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.timekeeping import mistimed
 from cutproof.properties.model.history import History

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.subjects.recorder import Recorder
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.recorder import Recorder
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import AttemptStarted, CoordinatorDown, History, TaskFailed
 from cutproof.properties.model.verdict import Violated

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillCoordinator, KillTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import JobEnded
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.model.workload import Count, Edge, Input, InputRecord, Map, Node, Topology, Union, Workload

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cutproof.faults.plan import AtTime, LateMessage
-from cutproof.harness.files import read_scenario
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Cancel, Deviation, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.scenario.model import Cancel, Deviation, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, FaultFired, TaskFailed
 from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl.core.events import TaskLost

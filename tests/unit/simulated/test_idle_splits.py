@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtTime
-from cutproof.harness.scenario import Cancel, Scenario
+from cutproof.harness.scenario.model import Cancel, Scenario
 from cutproof.properties.invariants.parts.idleness import idle_too_soon
 from cutproof.properties.invariants.parts.timekeeping import mistimed
 from cutproof.properties.model.history import History

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, FailCommit, KillTask
-from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
 from cutproof.properties.model.history import CommandIssued, History
 from cutproof.properties.model.workload import Count, Map
 from unit.simulated.worlds import all_there, journal

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillCoordinator, KillTask, PauseTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Scenario
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subject_names import subject_called
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.subject.names import subject_called
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.reconstruct.line import Lines, decode_state

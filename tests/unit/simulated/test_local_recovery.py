@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, KillCoordinator, KillNode, KillTask, PauseTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subject import SubjectFailed
-from cutproof.harness.subject_names import subject_called
-from cutproof.harness.subjects import simulated
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects import simulated
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.subject.names import subject_called
+from cutproof.harness.subject.port import SubjectFailed
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge_case
 from cutproof.properties.model.history import AttemptRunning, AttemptStarted, History, TaskFailed, TaskRun
 from cutproof.properties.model.verdict import Holds, Violated

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cutproof.faults.plan import AtPoint, KillTask
-from cutproof.harness.scenario import Cancel, Scenario
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Cancel, Scenario
 from cutproof.properties.model.history import History
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.transactions import AbortTransaction, AnyRequest, NoAnswer, Outcome

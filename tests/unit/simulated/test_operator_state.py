@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, KillTask, LateMessage
-from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.subjects.simulated import Run, SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
+from cutproof.harness.scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.topologies import lay_out
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import Completed, History, JobEnded
 from cutproof.properties.model.stored_state import StoredState

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, TearWrite
-from cutproof.harness.checks import problems_of
-from cutproof.harness.run import run as judged
-from cutproof.harness.scenario import Cancel, Deviation, Resume, Savepoint
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.checks import problems_of
+from cutproof.harness.scenario.model import Cancel, Deviation, Resume, Savepoint
+from cutproof.harness.subject.run import run as judged
 from cutproof.properties.model.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
 from cutproof.properties.reconstruct.line import Lines
 from unit.simulated.overtaken import durations, in_flight, job, kill, loaded

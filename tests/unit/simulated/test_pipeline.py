@@ -7,7 +7,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from cutproof.harness.pipelines.run import PipelineRun, judged
+from cutproof.harness.reference_engine.pipelines.run import PipelineRun, judged
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.core.errors import InvalidGraph
 from cutproof.reference_impl.core.spilling import (

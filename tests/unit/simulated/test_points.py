@@ -9,8 +9,8 @@ import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, FailWrite, KillCoordinator, KillTask
 from cutproof.faults.points import PHASES, POINTS
-from cutproof.harness.scenario import Savepoint, Scenario
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Savepoint, Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.reference_impl.core.parts import Parts
 from unit.simulated.worlds import attempts, fired, job, rows, run

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, KillNode, KillTask, PauseTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.strategies.regional import forward_alone
-from cutproof.harness.subject_names import subject_called
+from cutproof.harness.generate.situations.regional import forward_alone
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.subject.names import subject_called
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge_case
 from cutproof.properties.model.history import AttemptStarted, History, TaskFailed
 from cutproof.properties.model.verdict import Holds, Violated

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtTime, FailCommit
-from cutproof.harness.run import run
-from cutproof.harness.scenario import AnyCommand, Cancel, Resume, StopWithSavepoint
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import AnyCommand, Cancel, Resume, StopWithSavepoint
+from cutproof.harness.subject.run import run
 from cutproof.properties.model.history import FaultFired, JobEnded
 from cutproof.properties.model.verdict import Holds
 from unit.simulated.overtaken import loaded

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from cutproof.faults.plan import AtTime, KillCoordinator, KillTask
-from cutproof.harness.scenario import Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
+from cutproof.harness.scenario.model import Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
 from cutproof.properties.model.history import CommandReturned, History, JobEnded
 from unit.simulated.worlds import ended, fired, job, journal, rows, run, shown
 

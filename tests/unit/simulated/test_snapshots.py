@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, TearWrite
-from cutproof.harness.scenario import Resume, Scenario, StopWithSavepoint
-from cutproof.harness.subjects.simulated import Run
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Resume, Scenario, StopWithSavepoint
 from cutproof.properties.model.history import History, TaskFailed
 from cutproof.reference_impl.core.parts import Parts
 from unit.simulated.worlds import attempts, ended, fired, job, journal, rows, run, shown, started

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cutproof.harness.pipelines.run import judged
+from cutproof.harness.reference_engine.pipelines.run import judged
 from cutproof.reference_impl.core.spilling import Copy
 from cutproof.reference_impl.simulated.loop import Loop
 from cutproof.reference_impl.simulated.pipeline_plan import DEVICES, MB, Device, Pipeline, Stage

@@ -8,10 +8,10 @@ from itertools import accumulate
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, DelayChannel
-from cutproof.harness.checks import problems_of
-from cutproof.harness.run import run as run_and_judge
-from cutproof.harness.scenario import AnyCommand, Cancel, Resume, Savepoint
-from cutproof.harness.subjects.simulated import Run, SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
+from cutproof.harness.scenario.checks import problems_of
+from cutproof.harness.scenario.model import AnyCommand, Cancel, Resume, Savepoint
+from cutproof.harness.subject.run import run as run_and_judge
 from cutproof.properties.model.history import CheckpointTriggered, FaultFired, History
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.reconstruct.in_flight import records

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtTime, KillCoordinator
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.stops import stops_of
-from cutproof.harness.subject_names import subject_called
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.search.stops import stops_of
+from cutproof.harness.subject.names import subject_called
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.unfit import finished_before, refused_by_name, undescribed
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded

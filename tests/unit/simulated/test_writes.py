@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from cutproof.faults.plan import AnyFault, AtTime, KillNode, KillTask, LoseUnsynced
-from cutproof.harness.scenario import Scenario
+from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History, SnapshotDeleted
 from cutproof.properties.model.verdict import Holds

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.simulated import Run, SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.scenario.topologies import lay_out
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import AttemptStarted, FaultFired, History, JobEnded, JournalEntry, Timed
 from cutproof.properties.model.verdict import Holds, Violated

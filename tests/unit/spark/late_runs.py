@@ -7,9 +7,9 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from cutproof.harness.run import Result, run
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.workload import offset_of, split_of, window_of
 from cutproof.properties.semantics.event_time import is_late_free
 from cutproof.properties.spark.operators import kind_of

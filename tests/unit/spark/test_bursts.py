@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cutproof.harness.run import run
-from cutproof.harness.strategies import Drawing, scenario_of
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.subject.run import run
 from cutproof.properties.model.workload import Burst, window_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator
-from cutproof.harness.files import read_scenario
-from cutproof.harness.run import run as run_scenario
-from cutproof.harness.scenario import Engine, Resume, Scenario, StopWithSavepoint
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import run as run_scenario
 from cutproof.properties.model.workload import SINK, Input, Node, Tumbling, Workload
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.spark.oracle import Oracle

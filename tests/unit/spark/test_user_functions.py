@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.harness.functions import SHIPPED
-from cutproof.harness.user_functions import UserFunction, known
+from cutproof.harness.workloads.functions import SHIPPED
+from cutproof.harness.workloads.user_functions import UserFunction, known
 from cutproof.properties.model.workload import AnyOperator, Count, Filter, Input, Node, Sum, User, Workload
 from cutproof.properties.quick_checker.expected import reckon
 from cutproof.properties.semantics.user_functions import CounterpartFailed, counterpart, judge_by

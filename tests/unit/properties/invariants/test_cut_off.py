@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.harness.subjects.recorder import Recorder
+from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.invariants.progress import check
 from cutproof.properties.model.history import TaskFailed
 from cutproof.properties.model.verdict import Holds, Unknown, Violated

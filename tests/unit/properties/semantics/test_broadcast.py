@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, KillTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.invariants.parts.routes import misapplied
 from cutproof.properties.model.history import History, StoredState, TaskRun

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtTime, KillTask
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
 from cutproof.properties.invariants import consistent_cut, drain, restored_state
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History, TaskRun

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.faults.plan import AtTime, KillTask
-from cutproof.harness.run import Result, run
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.parts.clocks import OVERDUE_US, misclocked, overdue
 from cutproof.properties.model.history import History, TaskRun
 from cutproof.properties.model.verdict import Violated
@@ -137,7 +137,7 @@ class WakesNobody(ProcessingTime):
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Result:
     wrong = Parts(processing_time=WakesNobody())
-    monkeypatch.setattr("cutproof.harness.subjects.simulated.parts_for", lambda _: wrong)
+    monkeypatch.setattr("cutproof.harness.reference_engine.subjects.simulated.parts_for", lambda _: wrong)
     return run(SimulatedSubject(), WAITING)
 
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtTime, KillTask
-from cutproof.harness.scenario import Engine, Scenario
-from cutproof.harness.subjects.simulated import SimulatedSubject
-from cutproof.harness.topologies import lay_out
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.scenario.topologies import lay_out
 from cutproof.properties.invariants import consistent_cut, no_leaks, restored_state
 from cutproof.properties.invariants.parts import persistent_logs
 from cutproof.properties.model.history import CoordinatorDown, History, PersistentLog

@@ -1,0 +1,1 @@
+"""What was found: grouped by cause, told as a story, kept, replayed."""

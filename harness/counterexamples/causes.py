@@ -1,0 +1,30 @@
+"""The cause that failures are grouped by: same invariant, same point, same kind of difference."""
+
+from __future__ import annotations
+
+from ...faults.plan import AtPoint, InPhase, kind_of
+from ...properties.model.history import FaultFired, History
+from ...properties.model.verdict import Violated
+from ..scenario.model import Scenario
+from ..search.known_failures import Cause
+
+
+def cause_of(invariant: str, verdict: Violated, scenario: Scenario, history: History, subject: str) -> Cause:
+    """The cause of one violation; its point is where the last fault that fired was aimed."""
+    return Cause(invariant=invariant, difference=verdict.difference, point=point_of(scenario, history), subject=subject)
+
+
+def point_of(scenario: Scenario, history: History) -> str:
+    """The protocol point (or phase, or kind) of the last fault that fired; empty when none did."""
+    fired = [entry for entry in history.journal if isinstance(entry, FaultFired)]
+    if not fired:
+        return ""
+    last = max(fired, key=lambda entry: entry.order)
+    trigger = scenario.faults[last.fault].trigger
+    match trigger:
+        case AtPoint(point=point):
+            return point
+        case InPhase(phase=phase):
+            return phase
+        case _:
+            return kind_of(scenario.faults[last.fault])

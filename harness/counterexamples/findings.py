@@ -1,0 +1,331 @@
+"""From failing scenarios to counterexamples: grouped by cause, shrunk, judged again, told.
+
+One bug fails many scenarios.  Those that violate the same invariant by the same
+kind of difference are one group; of each group the first is shrunk, and groups
+that then turn out to fail at the same point are one cause.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import msgspec
+
+from ...properties.invariants.judge import judge_case
+from ...properties.model.verdict import INVARIANTS, Violated
+from ...properties.quick_checker.case import Case
+from ...properties.spark.unasked import SPARK_FAILED
+from ...reports.model import Counterexample, CounterexampleView, Size
+from ...reports.rows import side_by_side
+from ..runtime.exit_codes import CutproofError, one_line
+from ..runtime.interruption import Interruption
+from ..scenario.files import text_of
+from ..scenario.model import Scenario
+from ..search.known_failures import Cause, KnownFailures
+from ..search.oracle import Oracle, SeenBy, Word, word_on
+from ..search.outcome import Outcome
+from ..search.pool import Pool
+from ..search.search import Found
+from ..shrink.on_subject import fails_like
+from ..shrink.repetition import Rate, repeat, violates
+from ..shrink.shrink import Shrunk, size_of
+from ..subject.names import stand_in_for
+from ..subject.port import Subject
+from ..subject.run import Result, run
+from .causes import cause_of
+from .story import Neighbour, expected_rows, nearest_passing, tell_case
+
+TELLINGS = 10
+TELLINGS_S = 60.0
+"""how often a counterexample is run again where it may show or not, for its rate, and how long at most"""
+GROUPS_AT_MOST = 12
+"""causes that are shrunk and told; more than these are counted"""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """The failing scenarios of what looks like one cause, the first of them first."""
+
+    invariant: str
+    difference: str
+    outcomes: tuple[Outcome, ...]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One counterexample, told."""
+
+    cause: Cause
+    counterexample: Counterexample
+    view: CounterexampleView
+    confirmed: bool
+    """PySpark judged it too, and alike; or it could not be asked, and the quick checker's word counts"""
+
+
+class Keeping(msgspec.Struct, frozen=True, kw_only=True):
+    """How a search keeps what it tells."""
+
+    keep: Callable[[str, str], str]
+    """stores the text of a file under a name and tells its path"""
+    replay_command: Callable[[str], str]
+    found_s: float
+    """when the first failure of the search was seen"""
+
+
+def group(failing: list[Outcome], first: str = "") -> list[Group]:
+    """By the first violated invariant, in the order of INVARIANTS, and its kind of difference.
+
+    `first` is an invariant that goes before all others: what a planted defect must violate.
+    """
+
+    def rank(invariant: str) -> tuple[bool, int]:
+        return invariant != first, INVARIANTS.index(invariant)
+
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in sorted(failing, key=lambda outcome: outcome.index):
+        invariant, verdict = min(outcome.violations, key=lambda named: rank(named[0]))
+        groups.setdefault((invariant, verdict.difference), []).append(outcome)
+    found = [
+        Group(invariant=invariant, difference=difference, outcomes=tuple(outcomes))
+        for (invariant, difference), outcomes in groups.items()
+    ]
+    return sorted(found, key=lambda one: one.invariant != first)
+
+
+class Teller:
+    """Makes findings of groups; what it has to say of the harness goes to `found.failures`."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        subject: Subject,
+        oracle: Oracle,
+        found: Found,
+        *,
+        known: KnownFailures,
+        keeping: Keeping,
+        subject_name: str,
+        interruption: Interruption | None = None,
+        first: str = "",
+    ) -> None:
+        """`first` is the invariant whose violations are told first."""
+        self._pool = pool
+        self._subject = subject
+        self._oracle = oracle
+        self._found = found
+        self._known = known
+        self._keeping = keeping
+        self._subject_name = subject_name
+        self._interruption = interruption or Interruption()
+        self._groups = group(found.failing, first)
+        self._began = 0.0
+        self._by_cause: dict[Cause, Finding] = {}
+
+    def findings(self) -> list[Finding]:
+        """One finding a cause; once interrupted, those that are left as they were found."""
+        for left_out in self._groups[GROUPS_AT_MOST:]:
+            self._found.failures.append(
+                f"scenario {left_out.outcomes[0].index} and {len(left_out.outcomes) - 1} more violate "
+                f"{left_out.invariant} ({left_out.difference}); too many causes to tell them all"
+            )
+        self._began = time.perf_counter()
+        shown = self._groups[:GROUPS_AT_MOST]
+        for one, shrinking in zip(shown, self._shrinking(shown), strict=True):
+            self._tell(one, shrinking)
+        return list(self._by_cause.values())
+
+    def _shrinking(self, groups: list[Group]) -> list[Future[Shrunk] | None]:
+        """None for those that an interruption kept from being shrunk."""
+        begun: list[Future[Shrunk] | None] = []
+        try:
+            for one in groups:
+                with self._interruption.open():
+                    begun.append(self._pool.shrink(self._example(one).scenario, one.invariant, one.difference))
+        except KeyboardInterrupt:
+            self._found.interrupted = True
+        return begun + [None] * (len(groups) - len(begun))
+
+    def _example(self, one: Group) -> Outcome:
+        """The group's first that both judges saw alike, else its first."""
+        both = (outcome for outcome in one.outcomes if outcome.index not in self._found.unconfirmed)
+        return next(both, one.outcomes[0])
+
+    def _tell(self, one: Group, shrinking: Future[Shrunk] | None) -> None:
+        """Tell a group by its shrunk case; where that cannot be had, by the one that was found."""
+        try:
+            with self._interruption.open():
+                if shrinking is not None:
+                    shrunk = shrinking.result()
+                    self._add(one, shrunk.scenario, hasty=False, words=_bound_in_words(shrunk))
+                    return
+        except KeyboardInterrupt:
+            self._found.interrupted = True
+        except Exception as error:  # of the subject, a worker or the oracle: no reason to lose what was found
+            self._found.failures.append(f"{one.invariant} could not be shrunk and told: {one_line(error)}")
+        try:
+            self._add(one, self._example(one).scenario, hasty=True)
+        except Exception as error:  # as above; the search's own record of the scenario is kept
+            self._found.failures.append(f"{one.invariant} could not be told: {one_line(error)}")
+
+    def _add(self, one: Group, scenario: Scenario, *, hasty: bool, words: tuple[str, ...] = ()) -> None:
+        result, more = self._again(one, scenario, hasty=hasty)
+        verdict = result.judgement.verdicts[one.invariant]
+        if not isinstance(verdict, Violated):
+            index = self._example(one).index
+            self._found.failures.append(f"scenario {index} fails in a search and holds when run again")
+            return
+        cause = cause_of(one.invariant, verdict, result.scenario, result.history, self._subject_name)
+        finding = self._told(one, result, verdict, cause, hasty=hasty, words=(*words, *more))
+        self._by_cause[cause] = _merged(self._by_cause[cause], finding) if cause in self._by_cause else finding
+
+    def _again(self, one: Group, scenario: Scenario, *, hasty: bool) -> tuple[Result, tuple[str, ...]]:
+        """The run that is told, with its time line, and what is to be said of it.
+
+        In real time what was seen once need not come again; then what was recorded
+        is told.  In virtual time it must come again.
+        """
+        if not self._subject.capabilities.real_time:
+            return run(self._subject, scenario, timeline=True), ()
+        recorded = self._recorded(one)
+        if hasty and recorded is not None:
+            return recorded, ()
+        shows = violates(one.invariant, one.difference)
+        again = repeat(self._subject, scenario, TELLINGS, shows, timeline=True, max_seconds=TELLINGS_S)
+        if again.rate.reproduced or recorded is None:
+            return again.result, (_rate_in_words(again.rate),)
+        return recorded, (f"This run was recorded as it was found. {_rate_in_words(again.rate)}",)
+
+    def _recorded(self, one: Group) -> Result | None:
+        """The example as it was found."""
+        found = self._example(one)
+        return recorded_result(found) if found.history is not None else None
+
+    def _told(
+        self, one: Group, result: Result, verdict: Violated, cause: Cause, *, hasty: bool, words: tuple[str, ...]
+    ) -> Finding:
+        """`hasty`: without a neighbour that passes and without PySpark, which take their time."""
+        scenario = result.scenario
+        confirmed, seen_by = self._seen_by(one, result, verdict, hasty=hasty)
+        story = tell_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
+        neighbour = None if hasty else self._neighbour(one, scenario)
+        name = f"{one.invariant}-{self._example(one).index}"
+        path = self._keeping.keep(name, text_of(scenario))
+        tasks, records, faults = size_of(scenario)
+        counterexample = Counterexample(
+            id=name,
+            invariant=one.invariant,
+            scenario=path,
+            story=story.sentence,
+            replay=self._keeping.replay_command(path),
+            size=Size(tasks=tasks, records=records, faults=faults),
+            seconds_to_find=round(self._keeping.found_s, 3),
+            seconds_to_shrink=0.0 if hasty else round(time.perf_counter() - self._began, 3),
+            difference=one.difference,
+            scenarios=len(one.outcomes),
+            known=self._known.reason(cause),
+            judges=seen_by.judges,
+            not_asked=seen_by.not_asked,
+        )
+        view = msgspec.structs.replace(
+            view_of(
+                counterexample,
+                verdict,
+                paragraphs=(*story.paragraphs, *words),
+                scenario=text_of(scenario),
+            ),
+            neighbour=neighbour.sentence if neighbour else "",
+            rows=side_by_side(expected_rows(result.case).elements(), result.history.committed),
+            history=result.history,
+            checkpoint=verdict.checkpoint,
+        )
+        return Finding(cause=cause, counterexample=counterexample, view=view, confirmed=confirmed)
+
+    def _neighbour(self, one: Group, scenario: Scenario) -> Neighbour | None:
+        """In real time that of the twin in virtual time, if it fails alike: there a run that holds proves nothing."""
+        subject = self._subject
+        if subject.capabilities.real_time:
+            twin = stand_in_for(subject, scenario.defect or None)
+            if twin is None or not fails_like(twin, scenario, one.invariant, one.difference):
+                return None
+            subject = twin
+        return nearest_passing(scenario, lambda other: fails_like(subject, other, one.invariant, one.difference))
+
+    def _seen_by(self, one: Group, result: Result, verdict: Violated, *, hasty: bool) -> tuple[bool, SeenBy]:
+        """Whether it counts, and who saw it: the scenario that was found and, unless `hasty`, the shrunk one."""
+        example = self._example(one)
+        if example.index in self._found.unconfirmed:
+            return False, SeenBy(not_asked=self._found.unconfirmed[example.index])
+        if hasty:
+            return False, Word(unasked=example.not_asked).on(one.invariant, verdict)
+        try:
+            word = word_on(self._oracle, result)
+        except CutproofError as error:
+            self._found.failures.append(one_line(error))
+            return False, SeenBy(not_asked=SPARK_FAILED)
+        counts = self._found.oracle
+        disagreements = counts.disagreements + len(word.disagreements)
+        self._found.oracle = msgspec.structs.replace(counts, disagreements=disagreements)
+        for words in word.disagreements:
+            self._found.failures.append(f"the two judges disagree about {one.invariant}'s shrunk case: {words}")
+        return not word.disagreements, word.on(one.invariant, verdict)
+
+
+def recorded_result(outcome: Outcome) -> Result:
+    """What a search recorded of a failure, judged again without being run again."""
+    if outcome.history is None:
+        raise ValueError(f"the history of scenario {outcome.index} was not kept")
+    case = Case(outcome.scenario.workload, outcome.scenario.topology, outcome.history)
+    return Result(outcome.scenario, case, judge_case(case), outcome.run_s, outcome.judge_s)
+
+
+def _rate_in_words(rate: Rate) -> str:
+    return f"How surely it comes: violated in {rate} runs of this scenario."
+
+
+def _bound_in_words(shrunk: Shrunk) -> tuple[str, ...]:
+    if not shrunk.early:
+        return ()
+    return (f"Shrinking was stopped after {shrunk.runs} runs; a smaller case may exist.",)
+
+
+def view_of(
+    counterexample: Counterexample, verdict: Violated, *, paragraphs: tuple[str, ...], scenario: str
+) -> CounterexampleView:
+    """What is shown of any counterexample; `scenario` is the text of its file."""
+    return CounterexampleView(
+        id=counterexample.id,
+        invariant=counterexample.invariant,
+        difference=counterexample.difference,
+        story=counterexample.story,
+        paragraphs=paragraphs,
+        witness=witness_of(verdict),
+        scenario=scenario,
+        replay=counterexample.replay,
+        size=counterexample.size,
+        scenarios=counterexample.scenarios,
+        known=counterexample.known,
+        judges=counterexample.judges,
+        not_asked=counterexample.not_asked,
+    )
+
+
+def witness_of(verdict: Violated) -> str:
+    """What the checker points at, line by line."""
+    lines = [verdict.message]
+    if verdict.tasks:
+        lines.append(f"tasks: {', '.join(verdict.tasks)}")
+    lines.extend(verdict.records)
+    lines.extend(verdict.events)
+    return "\n".join(lines)
+
+
+def _merged(first: Finding, second: Finding) -> Finding:
+    """Two groups that failed for one cause: the smaller case tells it."""
+    smaller = min(first, second, key=lambda finding: finding.counterexample.size.total)
+    scenarios = first.counterexample.scenarios + second.counterexample.scenarios
+    return msgspec.structs.replace(
+        smaller,
+        counterexample=msgspec.structs.replace(smaller.counterexample, scenarios=scenarios),
+        view=msgspec.structs.replace(smaller.view, scenarios=scenarios),
+        confirmed=first.confirmed or second.confirmed,
+    )

@@ -1,0 +1,110 @@
+"""One scenario again, with its time line: verdicts, story, and a digest of what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...properties.invariants.judge import Judgement
+from ...properties.model.history import History
+from ...properties.quick_checker.case import Case
+from ...properties.spark.unasked import QUICK, Unasked, by_both
+from ...reports.model import CounterexampleView, OracleCounts, ReportView, Size
+from ...reports.rows import side_by_side
+from ..scenario.files import digest, encode_scenario
+from ..scenario.model import Scenario
+from ..search.oracle import Word
+from ..search.outcome import outcome_of
+from ..search.summary import Tally
+from ..shrink.repetition import Rate, Repeated, repeat, violates_alike
+from ..shrink.shrink import size_of
+from ..subject.port import Subject
+from .findings import witness_of
+from .story import Story, expected_rows, tell_case
+
+UNHEARD = Word(unasked=Unasked(rows=QUICK, state=QUICK))
+"""PySpark was not asked at all."""
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    scenario: Scenario
+    history: History
+    """with its time line"""
+    judgement: Judgement
+    story: Story
+    trace_sha256: str
+    """of the canonically encoded history, time line included: all that happened, in order"""
+    rate: Rate = Rate()
+    """how many of the runs were violated; told is the first of them"""
+
+    @property
+    def rate_in_words(self) -> str:
+        """How often, and by what, in one line."""
+        words = f"violated in {self.rate} run{'s' if self.rate.runs != 1 else ''}"
+        cause = next((f"{name}: {verdict.difference}" for name, verdict in self.judgement.violated.items()), "")
+        return f"{words} ({cause})" if cause else words
+
+
+def replay(
+    subject: Subject, scenario: Scenario, *, runs: int = 1, on_run: Callable[[int], None] | None = None
+) -> Replayed:
+    """Run the scenario so many times; told is the first run that is violated, or the first of all.
+
+    Violated counts what is violated as the scenario expects, or as the first
+    run that violates anything.
+    """
+    shows = violates_alike(scenario.expects)
+    repeated: Repeated = repeat(subject, scenario, runs, shows, timeline=True, on_run=on_run)
+    result = repeated.result
+    return Replayed(
+        scenario=scenario,
+        history=result.history,
+        judgement=result.judgement,
+        story=tell_case(scenario, result.case, result.judgement.verdicts),
+        trace_sha256=digest(result.history),
+        rate=repeated.rate,
+    )
+
+
+def view_of(replayed: Replayed, command: str, word: Word = UNHEARD) -> CounterexampleView:
+    """A replay that violates something, as a report shows it: by the first of what is violated."""
+    scenario = replayed.scenario
+    name, verdict = next(iter(replayed.judgement.violated.items()))
+    tasks, records, faults = size_of(scenario)
+    seen_by = word.on(name, verdict)
+    return CounterexampleView(
+        id=scenario.name or "replay",
+        invariant=name,
+        difference=verdict.difference,
+        story=replayed.story.sentence,
+        paragraphs=replayed.story.paragraphs,
+        witness=witness_of(verdict),
+        scenario=msgspec.json.format(encode_scenario(scenario), indent=1).decode(),
+        replay=command,
+        rows=side_by_side(
+            expected_rows(Case(scenario.workload, scenario.topology, replayed.history)).elements(),
+            replayed.history.committed,
+        ),
+        history=replayed.history,
+        checkpoint=verdict.checkpoint,
+        size=Size(tasks=tasks, records=records, faults=faults),
+        judges=seen_by.judges,
+        not_asked=seen_by.not_asked,
+    )
+
+
+def report_of(replayed: Replayed, subject: str, command: str, word: Word = UNHEARD) -> ReportView:
+    """The report of a run of one scenario."""
+    from ... import __version__
+
+    tally = Tally()
+    verdicts = replayed.judgement.verdicts
+    tally.add(outcome_of(0, replayed.scenario, replayed.history, verdicts, not_asked=word.unasked))
+    tally.add_word(word.unasked, () if word.disagreements else by_both(verdicts, word.unasked))
+    oracle = OracleCounts(engine=word.engine, disagreements=len(word.disagreements))
+    summary = msgspec.structs.replace(
+        tally.summary(), version=__version__, subject=subject, oracle=tally.with_words(oracle)
+    )
+    shown = (view_of(replayed, command, word),) if replayed.judgement.violated else ()
+    return ReportView(summary=summary, counterexamples=shown, samples=tally.samples())

@@ -1,0 +1,238 @@
+"""The story of a run: what ran, what was hit, where the cut lay, what came out.
+
+It is told from the scenario and the history alone, in the order in which it
+happened, for somebody who was not there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from ...properties.model.history import (
+    AttemptStarted,
+    CommandIssued,
+    CommandReturned,
+    CoordinatorDown,
+    FaultFired,
+    History,
+    JobEnded,
+    TaskFailed,
+)
+from ...properties.model.verdict import Verdict, Violated
+from ...properties.model.workload import Row
+from ...properties.quick_checker.case import Case
+from ..scenario.model import Scenario
+from ..shrink.reductions import replace, with_fault
+from .words import (
+    command_in_words,
+    count_in_words,
+    deviation_in_words,
+    engine_in_words,
+    fault_in_words,
+    kept_aligned_in_words,
+    time_in_words,
+    trigger_in_words,
+    workload_in_words,
+)
+
+ROWS_AT_MOST = 6
+EVENTS_AT_MOST = 24
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    sentence: str
+    """all in one sentence"""
+    paragraphs: tuple[str, ...]
+
+
+def tell(scenario: Scenario, history: History, verdicts: dict[str, Verdict]) -> Story:
+    return tell_case(scenario, Case(scenario.workload, scenario.topology, history), verdicts)
+
+
+def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, invariant: str = "") -> Story:
+    """The story of a case whose expected rows were already worked out; of one violation, where it is named."""
+    history = case.history
+    paragraphs = (
+        *what_ran(scenario),
+        f"What happened: {_joined(_events(scenario, history))}",
+        f"Where the cut lay: {_cut(case)}",
+        *_rows(case),
+        *_violations(verdicts),
+    )
+    return Story(
+        sentence=sentence(scenario, history, verdicts, invariant=invariant), paragraphs=tuple(filter(None, paragraphs))
+    )
+
+
+def what_ran(scenario: Scenario) -> tuple[str, ...]:
+    """The job and its engine, and of a job whose barriers may overtake the edges on which they do not."""
+    ran = f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}."
+    return tuple(filter(None, (ran, kept_aligned_in_words(scenario))))
+
+
+def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict], *, invariant: str = "") -> str:
+    """The story in one sentence: what was hit, and what came of it (for one invariant, or the first)."""
+    fired = {entry.fault for entry in history.journal if isinstance(entry, FaultFired)}
+    hits = [
+        f"{fault_in_words(fault)} {_brief(trigger_in_words(fault.trigger))}"
+        for number, fault in enumerate(scenario.faults)
+        if number in fired
+    ]
+    hits.extend(deviation_in_words(deviation) for deviation in scenario.deviations)
+    cause = " and ".join(hits)
+    violated = [(name, verdict) for name, verdict in verdicts.items() if isinstance(verdict, Violated)]
+    violated.sort(key=lambda named: named[0] != invariant)
+    if not violated:
+        return _capital(f"{f'{cause}, and' if cause else 'without any fault,'} everything that could be judged holds.")
+    name, verdict = violated[0]
+    told = f"{name} is violated: {verdict.difference} ({verdict.message.rstrip('.')})."
+    return _capital(f"{cause}, and {told}" if cause else f"without any fault, {told}")
+
+
+class Neighbour(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario beside a failing one that does not fail, and the one thing that differs."""
+
+    sentence: str
+    scenario: Scenario
+
+
+def nearest_passing(scenario: Scenario, still_fails: Callable[[Scenario], bool]) -> Neighbour | None:
+    """The first of the neighbours, nearest first, that does not fail in the same way."""
+    for words, candidate in _neighbours(scenario):
+        if not still_fails(candidate):
+            return Neighbour(sentence=f"It holds {words}.", scenario=candidate)
+    return None
+
+
+def _neighbours(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    """One thing altered at a time: an order turned round, then a lateness or a fault left out."""
+    for index, deviation in enumerate(scenario.deviations):
+        rest = scenario.deviations[:index] + scenario.deviations[index + 1 :]
+        yield f"unless {deviation_in_words(deviation)}", replace(scenario, deviations=rest)
+    for index, fault in enumerate(scenario.faults):
+        trigger = fault.trigger
+        side = getattr(trigger, "side", None)
+        if side is not None:
+            other = replace(trigger, side="before" if side == "after" else "after")
+            words = f"if {fault_in_words(fault)} {_brief(trigger_in_words(other))}"
+            yield words, with_fault(scenario, index, replace(fault, trigger=other))
+    for index, fault in enumerate(scenario.faults):
+        rest_ = scenario.faults[:index] + scenario.faults[index + 1 :]
+        yield f"unless {fault_in_words(fault)}", replace(scenario, faults=rest_)
+    for index, command in enumerate(scenario.commands):
+        left = scenario.commands[:index] + scenario.commands[index + 1 :]
+        yield f"unless {command_in_words(command)}", replace(scenario, commands=left)
+
+
+def _events(scenario: Scenario, history: History) -> list[str]:
+    told: list[str] = []
+    completed = iter(sorted(history.completed, key=lambda done: done.order))
+    pending = next(completed, None)
+    for entry in sorted(history.journal, key=lambda item: item.order):
+        while pending is not None and pending.order < entry.order:
+            kind = "savepoint" if pending.savepoint else "checkpoint"
+            told.append(f"at {time_in_words(pending.at_us)} {kind} {pending.checkpoint} is complete")
+            pending = next(completed, None)
+        words = _entry(scenario, entry)
+        if words:
+            told.append(f"at {time_in_words(entry.at_us)} {words}")
+    while pending is not None:
+        told.append(f"at {time_in_words(pending.at_us)} checkpoint {pending.checkpoint} is complete")
+        pending = next(completed, None)
+    if len(told) > EVENTS_AT_MOST:
+        left_out = len(told) - EVENTS_AT_MOST
+        told[EVENTS_AT_MOST // 2 : -EVENTS_AT_MOST // 2] = [f"({left_out} more events)"]
+    return told
+
+
+def _entry(scenario: Scenario, entry: object) -> str:
+    match entry:
+        case FaultFired(fault=number, phase=phase):
+            known = 0 <= number < len(scenario.faults)
+            words = fault_in_words(scenario.faults[number]) if known else f"fault {number} fires"
+            return f"{words} (the job is {phase})"
+        case AttemptStarted(attempt=attempt, restores=restores, cause=cause, tasks=tasks):
+            origin = "from the very beginning" if restores is None else f"from checkpoint {restores}"
+            part = f" of {', '.join(tasks)} alone" if tasks else ""
+            return f"attempt {attempt}{part} starts {origin}" + (f" ({cause})" if cause else "")
+        case TaskFailed(task=task, reason=reason):
+            return f"{task} fails ({reason})"
+        case CoordinatorDown():
+            return "the coordinator is gone"
+        case CommandIssued(command=number) if 0 <= number < len(scenario.commands):
+            return command_in_words(scenario.commands[number])
+        case CommandReturned(error=error) if error:
+            return f"the command fails ({error})"
+        case JobEnded(status=status, reason=reason):
+            return f"the job ends: {status}" + (f" ({reason})" if reason else "")
+    return ""
+
+
+def _cut(case: Case) -> str:
+    closing = case.closing
+    if closing.checkpoint is None and closing.kind != "end":
+        return "no checkpoint completed, so nothing is owed."
+    positions = ", ".join(f"split {split} before record {at}" for split, at in sorted(closing.positions.items()))
+    why = {
+        "end": "all input ended, so everything is owed",
+        "drain": "the job was drained",
+        "stop": "the job was stopped with a savepoint",
+        "newest": "at the newest completed checkpoint",
+    }[closing.kind]
+    which = "" if closing.checkpoint is None else f" (checkpoint {closing.checkpoint})"
+    return f"{why}{which}: {positions}."
+
+
+def expected_rows(case: Case) -> Counter[Row]:
+    """What an independent reader should see at the closing cut, by the quick checker's reckoning."""
+    epoch = case.closing.epoch
+    if case.history.sink == "idempotent":
+        return Counter(case.expected.last_rows(epoch).values())
+    return case.expected.rows_up_to(epoch)
+
+
+def _rows(case: Case) -> Iterator[str]:
+    expected, seen = expected_rows(case), case.committed + case.pending
+    yield (
+        f"What came out: {count_in_words(case.committed.total(), 'row')} committed"
+        + (f" and {case.pending.total()} prepared" if case.pending else "")
+        + f"; {count_in_words(expected.total(), 'row')} expected."
+    )
+    for words, rows in (("Lost", expected - seen), ("Too many", seen - expected)):
+        if rows:
+            yield f"{words}: {_listed(rows)}."
+
+
+def _violations(verdicts: dict[str, Verdict]) -> Iterator[str]:
+    for name, verdict in verdicts.items():
+        if isinstance(verdict, Violated):
+            yield f"Violated: {name}, {verdict.difference}. {verdict.message}"
+
+
+def _listed(rows: Counter[Row]) -> str:
+    shown = [
+        f"(key {_null(key)}, value {_null(value)})" + (f" × {times}" if times > 1 else "")
+        for (key, value, _, _), times in sorted(rows.items(), key=str)[:ROWS_AT_MOST]
+    ]
+    more = len(rows) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _null(value: int | None) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _joined(events: list[str]) -> str:
+    return "; ".join(events) + "." if events else "nothing but the records."
+
+
+def _brief(trigger: str) -> str:
+    """A trigger without the explanation in brackets."""
+    return trigger.partition(" (")[0]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,43 @@
+"""A counterexample for a terminal: its story, its rows side by side, the way back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...properties.model.workload import Row
+from ...reports.model import CounterexampleView, RowPair
+from ...reports.words import judges_in_words, row_cells
+
+ROWS_AT_MOST = 12
+
+
+def story_text(view: CounterexampleView) -> str:
+    lines = [f"{view.invariant} violated ({view.difference}): {view.story}", ""]
+    for paragraph in view.paragraphs:
+        lines += [paragraph, ""]
+    if any(pair.status != "ok" for pair in view.rows):
+        lines += [*rows_text(view.rows), ""]
+    if view.neighbour:
+        lines.append(view.neighbour)
+    lines += [*filter(None, (judges_in_words(view.judges, view.not_asked),)), f"replay: {view.replay}"]
+    return "\n".join(lines)
+
+
+def rows_text(pairs: Sequence[RowPair], *, at_most: int = ROWS_AT_MOST) -> list[str]:
+    """Expected beside committed (key, value, tag), the rows that differ first."""
+    wrong = [pair for pair in pairs if pair.status != "ok"]
+    shown = (wrong + [pair for pair in pairs if pair.status == "ok"])[:at_most]
+    cells = [("", "expected", "committed"), *map(_cells, shown)]
+    widths = [max(len(row[column]) for row in cells) for column in range(3)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    if len(pairs) > len(shown):
+        lines.append(f"and {len(pairs) - len(shown):,} more rows; {len(wrong):,} differ in all")
+    return lines
+
+
+def _cells(pair: RowPair) -> tuple[str, str, str]:
+    return "" if pair.status == "ok" else pair.status, _words(pair.expected), _words(pair.committed)
+
+
+def _words(row: Row | None) -> str:
+    return "  ".join(row_cells(row)) if row is not None else "-"

@@ -1,0 +1,200 @@
+"""Scenarios and verdicts in words: faults, triggers, commands and deviations, as a story tells them."""
+
+from __future__ import annotations
+
+from ...faults import plan
+from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, MachineFault
+from ...faults.points import PHASES, POINTS
+from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
+from ..scenario.layout import kept_aligned
+from ..scenario.model import AnyCommand, Cancel, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
+
+
+def time_in_words(time_us: int) -> str:
+    """Microseconds as a person says them."""
+    if time_us < 1_000:
+        return f"{time_us} µs"
+    return f"{time_us / 1_000:.10g} ms" if time_us < 1_000_000 else f"{time_us / 1_000_000:.10g} s"
+
+
+def ordinal(number: int) -> str:
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
+
+
+def count_in_words(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def trigger_in_words(trigger: AnyTrigger) -> str:
+    match trigger:
+        case AtTime(at_us=at_us):
+            return f"{time_in_words(at_us)} after the start"
+        case AtPoint(point=point, occurrence=occurrence, task=task, side=side):
+            where = f" of {task}" if task else ""
+            return f"{side} the {ordinal(occurrence)} {point.replace('-', ' ')}{where} ({POINTS[point]})"
+        case InPhase(phase=phase, occurrence=occurrence, after_us=after_us):
+            later = f", {time_in_words(after_us)} in" if after_us else ""
+            return f"when the job is {phase} for the {ordinal(occurrence)} time{later} ({PHASES[phase]})"
+
+
+def fault_in_words(fault: AnyFault) -> str:
+    """What it does, without its trigger."""
+    match fault:
+        case plan.KillTask(task=task):
+            return f"task {task} is killed"
+        case plan.KillNode(node=node):
+            return f"node {node} is killed with every task on it"
+        case plan.KillCoordinator(down_us=down_us):
+            return f"the coordinator is killed and another takes over {time_in_words(down_us)} later"
+        case plan.PauseTask(task=task, for_us=for_us):
+            return f"task {task} is paused for {time_in_words(for_us)}, is given up for dead and comes back"
+        case plan.DelayChannel(sender=sender, receiver=receiver, by_us=by_us, for_us=for_us):
+            return (
+                f"for {time_in_words(for_us)} messages from {sender} to {receiver} take {time_in_words(by_us)} longer"
+            )
+        case plan.StallChannel(sender=sender, receiver=receiver, for_us=for_us):
+            return f"the channel from {sender} to {receiver} stalls for {time_in_words(for_us)}"
+        case plan.CutChannel(sender=sender, receiver=receiver):
+            return f"the connection from {sender} to {receiver} breaks"
+        case plan.LoseMessage():
+            return f"the next {_message(fault)} is lost"
+        case plan.LateMessage(by_us=by_us):
+            return f"the next {_message(fault)} comes {time_in_words(by_us)} late"
+        case plan.RepeatMessage(after_us=after_us):
+            return f"the next {_message(fault)} comes again {time_in_words(after_us)} later"
+        case plan.FailWrite(task=task):
+            return f"the next snapshot write of {task or 'the coordinator'} fails"
+        case plan.FailRead(task=task):
+            return f"the next snapshot read of {task or 'the coordinator'} fails once"
+        case plan.TearWrite(task=task):
+            return f"{task or 'the coordinator'} dies in its next snapshot write and leaves half a file"
+        case plan.LoseUnsynced(node=node):
+            return f"node {node} loses power, and every write that it had not synced"
+        case plan.FailCommit(task=task, how=how, times=times):
+            often = f" {times} times in a row" if times > 1 else ""
+            return f"the next commit{f' of {task}' if task else ''} goes wrong{often} ({how.replace('-', ' ')})"
+        case plan.RaiseInOperator(task=task, always=always):
+            return f"the user function of {task} raises on its next record{', every time it comes' if always else ''}"
+        case _:
+            return _on_machines(fault)
+
+
+def _on_machines(fault: MachineFault) -> str:
+    match fault:
+        case plan.PauseNode(node=node, for_us=for_us):
+            return f"node {node} stands still for {time_in_words(for_us)} with every task on it"
+        case plan.ResetChannel(sender=sender, receiver=receiver, for_us=for_us):
+            return f"for {time_in_words(for_us)} every connection from {sender} to {receiver} is reset"
+        case plan.SliceChannel(sender=sender, receiver=receiver, size=size, for_us=for_us):
+            pieces = f"pieces of {count_in_words(size, 'byte')}"
+            return f"for {time_in_words(for_us)} what {sender} sends to {receiver} comes in {pieces}"
+        case plan.LimitChannel(sender=sender, receiver=receiver, bytes=limit):
+            return f"the connection from {sender} to {receiver} closes after {count_in_words(limit, 'more byte')}"
+        case plan.TimeoutChannel(sender=sender, receiver=receiver, after_us=after_us):
+            closes = f"and {time_in_words(after_us)} later the connection closes"
+            return f"what {sender} sends to {receiver} is dropped, {closes}"
+        case plan.KillProxy(down_us=down_us):
+            return f"the proxy of the channels is killed and another is there {time_in_words(down_us)} later"
+        case plan.KillDatabase(down_us=down_us):
+            return f"the external store is killed and there again {time_in_words(down_us)} later"
+
+
+def command_in_words(command: AnyCommand) -> str:
+    match command:
+        case Savepoint():
+            return "a savepoint is asked for"
+        case StopWithSavepoint(drain=drain):
+            return f"the job is stopped with a savepoint{' and drained' if drain else ''}"
+        case Cancel():
+            return "the job is cancelled"
+        case Resume(inserted=inserted) if inserted:
+            new = ", ".join(f"{name} before {behind}" for name, behind in inserted.items())
+            return f"the job is started again with new operators: {new}"
+        case Resume(parallelism=parallelism) if parallelism:
+            anew = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
+            return f"the job is started again, laid out anew: {anew}"
+        case Resume():
+            return "the job is started again"
+
+
+def deviation_in_words(deviation: Deviation) -> str:
+    what, *rest = deviation.what.split(" ")
+    named = {
+        "message": f"message through {rest[0]}",
+        "control": f"{' message of '.join(rest)}",
+        "write": f"snapshot write of {rest[0]}",
+        "read": f"snapshot read of {rest[0]}",
+        "step": f"step of {rest[0]}",
+        "transaction": f"transaction request of {rest[0]}",
+    }[what]
+    return f"the {ordinal(deviation.occurrence)} {named} is {time_in_words(deviation.by_us)} late"
+
+
+def workload_in_words(scenario: Scenario) -> str:
+    """What runs: inputs, operators and sink, with their parallelism."""
+    workload, parallelism = scenario.workload, scenario.topology.parallelism
+    inputs = " and ".join(
+        f"{source.name} ({count_in_words(sum(map(len, source.splits)), 'record')} in "
+        f"{count_in_words(len(source.splits), 'split')}, {_tasks(parallelism[source.name])})"
+        for source in workload.inputs
+    )
+    nodes = "".join(f", {node.name} ({_tasks(parallelism[node.name])})" for node in workload.nodes)
+    return f"{inputs}{nodes}, into {_article(scenario.engine.sink)} sink ({_tasks(parallelism['sink'])})"
+
+
+_ALIGNING = {
+    "aligned": "",
+    "unaligned": "unaligned, ",
+    "timeout": "unaligned after a time-out, ",
+    "in-turn": "aligned, unaligned and unaligned after a time-out in turn, ",
+}
+
+
+_SPILLING = {
+    "at-once": "",
+    "continuous": "spilled continuously, ",
+    "buffer-timeout": "spilled after a time-out, ",
+}
+
+
+def engine_in_words(scenario: Scenario) -> str:
+    engine = scenario.engine
+    at_once = f", up to {engine.concurrent_checkpoints} at once" if engine.concurrent_checkpoints > 1 else ""
+    where = "files" if engine.snapshot_store == "files" else "the coordinator's memory"
+    return (
+        f"{engine.guarantee}, a checkpoint every {time_in_words(engine.checkpoint_interval_us)}{at_once}, "
+        f"{_ALIGNING[engine.alignment]}{_SPILLING[engine.spilling]}{engine.snapshot_mode} snapshots into {where}"
+    )
+
+
+def kept_aligned_in_words(scenario: Scenario) -> str:
+    """Which edges of a job whose barriers may overtake have to stay in line, and why; nothing of one that aligns."""
+    if scenario.engine.alignment == "aligned":
+        return ""
+    edges = ", ".join(f"{sender}>{receiver} ({why})" for (sender, receiver), why in kept_aligned(scenario).items())
+    return f"To be kept aligned: {edges or 'no edge'}."
+
+
+def verdict_in_words(verdict: Verdict) -> tuple[str, str]:
+    """The verdict as a terminal shows it, and what it rests on."""
+    match verdict:
+        case Holds(exercised=exercised):
+            return "holds", f"exercised {count_in_words(exercised, 'time')}"
+        case Violated(difference=difference):
+            return "VIOLATED", difference
+        case Unknown(reason=reason, detail=detail):
+            return "unknown", f"{reason}: {detail}" if detail else reason
+
+
+def _message(fault: plan.MessageFault) -> str:
+    return f"{fault.message} message{f' from or to {fault.task}' if fault.task else ''}"
+
+
+def _tasks(number: int) -> str:
+    return count_in_words(number, "task")
+
+
+def _article(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"

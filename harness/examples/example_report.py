@@ -1,0 +1,65 @@
+"""What is kept of a document's example: its claims, verdicts and figures as one page, and what it told as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ... import __version__
+from ...properties.model.verdict import Verdict, Violated
+from ...reports.figures import Figures, FiguresView, Judged, Picture, Said, render_figures
+from ..counterexamples.words import verdict_in_words
+from ..scenario.files import write_whole
+
+if TYPE_CHECKING:
+    from .run import ExampleRun
+
+REPORT, KEPT = "report.html", "example.json"
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands on the page beside the claims."""
+
+    tables: tuple[Figures, ...] = ()
+    charts: tuple[Picture, ...] = ()
+    ran: tuple[str, ...] = ()
+    """what was run, in words; a paragraph each"""
+    times: str
+    """of what kind the page's times are; the beginning of a sentence"""
+
+
+def keep(folder: Path, told: ExampleRun, measured: Measured, *, replay: str = "") -> None:
+    """Write report.html and example.json into a folder; `replay` is the command that runs the example again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / REPORT, render_figures(view_of(told, measured, replay=replay)).encode())
+    write_whole(folder / KEPT, msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
+
+
+def view_of(told: ExampleRun, measured: Measured, *, replay: str = "") -> FiguresView:
+    """What the page shows of an example."""
+    return FiguresView(
+        name=told.name,
+        about=told.about,
+        document=told.document,
+        claims=tuple(
+            Said(says=one.says, shown=one.shown, evidence=one.evidence, assumed=one.assumed) for one in told.claims
+        ),
+        ran=measured.ran,
+        replay=replay,
+        verdicts=tuple(_judged(invariant, verdict) for invariant, verdict in told.verdicts.items()),
+        violated_beside=any(one.against for one in told.beside),
+        disagreements=tuple(told.disagreements),
+        tables=measured.tables,
+        charts=measured.charts,
+        times=measured.times,
+        version=__version__,
+    )
+
+
+def _judged(invariant: str, verdict: Verdict) -> Judged:
+    word, evidence = verdict_in_words(verdict)
+    if isinstance(verdict, Violated):
+        evidence = f"{evidence}: {verdict.message}"
+    return Judged(invariant=invariant, verdict=word.lower(), evidence=evidence)

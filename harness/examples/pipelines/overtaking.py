@@ -1,0 +1,167 @@
+"""Two examples of the thread: the barrier that goes ahead of the snapshot, and the vicious circle (UNA-7, UNA-8)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from ....reference_impl.core.spilling import ALIGNED, AT_ONCE, CONTINUOUS
+from ....reference_impl.simulated.pipeline_parts import Checkpoint, Mark
+from ....reference_impl.simulated.pipeline_plan import MB, Pipeline, Stage
+from ...reference_engine.pipelines.crashing import Round, circle, rounds
+from ...reference_engine.pipelines.measures import DEVICE, SECOND
+from ...reference_engine.pipelines.run import PipelineRun, measured
+from ..claims import NotShown, require
+from .arithmetic import THREAD
+from .claims import PipelineClaim, PipelineExample
+
+LEFT, RIGHT, JOIN, SINK = "left", "right", "join", "sink"
+
+JOINED = Pipeline(
+    stages=(
+        Stage(name=LEFT, rate=100 * MB, sync_us=50_000),
+        Stage(name=RIGHT, rate=100 * MB, arrives=4 * MB, sync_us=50_000),
+        Stage(name=JOIN, rate=20 * MB, inputs=(LEFT, RIGHT), sync_us=200_000, state_bytes=5 * MB),
+        Stage(name=SINK, rate=10 * MB, inputs=(JOIN,), sync_us=100_000, state_bytes=MB),
+    ),
+    way=AT_ONCE,
+    device=DEVICE,
+    channel_bytes=100 * MB,
+    interval_us=30 * SECOND,
+    until_us=120 * SECOND,
+)
+"""Two inputs, one of which is backpressured; snapshots have a synchronous part."""
+
+
+def _first(run: PipelineRun) -> Checkpoint:
+    if not run.complete:
+        raise NotShown("no checkpoint completed")
+    return run.complete[0]
+
+
+def _marks(run: PipelineRun) -> dict[str, Mark]:
+    number = _first(run).number
+    return {mark.task: mark for mark in run.outcome.marks if mark.checkpoint == number}
+
+
+def _ahead_us(run: PipelineRun) -> dict[str, int]:
+    """Task: by how much its barrier was downstream before the synchronous part of its snapshot ended."""
+    marks = _marks(run)
+    after = {name: stage.name for stage in run.pipeline.stages for name in stage.inputs}
+    return {
+        name: (marks[name].sync_ended_us or 0) - max(marks[name].forwarded_us or 0, marks[behind].first_barrier_us)
+        for name, behind in after.items()
+    }
+
+
+def _forwarded_before(run: PipelineRun) -> str:
+    ahead, marks = _ahead_us(run), _marks(run)
+    late = [
+        name
+        for name, us in ahead.items()
+        if us <= 0 or (marks[name].forwarded_us or 0) > (marks[name].sync_began_us or 0)
+    ]
+    require(not late, f"the barrier of {', '.join(late)} went on after the synchronous part")
+    aligned = _ahead_us(measured(replace(run.pipeline, way=ALIGNED)))
+    told = ", ".join(f"{name} {us / 1000:.0f} ms" for name, us in ahead.items())
+    require(all(us <= 0 for us in aligned.values()), "it does when aligned too")
+    return f"downstream before the synchronous part ended: {told}; aligned, none was"
+
+
+def _nobody_blocked(run: PipelineRun) -> str:
+    aside = {name: us for name, us in run.outcome.set_aside_us.items() if us}
+    require(not aside, f"{', '.join(aside)} was set aside")
+    aligned = measured(replace(run.pipeline, way=ALIGNED)).outcome.set_aside_us
+    waited = max(aligned, key=lambda name: aligned[name])
+    require(aligned[waited] > 0, "no channel is set aside when aligned either")
+    return f"no channel was ever set aside; aligned, {waited} was for {aligned[waited] / SECOND:.1f} s"
+
+
+def _in_flight_stored(run: PipelineRun) -> str:
+    stored = _first(run).stored_bytes
+    aligned = _first(measured(replace(run.pipeline, way=ALIGNED))).stored_bytes
+    require(stored > 0 == aligned, f"{stored / MB:.0f} MB in flight are in it, and {aligned / MB:.0f} MB aligned")
+    return f"{stored / MB:.0f} MB in flight are part of it; aligned, none"
+
+
+def _shorter(run: PipelineRun) -> str:
+    took = (_first(run).took_us or 0) / SECOND
+    aligned = (_first(measured(replace(run.pipeline, way=ALIGNED))).took_us or 0) / SECOND
+    require(took * 2 < aligned, f"{took:.1f} s, and {aligned:.1f} s aligned")
+    return f"{took:.1f} s, and {aligned:.1f} s aligned"
+
+
+BARRIER_BEFORE_SNAPSHOT = PipelineExample(
+    name="barrier-before-snapshot",
+    about="a task of two inputs sends the barrier on before the synchronous part of its snapshot; nothing is blocked",
+    document=THREAD,
+    pipeline=JOINED,
+    claims=(
+        PipelineClaim(says="allow checkpoint barriers to be forwarded to downstream tasks before the synchronous part "
+                      "of the checkpointing has been conducted", look=_forwarded_before),
+        PipelineClaim(says="upstream processes can continue to produce data, even if some operator still waits on a "
+                      "checkpoint barrier on a specific input channel", look=_nobody_blocked),
+        PipelineClaim(says="we need to store in-flight data as part of the checkpoint", look=_in_flight_stored),
+        PipelineClaim(says="checkpointing times are heavily reduced across the execution graph", look=_shorter),
+    ),
+)  # fmt: skip
+
+STANDSTILL = 5
+"""rounds without progress that show that there will be none"""
+
+
+def _later(run: PipelineRun) -> str:
+    calm = measured(replace(run.pipeline, crashes_us=()))
+    usual = max((one.took_us or 0) / SECOND for one in calm.complete)
+    longest = max((one.took_us or 0) / SECOND for one in run.complete)
+    require(longest > 10 * usual + 10, f"the longest checkpoint took {longest:.1f} s, and {usual:.1f} without crashes")
+    return f"up to {usual:.1f} s without a crash, up to {longest:.1f} s after some"
+
+
+def _round(number: int, one: Round) -> str:
+    took = ", ".join(f"{each:.0f}" for each in one.checkpoints_s)
+    return f"round {number}: {f'checkpoints of {took} s' if took else 'no checkpoint'}"
+
+
+def _even_later(run: PipelineRun) -> str:
+    found = rounds(run)
+    longest = [max(one.checkpoints_s) for one in found if one.checkpoints_s]
+    require(bool(longest), "no checkpoint completed before a crash")
+    require(longest == sorted(longest) and longest[-1] > longest[0], "checkpoints do not become later with each crash")
+    require(not found[-1].checkpoints_s, "they complete to the end")
+    return "; ".join(_round(number, one) for number, one in enumerate(found[: len(longest) + 1], 1))
+
+
+def _little_progress(run: PipelineRun) -> str:
+    covered = [one.covered for one in rounds(run)]
+    require(len(covered) > STANDSTILL and covered[-1] == covered[-STANDSTILL], "there is progress to the end")
+    stands = covered.index(covered[-1]) + 1
+    return f"{covered[-1] / MB:,.0f} MB after {stands} crashes, and {covered[-1] / MB:,.0f} MB after {len(covered)}"
+
+
+def _more_progress(run: PipelineRun) -> str:
+    told = []
+    for name, way in (("at once", AT_ONCE), ("continuously", CONTINUOUS)):
+        covered = [one.covered for one in rounds(measured(replace(run.pipeline, way=way)))]
+        steps = [after - before for before, after in pairwise(covered)]
+        require(bool(steps) and min(steps) > 0, f"stored {name}, there are rounds without progress")
+        told.append(f"{covered[-1] / MB:,.0f} MB stored {name}, {min(steps) / MB:,.0f} or more in each round")
+    return "; ".join(told)
+
+
+VICIOUS_CIRCLE = PipelineExample(
+    name="vicious-circle",
+    about="a crash each 90 s: aligned checkpoints come later and later, then never; unaligned ones go on",
+    document=THREAD,
+    pipeline=circle(),
+    claims=(
+        PipelineClaim(says="the checkpoint barrier takes a long time to reach the sinks causing long checkpointing "
+                      "times", look=_later),
+        PipelineClaim(says="late checkpoints, crash, recovery to a rather outdated checkpoint, more back pressure, and "
+                      "even later checkpoints", look=_even_later),
+        PipelineClaim(says="which would result in little to no progress in the application", look=_little_progress),
+        PipelineClaim(says="end-users will see more progress even in unstable environments as more up-to-date "
+                      "checkpoints will avoid too many recomputations", look=_more_progress),
+    ),
+)  # fmt: skip

@@ -1,0 +1,70 @@
+"""The page that `--out` keeps of an example in bytes: its figures are measured for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ....reference_impl.simulated.pipeline_plan import MB
+from ....reports.figures import Figures, Picture
+from ...reference_engine.pipelines.crashing import cells, circle, rounds
+from ...reference_engine.pipelines.measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
+from ...reference_engine.pipelines.run import measured
+from .. import example_report
+from ..example_report import Measured
+from . import tables
+from .arithmetic import SPILLING_ARITHMETIC
+from .overtaking import VICIOUS_CIRCLE
+
+if TYPE_CHECKING:
+    from ..run import ExampleRun
+
+TIMES = "Times are virtual, bytes are simulated"
+
+
+def keep_report(
+    folder: Path, told: ExampleRun, heard: Callable[[str], None] = lambda _: None, *, replay: str = ""
+) -> None:
+    """Write the example's page; the figures are measured for it, and `heard` is told which is next."""
+    tabled, charts = measured_for(told.name, heard)
+    example_report.keep(folder, told, Measured(tables=tabled, charts=charts, times=TIMES), replay=replay)
+
+
+def measured_for(name: str, heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+    """The tables and the pictures of an example's page."""
+    if name == SPILLING_ARITHMETIC.name:
+        return _arithmetic(heard)
+    if name == VICIOUS_CIRCLE.name:
+        by_way = {way: rounds(measured(circle(WAYS[way]))) for way in WAYS}
+        return (tables.figures_of_rounds(by_way),), (tables.chart_of_rounds(by_way),)
+    return (), ()
+
+
+def _arithmetic(heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+    """All that docs/spilling.md has, but the circle, which is an example of its own."""
+    heard("measuring checkpoints and recoveries")
+    took, back = durations(), recoveries(10 * MB)
+    heard("measuring how steady each way is")
+    even = {about: steadiness(plan) for about, plan in PRESSURES.items()}
+    store_keeps_up, store_is_slower, _ = PRESSURES
+    won = list(cells(heard))
+    found = (
+        tables.figures_of_the_document(),
+        tables.figures_of_durations(took),
+        tables.figures_of_stores(stores(20 * MB), 20 * MB),
+        tables.figures_of_recoveries(back, 10 * MB),
+        *(tables.figures_of_steadiness(rows, about) for about, rows in even.items()),
+        tables.figures_of_cells(won),
+    )
+    pictures = (
+        tables.chart_of_durations(took),
+        tables.chart_of_writing(
+            [one for one in even[store_keeps_up] if one.way in ("at once", "continuous")], store_keeps_up
+        ),
+        tables.chart_of_throughput(even[store_is_slower], store_is_slower),
+        tables.bars_of_recoveries(back),
+        tables.bars_of_stored(back),
+        tables.grid_of_winners(won),
+    )
+    return found, pictures

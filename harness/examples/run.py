@@ -1,0 +1,157 @@
+"""A document's example, run: its verdicts, and whether what the text says shows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...properties.model.verdict import Verdict, Violated, in_a_word
+from ..reference_engine.graphs.run import SystemRun, run_and_judge
+from ..reference_engine.pipelines.run import PipelineRun, judged
+from ..runtime.exit_codes import ExitCode
+from ..scenario.files import digest
+from ..search.oracle import Oracle, question_of
+from ..subject.port import SubjectFailed
+from ..subject.run import Result
+from . import Example, Shown, Variant, show
+from .pipelines.claims import PipelineExample
+from .pipelines.claims import show as show_in_pipeline
+from .systems.claims import SystemExample
+from .systems.claims import show as show_in_system
+from .trials import Trials, ran_of
+
+FORMAT = "cutproof-example/1"
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a variant that claims set the example's own run beside."""
+
+    name: str
+    outcome: str
+    """held, violated (against the text), as the text says (violated, and nothing that the text does not name),
+    unknown or not run"""
+    verdicts: dict[str, Verdict] = {}
+    said: list[str] = []
+    """the invariants that the text says this way violates"""
+    problem: str = ""
+    """why it could not be run"""
+    trace_sha256: str = ""
+
+    @property
+    def against(self) -> dict[str, Violated]:
+        """What is violated though the text does not say so."""
+        return {
+            name: verdict
+            for name, verdict in self.verdicts.items()
+            if isinstance(verdict, Violated) and name not in self.said
+        }
+
+
+class ExampleRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What `verify --workload EXAMPLE --json` prints."""
+
+    format: str = FORMAT
+    name: str
+    about: str
+    document: str
+    subject: str
+    outcome: str
+    """held, violated (here or in a variant, against the text) or unknown"""
+    verdicts: dict[str, Verdict]
+    beside: list[Beside] = []
+    """the variants that claims set it beside, run on the same engine"""
+    claims: list[Shown]
+    """what the text says, and whether it showed"""
+    disagreements: list[str] = []
+    """where PySpark says otherwise than the quick checker"""
+    trace_sha256: str = ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """A claim that did not show is a shortfall: nothing was violated, and not all was shown."""
+        if self.disagreements:
+            return ExitCode.HARNESS_FAILED
+        if self.outcome == "violated":
+            return ExitCode.VIOLATED
+        return ExitCode.HELD if all(claim.shown or claim.assumed for claim in self.claims) else ExitCode.FELL_SHORT
+
+
+def run_example(trials: Trials, example: Example, oracle: Oracle) -> tuple[ExampleRun, Result]:
+    """Run the example's scenario and its variants, judge each by both judges, and look its claims up.
+
+    Raises SubjectFailed when the example's own scenario cannot be run; of a variant that cannot, it is told.
+    """
+    oracle.start()
+    result = trials.result(example.scenario)
+    tried, problems = _variants(trials, example.variants)
+    results = [result, *tried.values()]
+    examined = oracle.examine([question_of(one) for one in results])
+    names = ["", *(f"{name}: " for name in tried)]
+    beside = [_beside(variant, tried.get(variant.name), problems) for variant in example.variants]
+    own = result.judgement.outcome
+    told = ExampleRun(
+        name=example.scenario.name,
+        about=example.about,
+        document=example.document,
+        subject=trials.subject.name,
+        outcome="violated" if any(one.against for one in beside) else own,
+        verdicts=result.judgement.verdicts,
+        beside=beside,
+        claims=show(example, ran_of(result), {name: ran_of(one) for name, one in tried.items()}),
+        disagreements=[f"{names[position]}{words}" for position, words in examined.disagreements],
+        trace_sha256=digest(result.history),
+    )
+    return told, result
+
+
+def _variants(trials: Trials, variants: tuple[Variant, ...]) -> tuple[dict[str, Result], dict[str, str]]:
+    """The results by the variants' names, and why the others could not be run."""
+    tried: dict[str, Result] = {}
+    problems: dict[str, str] = {}
+    for variant in variants:
+        try:
+            tried[variant.name] = trials.result(variant.scenario)
+        except SubjectFailed as error:
+            problems[variant.name] = str(error)
+    return tried, problems
+
+
+def _beside(variant: Variant, result: Result | None, problems: dict[str, str]) -> Beside:
+    if result is None:
+        return Beside(name=variant.name, outcome="not run", problem=problems[variant.name])
+    told = Beside(
+        name=variant.name,
+        outcome=result.judgement.outcome,
+        verdicts=result.judgement.verdicts,
+        said=list(variant.violates),
+        trace_sha256=digest(result.history),
+    )
+    as_said = told.outcome == "violated" and not told.against
+    return msgspec.structs.replace(told, outcome="as the text says") if as_said else told
+
+
+def run_system_example(example: SystemExample) -> ExampleRun:
+    """Run an example's system and have causality judge it."""
+    told = run_and_judge(example.system)
+    return _in_its_own_world(example, told, "consistent-cut", show_in_system(example, told.history))
+
+
+def run_pipeline_example(example: PipelineExample) -> ExampleRun:
+    """Run an example's pipeline of bytes; every byte is accounted for."""
+    told = judged(example.pipeline)
+    return _in_its_own_world(example, told, "exactly-once", show_in_pipeline(example, told))
+
+
+def _in_its_own_world(
+    example: SystemExample | PipelineExample, told: SystemRun | PipelineRun, invariant: str, claims: list[Shown]
+) -> ExampleRun:
+    """It is simulated whatever the subject; one invariant judges it, and PySpark has no row to expect."""
+    return ExampleRun(
+        name=example.name,
+        about=example.about,
+        document=example.document,
+        subject="simulated",
+        outcome=in_a_word((told.verdict,)),
+        verdicts={invariant: told.verdict},
+        claims=claims,
+        trace_sha256=told.trace_sha256,
+    )

@@ -1,0 +1,1 @@
+"""The worked examples on general systems of processes and channels."""

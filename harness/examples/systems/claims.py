@@ -1,0 +1,52 @@
+"""What an example of a general snapshot claims, and how it is looked up in its history."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....properties.graphs.causality import GraphHistory, Taken
+from ....reference_impl.simulated.graph_plan import System
+from ..claims import Claim, NotShown, Shown, look_up
+
+
+class SystemExample(msgspec.Struct, frozen=True, kw_only=True):
+    """A worked example on a system of processes and channels, and what the text says of it."""
+
+    name: str
+    about: str
+    document: str
+    system: System
+    claims: tuple[Claim[System, GraphHistory], ...]
+
+
+def show(example: SystemExample, history: GraphHistory) -> list[Shown]:
+    """Look every claim of an example up in the history of its run."""
+    return look_up(example.claims, example.system, history)
+
+
+def taken(history: GraphHistory, name: str) -> Taken:
+    """A snapshot that completed."""
+    for one in history.snapshots:
+        if one.name == name and one.complete_us is not None:
+            return one
+    raise NotShown(f"snapshot {name} did not complete")
+
+
+def states(history: GraphHistory, name: str) -> dict[str, list[str]]:
+    """Process: what its state in a snapshot is made of, in order; what it sent or received has the message's name."""
+    found = taken(history, name)
+    return {part.process: [history.events[number].label for number in part.events] for part in found.parts}
+
+
+def held_of_channels(history: GraphHistory, name: str) -> dict[str, list[str]]:
+    """Channel: the messages that a snapshot has of it, of those that have any."""
+    channels = {channel: messages for part in taken(history, name).parts for channel, messages in part.channels.items()}
+    return {
+        channel: [history.events[number].label for number in messages]
+        for channel, messages in sorted(channels.items())
+        if messages
+    }
+
+
+def in_words(channels: dict[str, list[str]]) -> str:
+    return ", ".join(f"{channel} = [{', '.join(labels)}]" for channel, labels in channels.items()) or "every one empty"

@@ -1,0 +1,94 @@
+"""What a scenario of the template `cells` is after: a cell of the coverage, and what it needs to be hit."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...search.coverage import MODES
+
+Pair = tuple[str, str]
+"""a point, and the kind of fault that it sets off"""
+
+ENDS = frozenset({"end-of-data-sent", "end-of-partition-sent"})
+RECOVERY = frozenset({"task-deployed", "state-loaded", "task-running"})
+MESSAGES = frozenset({"lose-message", "late-message", "repeat-message"})
+UPSETTING = frozenset(
+    {
+        "kill-task",
+        "kill-node",
+        "kill-coordinator",
+        "pause-task",
+        "cut-channel",
+        "tear-write",
+        "lose-unsynced",
+        "fail-read",
+        "raise-in-operator",
+    }
+)
+"""kinds after which the job mostly starts another attempt, or fails when it has no more"""
+
+
+class Aim(msgspec.Struct, frozen=True, kw_only=True):
+    """What one scenario is after, and what it needs for that."""
+
+    alignment: str
+    """a mode of the coverage"""
+    sink: str
+    ending: str
+    pairs: tuple[Pair, ...]
+    needs: frozenset[str]
+
+    @property
+    def guarantee(self) -> str:
+        return MODES[self.alignment][0]
+
+    @property
+    def apart(self) -> bool:
+        """One input ends long before the others."""
+        return "apart" in self.needs
+
+    @property
+    def kills_coordinator(self) -> bool:
+        return any(kind == "kill-coordinator" for _, kind in self.pairs)
+
+    @property
+    def whole(self) -> bool:
+        """All input ends, and what ends the job otherwise comes amid that: without checkpoints no part ends before."""
+        return "whole" in self.needs
+
+
+def sink_for(pair: Pair, guarantee: str, sinks: frozenset[str]) -> str:
+    """Where rows are written at once that point alone is aimed at, but in at-most-once, which has few others."""
+    at_once = "idempotent" if guarantee == "exactly-once" else "plain"
+    wanted = at_once if guarantee == "at-most-once" or pair[0] == "row-written" else "transactional"
+    return wanted if wanted in sinks else min(sinks)
+
+
+def room_in(most: int, ending: str, needs: frozenset[str]) -> int:
+    """How many cells one scenario can be after: what they need, and a failure that ends the job, takes faults too."""
+    return max(1, most - len(needs & COSTING) - (ending == "failed"))
+
+
+COSTING = frozenset({"abort", "restart before", "restart after"})
+"""needs that take a fault of their own"""
+
+
+def needs_of(pair: Pair, guarantee: str) -> frozenset[str]:
+    point, fault = pair
+    needs: set[str] = set()
+    whole = guarantee == "at-most-once" and point == "end-of-partition-sent"
+    if whole:
+        needs.add("whole")
+    elif point in ENDS:
+        needs.add("apart")
+    if point == "checkpoint-aborted":
+        needs.add("abort")
+    if point == "savepoint-requested":
+        needs.add("savepoint")
+    if point == "state-loaded" or (point in RECOVERY and fault == "lose-unsynced"):
+        needs.add("restart before")
+    if fault == "fail-read" or (fault in MESSAGES and guarantee == "at-most-once" and not whole):
+        needs.add("restart after")
+    if fault == "lose-unsynced":
+        needs.add("slow writes")
+    return frozenset(needs)

@@ -1,0 +1,176 @@
+"""Template `cells`: every possible cell of the coverage in turn, each fault brought to its point.
+
+A free draw comes to a few cells often and to most never.  Here the cells come
+first (`turns`), and the scenario is built so that their faults fire there: an
+engine that waits for it, an input that ends early where the point is the end
+of one, and company where the point or the fault needs it (a failing read needs
+a restart, the end of a job by failure a last blow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ....faults import plan
+from ....faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime
+from ....properties.model.workload import Workload
+from ...scenario.forecast import Forecast, forecast
+from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint
+from ...search.coverage import MODES
+from ..choices import Choices
+from ..engines import Tuning
+from ..stage import Frame, Stage, stage_of
+from ..workloads.workloads import Recipe, draw_workload
+from .aimed import aimed_at, lasting, share_of
+from .aims import Aim
+from .turns import aim_of, turns_in_a_round
+
+CELLS = "cells"
+
+
+def every_cell(choices: Choices, frame: Frame) -> Scenario:
+    """The cells whose turn it is; where scenarios have no numbers, that is drawn."""
+    aim = aim_of(frame, choices.between(0, turns_in_a_round(frame) - 1) if frame.turn is None else frame.turn)
+    stage = _stage(choices, frame, aim)
+    end_us = _end_of(stage.target)
+    company = _company(choices, stage.target, aim, end_us)
+    aimed = tuple(aimed_at(choices, stage.target, aim, pair) for pair in aim.pairs)
+    commands = _commands(choices, stage.target, aim, end_us)
+    return stage.scenario(CELLS, faults=(*aimed, *company)[: max(1, frame.max_faults)], commands=commands)
+
+
+def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
+    """Inputs that do not end where something else ends the job; one that ends early where that is the point."""
+    endless = aim.ending != "finished" and not aim.whole
+    recipe = frame.recipe(
+        most_records=48,
+        least_records=24,
+        shapes=("union",) if aim.apart else ("chain", "chain", "union"),
+        splits=(1,) if aim.apart else (1, 2),
+        idempotent=aim.sink == "idempotent",
+        unbounded_percent=100 if endless and not aim.apart else 0,
+        mixed_percent=100 if endless and aim.apart else 0,
+        enumerated_percent=0 if aim.apart else Recipe().enumerated_percent,  # what is found late does not end early
+        windows_percent=0,
+        least_operators=1,
+        most_operators=2,
+        parallelism=(1, 1, 2),
+    )
+    tuning = Tuning(
+        guarantees=(aim.guarantee,), sinks=(aim.sink,), concurrent=(1, 1, 2), checkpoints=(5, 7), memory_percent=0
+    )
+    settings: dict[str, object] = {"alignment": MODES[aim.alignment][1]}
+    if aim.ending == "failed":
+        restarts = aim.needs & ({"restart after"} if aim.kills_coordinator else {"restart before", "restart after"})
+        settings["restart_attempts"] = len(restarts)
+    if "slow writes" in aim.needs:
+        settings |= _SLOW_WRITES
+    if "restart after" in aim.needs:  # what waits for the restart is in a part of the job that does restart
+        settings["failover"] = "full"
+    own = (_cut_short(draw_workload(choices, recipe)), None) if aim.apart and frame.workload is None else None
+    return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), aim)
+
+
+def _cut_short(workload: Workload) -> Workload:
+    """The first input ends long before the others, where a subject has an operator that takes several."""
+    first, *others = workload.inputs
+    if not others:
+        return workload
+    most = max(1, max(len(records) for other in others for records in other.splits) // 4)
+    splits = tuple(records[:most] for records in first.splits)
+    return msgspec.structs.replace(workload, inputs=(msgspec.structs.replace(first, splits=splits), *others))
+
+
+CHECKPOINTS_IN_A_SPAN = 5
+SLOW_CHECKPOINTS_IN_A_SPAN = 3
+"""as many again begin in each of their intervals, so more would be mere work"""
+
+
+def _unhurried(stage: Stage, aim: Aim) -> Stage:
+    """Reading lasts several checkpoints, however long one takes: what is set off early finds all that it waits for."""
+    engine, target = stage.engine, stage.target
+    whole_us = target.checkpoint_us + 2 * engine.transaction_us
+    many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in aim.needs else CHECKPOINTS_IN_A_SPAN
+    times = -(-many * whole_us * (2 if aim.apart else 1) // target.span_us)
+    if times < 2:
+        return stage
+    changes = {"read_interval_us": times * engine.read_interval_us}
+    if "slow writes" not in aim.needs:
+        changes["checkpoint_interval_us"] = times * engine.checkpoint_interval_us
+        changes["minimum_pause_us"] = times * engine.minimum_pause_us
+    engine = msgspec.structs.replace(engine, **changes)
+    target = forecast(stage.workload, stage.topology, engine)
+    return msgspec.structs.replace(stage, engine=engine, target=target)
+
+
+_SLOW_WRITES: dict[str, object] = {
+    "nodes": 1,
+    "read_interval_us": 400,
+    "checkpoint_interval_us": 1_500,
+    "snapshot_write_us": 3_500,
+    "snapshot_mode": "asynchronous",
+    "concurrent_checkpoints": 8,
+    "minimum_pause_us": 0,
+    "checkpoint_timeout_us": 40_000,
+}
+"""some write is under way at any time, on the one node that there is"""
+
+
+def _end_of(target: Forecast) -> int:
+    """When a job that does not end by itself is ended: all that was aimed has come by then."""
+    return target.start_us + target.span_us + 4 * target.checkpoint_us + 12_000
+
+
+def _commands(choices: Choices, target: Forecast, aim: Aim, end_us: int) -> tuple[AnyCommand, ...]:
+    commands: list[AnyCommand] = []
+    if "savepoint" in aim.needs:
+        commands.append(Savepoint(trigger=AtTime(at_us=share_of(target, choices.between(45, 65)))))
+    when = _when_it_ends(target, aim, end_us)
+    if aim.ending in ("stopped", "drained"):
+        commands.append(StopWithSavepoint(trigger=when, drain=aim.ending == "drained"))
+    elif aim.ending == "cancelled":
+        commands.append(Cancel(trigger=when))
+    if aim.ending != "finished":
+        commands.append(Resume(trigger=AtTime(at_us=1_000)))
+    return tuple(commands)
+
+
+def _company(choices: Choices, target: Forecast, aim: Aim, end_us: int) -> tuple[AnyFault, ...]:
+    """What the cells need beside the faults that are counted in them."""
+    found: list[AnyFault] = []
+    tasks = lasting(target, aim)
+    if "abort" in aim.needs:
+        found.append(plan.FailWrite(trigger=AtTime(at_us=0), task=choices.pick(tasks)))
+    if "restart before" in aim.needs:
+        found.append(_restart_before(choices, aim, tasks))
+    if "restart after" in aim.needs:
+        late_us = share_of(target, 85) if aim.ending == "finished" else (target.start_us + target.span_us + end_us) // 2
+        found.append(plan.KillTask(trigger=AtTime(at_us=late_us), task=choices.pick(tasks)))
+    if aim.ending == "failed":
+        found.append(plan.KillTask(trigger=_when_it_ends(target, aim, end_us), task=choices.pick(tasks)))
+    return tuple(found)
+
+
+def _when_it_ends(target: Forecast, aim: Aim, end_us: int) -> AnyTrigger:
+    """When the last blow or command comes."""
+    if aim.whole:
+        again = aim.kills_coordinator  # then another attempt ends once more
+        return AtPoint(point="end-of-partition-sent", occurrence=len(target.layout.channels) + again)
+    return AtTime(at_us=end_us)
+
+
+def _restart_before(choices: Choices, aim: Aim, tasks: tuple[str, ...]) -> AnyFault:
+    """A restart with something to restore; where a write must outlive it, its writer stands still meanwhile."""
+    seasoned = AtPoint(point="checkpoint-completed", occurrence=1)
+    if "slow writes" in aim.needs:
+        task = choices.pick(tasks)
+        writing = AtPoint(point="snapshot-taken", occurrence=4, task=task)  # its first is stored by then
+        return plan.PauseTask(trigger=writing, task=task, for_us=60_000)
+    if aim.ending == "failed" and aim.kills_coordinator:  # the new one would count restarts afresh
+        return plan.KillCoordinator(trigger=seasoned, down_us=1_000)
+    return plan.KillTask(trigger=seasoned, task=choices.pick(tasks))
+
+
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {CELLS: every_cell}

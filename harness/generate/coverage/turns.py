@@ -1,0 +1,128 @@
+"""Whose turn it is among the cells of the coverage, where scenarios are drawn by number.
+
+A free draw comes to the last few of thousands of cells only after many times
+as many tries.  So the n-th scenario of the template `cells` is told what to aim
+at: a round goes through all possible cells once, those that can be hit in one
+scenario together, and the next round mixes them anew.  The table follows from
+what the subject can do (`coverage.possible_cells`); nothing is fed back, so that
+a scenario can be had again by its seed and number alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TypeVar
+
+from ....faults.plan import COMMON_KINDS
+from ...scenario.checks import ALIGNMENTS
+from ...search.coverage import MODES, possible_cells
+from ...subject.port import Capabilities
+from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
+from .aims import UPSETTING, Aim, Pair, needs_of, room_in, sink_for
+
+T = TypeVar("T")
+
+_ALL = Capabilities(
+    faults=frozenset(COMMON_KINDS),
+    commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+    guarantees=ALL_GUARANTEES,
+    alignments=frozenset(ALIGNMENTS),
+    sinks=ALL_SINKS,
+)
+
+
+def turn_of(frame: Frame, seed: int, index: int, share: int, of: int) -> int | None:
+    """Which turn scenario `index` has, where `share` of so many are aimed at cells; None for one of the others.
+
+    Each seed begins with a round of its own, so that short runs of several seeds come to different cells.
+    """
+    turn = index * share // of
+    if (index + 1) * share // of == turn:
+        return None
+    first_round = int.from_bytes(hashlib.sha256(f"turns {seed}".encode()).digest()[:4])
+    return first_round * turns_in_a_round(frame) + turn
+
+
+def aim_of(frame: Frame, turn: int) -> Aim:
+    """What the scenario of a turn is after; without a pair where nothing can be hit."""
+    capabilities, most = frame.capabilities or _ALL, max(1, frame.max_faults)
+    turns = turns_in_a_round(frame)
+    return _round(capabilities, frame.sinks, most, turn // turns)[turn % turns]
+
+
+def turns_in_a_round(frame: Frame) -> int:
+    """After so many turns each possible cell has been aimed at once."""
+    return len(_round(frame.capabilities or _ALL, frame.sinks, max(1, frame.max_faults), 0))
+
+
+@lru_cache(maxsize=4)
+def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number: int) -> tuple[Aim, ...]:
+    """The aims of one round; every round has as many."""
+    aims = [
+        Aim(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs)
+        for (alignment, ending, sink, needs), alike in _groups(capabilities, sinks).items()
+        for pairs in _shared_out(_mixed(alike, number), room_in(most, ending, needs), ending, needs)
+    ]
+    nothing = Aim(alignment=_least(capabilities), sink=min(sinks), ending="finished", pairs=(), needs=_NONE)
+    return tuple(_mixed(aims, number)) or (nothing,)
+
+
+_NONE: frozenset[str] = frozenset()
+_Group = tuple[str, str, str, frozenset[str]]
+"""alignment, ending, sink and needs"""
+
+
+def _least(capabilities: Capabilities) -> str:
+    least = min(capabilities.guarantees)
+    return next(mode for mode, (guarantee, _) in MODES.items() if guarantee == least)
+
+
+@lru_cache(maxsize=4)
+def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, list[Pair]]:
+    """What can be aimed at in one scenario, since it takes the same stage and the same company."""
+    groups: dict[_Group, list[Pair]] = {}
+    for cell in possible_cells(capabilities):
+        guarantee, pair = MODES[cell.alignment][0], (cell.point, cell.fault)
+        if cell.fault in COMMON_KINDS and (guarantee != "at-most-once" or "plain" in sinks):
+            key = (cell.alignment, cell.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee))
+            groups.setdefault(key, []).append(pair)
+    return groups
+
+
+def _mixed(things: Iterable[T], number: int) -> list[T]:
+    return sorted(things, key=lambda one: hashlib.sha256(f"{number} {_name(one)}".encode()).digest())
+
+
+def _name(thing: object) -> str:
+    """The same in every process: no set is named in the order it happens to have."""
+    return f"{thing.alignment} {thing.ending} {thing.pairs}" if isinstance(thing, Aim) else str(thing)
+
+
+TRIES = 3
+"""at an unsynced write, in one scenario: it is never sure that one is under way just then"""
+
+
+def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]) -> Iterator[tuple[Pair, ...]]:
+    """As many at a time as there is room for.
+
+    Blows by themselves, since a restart undoes what others wait for, and one at a point; one at all where the first is
+    the end.  Alone, and several times, what is never sure.
+    """
+    if "slow writes" in needs:
+        yield from ((pair,) * min(room, TRIES) for pair in pairs)
+        return
+    blows = [pair for pair in pairs if pair[1] in UPSETTING]
+    mild = [pair for pair in pairs if pair[1] not in UPSETTING]
+    at_one_point = max(Counter(point for point, _ in blows).values(), default=0)
+    yield from _dealt(blows, len(blows) if ending == "failed" else max(at_one_point, -(-len(blows) // room)))
+    yield from _dealt(mild, -(-len(mild) // room))
+
+
+def _dealt(pairs: list[Pair], among: int) -> Iterator[tuple[Pair, ...]]:
+    """Dealt out like cards, point by point: those at one point go different ways."""
+    points = {point: None for point, _ in pairs}
+    cards = [pair for point in points for pair in pairs if pair[0] == point]
+    yield from (tuple(cards[first::among]) for first in range(among))

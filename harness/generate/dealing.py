@@ -1,0 +1,34 @@
+"""Rows that are dealt out in turn, of which a judge could not say which went where."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...properties.model.workload import Topology, Workload
+from ...properties.reconstruct.replay import is_determined
+from ..scenario.model import Scenario
+from .choices import Choices
+
+LEFT_OPEN_PERCENT = 10
+"""how often they are dealt out nevertheless: the other invariants hold there too"""
+
+
+def told_apart(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario with several rows of one origin sent by their key, where what was applied decides what is owed."""
+    engine = scenario.engine
+    follows_applies = engine.alignment != "aligned" or engine.guarantee != "exactly-once"
+    if not follows_applies or is_determined(scenario.workload, scenario.topology, every_attempt=True):
+        return scenario
+    if choices.percent(LEFT_OPEN_PERCENT):
+        return scenario
+    return msgspec.structs.replace(scenario, topology=_by_key(scenario.workload, scenario.topology))
+
+
+def _by_key(workload: Workload, topology: Topology) -> Topology:
+    """As many of the last edges that deal out go by key instead as it takes."""
+    edges = list(topology.edges)
+    for index in reversed(range(len(edges))):
+        if edges[index].partitioning == "rebalance" and not is_determined(workload, topology, every_attempt=True):
+            edges[index] = msgspec.structs.replace(edges[index], partitioning="hash")
+            topology = msgspec.structs.replace(topology, edges=tuple(edges))
+    return topology

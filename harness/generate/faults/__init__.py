@@ -1,0 +1,1 @@
+"""What goes wrong, drawn: faults, and the moments that they race for."""

@@ -1,0 +1,156 @@
+"""Faults amid a cancel, amid a resume, and amid the refusal of a job that does not fit.
+
+Each of these is over within a few messages, so that a fault which is aimed at
+the data meets hardly one in fifty.  Here the command is drawn already, and the
+fault is brought to it: to the user's asking, to the cancelling of the tasks, to
+a step of the deployment that follows.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....faults import plan
+from ....faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, kind_of
+from ...scenario.forecast import Forecast, forecast
+from ...scenario.layout import topologies_of
+from ...scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario
+from ..choices import Choices
+from ..coverage.aims import UPSETTING
+from .faults import draw_fault, possible
+
+CANCELS_PERCENT = 40
+RESUMES_PERCENT = 45
+UNFIT_PERCENT = 90
+ASKED = "savepoint-requested"
+"""the point at which the coordinator hears of a command, whatever it asks for"""
+
+
+def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
+    """The scenario, at times with faults amid its cancels and resumes, as far as it has room for them.
+
+    In real time they are brought to points alone: nobody knows when a machine comes to something.  A refusal, which
+    passes none, is then left alone.
+    """
+    found: list[AnyFault] = []
+    target: Forecast | None = None
+    for number, command in enumerate(scenario.commands):
+        percent = _percent(command, real_time)
+        if not percent or not choices.percent(percent):
+            continue
+        target = target or forecast(scenario.workload, scenario.topology, scenario.engine)
+        if isinstance(command, Cancel):
+            found.append(_amid_cancel(choices, scenario, target, number, real_time))
+        elif isinstance(command, Resume) and command.inserted:
+            found.extend(_amid_refusal(choices, scenario, number))
+        else:
+            found.append(_amid_resume(choices, scenario, number))
+    faults = (*scenario.faults, *found)
+    return msgspec.structs.replace(scenario, faults=faults[: max(most, len(scenario.faults))])
+
+
+def _percent(command: AnyCommand, real_time: bool) -> int:
+    if isinstance(command, Resume) and command.inserted:
+        return 0 if real_time else UNFIT_PERCENT
+    if isinstance(command, Resume):
+        return RESUMES_PERCENT
+    return CANCELS_PERCENT if isinstance(command, Cancel) else 0
+
+
+# -- cancel --------------------------------------------------------------------------
+
+
+def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number: int, real_time: bool) -> AnyFault:
+    """Before the coordinator hears of it, as it does, or as the tasks are told; in virtual time also while its decision
+    is stored, or their transactions are settled."""
+    asked = scenario.commands[number].trigger
+    if choices.percent(30):
+        return _wayward(choices, "cancel", _as_asked(scenario, number, "before"), target.layout.tasks)
+    if isinstance(asked, AtTime) and not real_time and choices.percent(40):
+        later: AnyTrigger = AtTime(at_us=asked.at_us + _amid_closing(choices, scenario.engine))
+        kind = choices.pick(("kill-coordinator", "kill-coordinator", "kill-task"))
+        return draw_fault(choices, target, kind, later)
+    kind = choices.pick(("kill-task", "kill-coordinator", "pause-task", "kill-node", "cut-channel"))
+    return draw_fault(choices, target, kind, _as_asked(scenario, number, choices.pick(("after", "before"))))
+
+
+def _as_asked(scenario: Scenario, number: int, side: str) -> AtPoint:
+    """When the coordinator hears of a command: the n-th that it hears of, should all before have come."""
+    asked = sum(not isinstance(command, Resume) for command in scenario.commands[: number + 1])
+    return AtPoint(point=ASKED, occurrence=max(1, asked), side=side)
+
+
+def _amid_closing(choices: Choices, engine: Engine) -> int:
+    """How long after a job was told to close something comes, in µs: its record is not stored yet, or is, and its
+    sinks are settled one after the other."""
+    stored_us = engine.control_latency_us // 2
+    settled_us = engine.transaction_us if engine.sink == "transactional" else 0
+    return max(1, choices.pick((stored_us // 2, stored_us + settled_us, stored_us, stored_us + settled_us * 5 // 2)))
+
+
+# -- resume --------------------------------------------------------------------------
+
+
+def _amid_resume(choices: Choices, scenario: Scenario, number: int) -> AnyFault:
+    """While the tasks of the next job come up: one dies as it comes up, or another; a word is lost; a read fails."""
+    resumes = [index for index, command in enumerate(scenario.commands) if isinstance(command, Resume)]
+    job = resumes.index(number) + 1
+    target = forecast(scenario.workload, topologies_of(scenario)[job], scenario.engine)
+    if number and choices.percent(30):
+        before = _as_asked(scenario, number - 1, "after")
+        if choices.percent(30) and possible("fail-read", target):
+            return plan.FailRead(trigger=before, task=choices.pick(target.layout.tasks))
+        return _wayward(choices, choices.pick(("deploy", "running")), before, target.layout.tasks)
+    return _as_one_comes_up(choices, scenario, number, target)
+
+
+def _as_one_comes_up(choices: Choices, scenario: Scenario, number: int, target: Forecast) -> AnyFault:
+    """At a step of a task's coming up, in the first attempt of the job, should no other have failed before."""
+    task = choices.pick(target.layout.tasks)
+    point = choices.pick(("state-loaded", "task-deployed", "task-running"))
+    ran = sum(isinstance(one, Resume) and not one.inserted for one in scenario.commands[:number])
+    ran += point != "state-loaded"  # the first job begins with nothing
+    failed = choices.between(0, _upsets(scenario))
+    trigger = AtPoint(point=point, occurrence=1 + ran + failed, task=task, side=choices.pick(("after", "before")))
+    kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "pause-task"))
+    blow = draw_fault(choices, target, kind, trigger)
+    if not isinstance(blow, plan.KillTask | plan.PauseTask) or choices.percent(30):
+        return blow
+    # the very one, which is there by then: another may have yet to come
+    return msgspec.structs.replace(blow, trigger=msgspec.structs.replace(trigger, side="after"), task=task)
+
+
+def _upsets(scenario: Scenario) -> int:
+    """How many attempts the faults of the scenario may cost."""
+    return sum(kind_of(fault) in UPSETTING for fault in scenario.faults)
+
+
+# -- the refusal of a job that does not fit ------------------------------------------
+
+
+def _amid_refusal(choices: Choices, scenario: Scenario, number: int) -> tuple[AnyFault, ...]:
+    """The coordinator dies before it is durable that the job is over, or after; the next may not read its records at
+    first.  No task of the job ever comes up, so that nothing else can die."""
+    failed, pause = _upsets(scenario), scenario.commands[number].trigger
+    pause_us = pause.at_us if isinstance(pause, AtTime) else 0
+    later_us = _amid_closing(choices, scenario.engine) + (pause_us if failed else 0)
+    # a job that never failed has not recovered before: this begins with the next; any other does so as it ends
+    trigger = InPhase(phase="recovering", occurrence=1 + failed, after_us=later_us)
+    dies = plan.KillCoordinator(trigger=trigger, down_us=choices.pick((1_000, 5_000)))
+    if number == 0 or scenario.engine.snapshot_store != "files" or not choices.percent(30):
+        return (dies,)
+    return dies, plan.FailRead(trigger=_as_asked(scenario, number - 1, "after"), task=None)
+
+
+# -- what both have ------------------------------------------------------------------
+
+
+def _wayward(choices: Choices, message: str, trigger: AnyTrigger, tasks: tuple[str, ...]) -> AnyFault:
+    """The next message of a kind is lost, late or doubled."""
+    task = choices.pick((None, *tasks))
+    sort = choices.between(0, 2)
+    if sort == 0:
+        return plan.LoseMessage(trigger=trigger, message=message, task=task)
+    if sort == 1:
+        return plan.LateMessage(trigger=trigger, message=message, task=task, by_us=choices.pick((2_000, 15_000)))
+    return plan.RepeatMessage(trigger=trigger, message=message, task=task, after_us=choices.pick((1_000, 5_000)))

@@ -1,0 +1,274 @@
+"""Scenarios for a subject whose time is the machine's: smaller, calmer, and each kind of fault in turn.
+
+Such a scenario costs seconds, so a few dozen have to show what thousands show
+elsewhere.  Chance would leave some kinds out; here two kinds lead each scenario,
+dealt out by its number, so that every kind has its turn twice in as many
+scenarios as there are kinds.  Faults are aimed at points rather than at times: a
+machine under load is late, a point is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ...faults import plan
+from ...faults.plan import KINDS, AnyFault, AnyTrigger, AtPoint, AtTime
+from ..scenario.forecast import Forecast, forecast
+from ..scenario.model import AnyCommand, Resume, Scenario
+from ..subject.port import Capabilities
+from .choices import Choices
+from .engines import Tuning, draw_guarantee
+from .faults.faults import RESTARTING, at_some_step, draw_fault, possible
+from .situations import extras
+from .situations.local import alone_stage
+from .stage import Frame, Stage, Template, stage_of
+
+LONGEST_US = 30_000
+"""for how long anything is held up, late or gone"""
+SHORT_PAUSE_US = 6_000
+"""clearly shorter than what it takes to be given up for dead, as LONGEST_US is clearly longer"""
+LEAST_RECORDS = 40
+"""some of which are being read, or queue, at each checkpoint; reading them takes as long as reading fewer"""
+FEW_RESTARTS = 4
+"""of a job that is lost for good: it ends when they are used up, and each takes its time"""
+UNLED_EVERY = 8
+"""one scenario in so many is drawn from the templates, with whatever that brings"""
+
+ALONE_PERCENT = 3
+"""of the led scenarios are of tasks that recover alone: as many as elsewhere are drawn from their template"""
+
+_SLOW_WRITE_US = 2_000
+"""for a snapshot, so that one task's is under way while another takes its own"""
+
+Lead = tuple[str, ...]
+"""the kinds of fault that a scenario must have; none: those of a template"""
+
+_NEEDS_FILES = frozenset({"lose-unsynced", "tear-write", "fail-read"})
+_NEEDS_TRANSACTIONS = frozenset({"fail-commit", "kill-database"})
+_IN_WAIT = frozenset(
+    {
+        "lose-message",
+        "late-message",
+        "repeat-message",
+        "fail-write",
+        "fail-read",
+        "tear-write",
+        "fail-commit",
+        "raise-in-operator",
+    }
+)
+"""kinds that wait for the next of something: they are set off while much of it is still to come"""
+_LASTING = frozenset({"delay-channel", "stall-channel", "slice-channel"})
+"""kinds that are felt by what passes meanwhile"""
+_MACHINE_RESTARTING = frozenset({"reset-channel", "limit-channel", "timeout-channel", "kill-proxy"})
+
+
+def leads_of(capabilities: Capabilities) -> tuple[Lead, ...]:
+    """Two kinds at a time, far apart in the order of all, each kind in two of them."""
+    kinds = [kind for kind in KINDS if kind in capabilities.faults]
+    half = (len(kinds) + 1) // 2
+    return tuple(
+        (kind,) if len(kinds) == 1 else (kind, kinds[(at + half) % len(kinds)]) for at, kind in enumerate(kinds)
+    )
+
+
+def lead_of(index: int, leads: Sequence[Lead]) -> Lead:
+    """Whose turn it is in scenario `index`; nobody's in every eighth."""
+    if not leads or index % UNLED_EVERY == UNLED_EVERY - 1:
+        return ()
+    return leads[(index - index // UNLED_EVERY) % len(leads)]
+
+
+def draw_scenario(choices: Choices, frame: Frame, templates: Sequence[Template]) -> Scenario:
+    """A scenario of the frame's lead; without one, of one that is drawn."""
+    capabilities = frame.capabilities or Capabilities()
+    lead = choices.pick(((), *leads_of(capabilities))) if frame.lead is None else frame.lead
+    return led(choices, frame, lead) if lead else choices.pick(templates)(choices, frame)
+
+
+def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
+    """Faults of the kinds that lead, on a stage where each can fire, and what makes them."""
+    lead = lead[: max(1, frame.max_faults - 1)]
+    stage = _alone(choices, frame) or _stage(choices, frame, lead)
+    target = stage.target
+    kinds = [kind for kind in lead if possible(kind, target)]
+    faults = [_aimed(choices, target, kind) for kind in kinds]
+    if "fail-read" in kinds or not (_MACHINE_RESTARTING | set(RESTARTING)).intersection(kinds) or choices.percent(15):
+        faults.append(_blow(choices, target))
+    commands = extras.mixed_commands(choices, target) if choices.percent(15) else ()
+    return stage.scenario("led", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands)
+
+
+def _alone(choices: Choices, frame: Frame) -> Stage | None:
+    """Now and then tasks recover alone, whatever the faults are."""
+    can = frame.capabilities is not None and frame.capabilities.local_recovery
+    return alone_stage(choices, frame) if can and choices.percent(ALONE_PERCENT) else None
+
+
+def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
+    guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
+    if _NEEDS_TRANSACTIONS.intersection(lead) and "transactional" in frame.sinks:
+        guarantee, sink = max(frame.guarantees, key=("exactly-once",).count), "transactional"
+    recipe = frame.recipe(
+        idempotent=sink == "idempotent",
+        least_records=LEAST_RECORDS,
+        least_operators=int("raise-in-operator" in lead),
+    )
+    tuning = Tuning(
+        guarantees=(guarantee,),
+        sinks=(sink,),
+        checkpoints=(3, 6),
+        memory_percent=0 if _NEEDS_FILES.intersection(lead) else 12,
+    )
+    slow = {"snapshot_write_us": _SLOW_WRITE_US, "nodes": choices.pick((1, 2))} if "lose-unsynced" in lead else {}
+    return stage_of(choices, frame, recipe, tuning, **slow)
+
+
+def eased(choices: Choices, scenario: Scenario) -> Scenario:
+    """The scenario within what real time allows: nothing lasts long, and most triggers are points."""
+    target = forecast(scenario.workload, scenario.topology, scenario.engine)
+    engine = scenario.engine
+    if any(isinstance(fault, plan.FailCommit) and fault.how == "expired" for fault in scenario.faults):
+        engine = msgspec.structs.replace(engine, restart_attempts=min(engine.restart_attempts, FEW_RESTARTS))
+    return msgspec.structs.replace(
+        scenario,
+        engine=engine,
+        faults=tuple(_eased(choices, fault, target) for fault in scenario.faults),
+        commands=tuple(_command(choices, command, target) for command in scenario.commands),
+    )
+
+
+def _aimed(choices: Choices, target: Forecast, kind: str) -> AnyFault:
+    if kind == "lose-unsynced":
+        return _power_loss(choices, target)
+    if kind in _IN_WAIT or kind in _LASTING:
+        trigger: AnyTrigger = _reading(choices, target, 5, 45)
+    elif choices.percent(50):
+        trigger = _reading(choices, target, 50, 95)
+    else:
+        trigger = _step(choices, target)
+    maker = _MAKERS.get(kind)
+    return maker(choices, target, trigger) if maker else draw_fault(choices, target, kind, trigger)
+
+
+def _reading(choices: Choices, target: Forecast, low: int, high: int) -> AtPoint:
+    """When a share (per cent) of the input has been read: a point that is surely reached."""
+    return AtPoint(point="record-read", occurrence=max(1, target.reads * choices.between(low, high) // 100))
+
+
+def _step(choices: Choices, target: Forecast) -> AtPoint:
+    """A step of one of the first checkpoints."""
+    found = at_some_step(choices, target)
+    most = 3 * len(target.layout.tasks) if found.task is None else 3
+    return msgspec.structs.replace(found, occurrence=min(found.occurrence, most))
+
+
+def _power_loss(choices: Choices, target: Forecast) -> AnyFault:
+    """As the last task of a node takes its snapshot, while those of the others are being written; most
+    engines deal tasks out to their nodes in turn."""
+    tasks, nodes = target.layout.tasks, target.engine.nodes
+    number = len(tasks) - 1 - choices.between(0, max(0, min(nodes, len(tasks) - nodes) - 1))
+    occurrence = choices.between(1, min(3, target.checkpoints))
+    trigger = AtPoint(point="snapshot-taken", occurrence=occurrence, task=tasks[number])
+    return plan.LoseUnsynced(trigger=trigger, node=number % nodes)
+
+
+def _blow(choices: Choices, target: Forecast) -> AnyFault:
+    return plan.KillTask(trigger=_reading(choices, target, 65, 95), task=choices.pick(target.layout.tasks))
+
+
+def _eased(choices: Choices, fault: AnyFault, target: Forecast) -> AnyFault:
+    changes: dict[str, object] = {"trigger": _pointed(choices, fault.trigger, target)}
+    for field in ("for_us", "by_us", "down_us", "after_us"):
+        if field in fault.__struct_fields__:
+            changes[field] = min(LONGEST_US, getattr(fault, field))
+    match fault:
+        case plan.PauseTask(for_us=for_us) | plan.PauseNode(for_us=for_us) if for_us > SHORT_PAUSE_US:
+            changes["for_us"] = LONGEST_US
+        case plan.KillNode(node=node):
+            changes["node"] = node % min(target.engine.nodes, len(target.layout.tasks))
+        case _:
+            pass
+    return msgspec.structs.replace(fault, **changes)
+
+
+def _command(choices: Choices, command: AnyCommand, target: Forecast) -> AnyCommand:
+    """Whoever starts a job again does so a time after its end."""
+    if isinstance(command, Resume):
+        return command
+    return msgspec.structs.replace(command, trigger=_pointed(choices, command.trigger, target))
+
+
+def _pointed(choices: Choices, trigger: AnyTrigger, target: Forecast) -> AnyTrigger:
+    """For two times in three the record that is about to be read then; the very start stays a time."""
+    if not isinstance(trigger, AtTime) or trigger.at_us == 0 or not target.reads or choices.percent(33):
+        return trigger
+    reads = target.reads * (trigger.at_us - target.start_us) // max(1, target.span_us)
+    return AtPoint(point="record-read", occurrence=max(1, min(target.reads, reads)))
+
+
+def _pause_node(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    node = choices.between(0, min(target.engine.nodes, len(target.layout.tasks)) - 1)
+    return plan.PauseNode(trigger=trigger, node=node, for_us=choices.pick((LONGEST_US, 3_000, SHORT_PAUSE_US)))
+
+
+def _link(choices: Choices, target: Forecast) -> dict[str, str]:
+    sender, receiver = choices.pick(target.layout.channels)
+    return {"sender": sender, "receiver": receiver}
+
+
+def _lasting(choices: Choices) -> int:
+    """Long enough for some barrier to pass, whatever the records do."""
+    return choices.pick((10_000, 6_000, 20_000))
+
+
+def _delay_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    by_us, for_us = choices.pick((2_000, 1_000, 5_000)), _lasting(choices)
+    return plan.DelayChannel(trigger=trigger, **_link(choices, target), by_us=by_us, for_us=for_us)
+
+
+def _stall_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    return plan.StallChannel(trigger=trigger, **_link(choices, target), for_us=_lasting(choices))
+
+
+def _reset_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    for_us = choices.pick((2_000, 1_000, 5_000))
+    return plan.ResetChannel(trigger=trigger, **_link(choices, target), for_us=for_us)
+
+
+def _slice_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    size, for_us = choices.pick((1, 3, 16)), _lasting(choices)
+    return plan.SliceChannel(trigger=trigger, **_link(choices, target), size=size, for_us=for_us)
+
+
+def _limit_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    return plan.LimitChannel(trigger=trigger, **_link(choices, target), bytes=choices.pick((10, 50, 150)))
+
+
+def _timeout_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    after_us = choices.pick((2_000, 1_000, 5_000))
+    return plan.TimeoutChannel(trigger=trigger, **_link(choices, target), after_us=after_us)
+
+
+def _kill_proxy(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    return plan.KillProxy(trigger=trigger, down_us=choices.pick((3_000, 1_000, 10_000)))
+
+
+def _kill_database(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
+    return plan.KillDatabase(trigger=trigger, down_us=choices.pick((5_000, 2_000, 15_000)))
+
+
+_MAKERS: dict[str, Callable[[Choices, Forecast, AnyTrigger], AnyFault]] = {
+    "pause-node": _pause_node,
+    "delay-channel": _delay_channel,
+    "stall-channel": _stall_channel,
+    "reset-channel": _reset_channel,
+    "slice-channel": _slice_channel,
+    "limit-channel": _limit_channel,
+    "timeout-channel": _timeout_channel,
+    "kill-proxy": _kill_proxy,
+    "kill-database": _kill_database,
+}
+"""The machines' kinds, and those that elsewhere are drawn too short to be felt."""

@@ -1,0 +1,73 @@
+"""Jobs of which part has finished while the rest goes on (FIN-1, FIN-2): one input is short, with operators of its own.
+
+What breaks then is restored without what had finished.  A user who stops the job and
+comes back with an operator that it had not is refused, and goes on with it as it was.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....faults.plan import AnyFault, AtTime, KillCoordinator
+from ....properties.model.workload import Workload
+from ...scenario.forecast import Forecast
+from ...scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from ..choices import Choices
+from ..engines import Tuning
+from ..faults.faults import at_some_time, draw_fault
+from ..faults.stop_races import as_another
+from ..stage import Frame, Template, stage_of
+from ..workloads.workloads import draw_workload
+from .endings import amid_the_end
+from .rescaling import laid_out_anew
+
+
+def part_finished(choices: Choices, frame: Frame) -> Scenario:
+    """Something dies late in the reading; half of the jobs are stopped late, most of them to be resumed as another job
+    first, and some go on wider or narrower."""
+    recipe = frame.recipe(
+        least_records=60,
+        shapes=("union", "union", "join"),
+        splits=(1, 2),
+        mixed_percent=30,
+        unbounded_percent=0,
+        branch_percent=100,
+        least_operators=1,
+        windows_percent=0,
+        rules_percent=0,
+        retractions_percent=0,
+        parallelism=(1, 2, 2, 3),
+    )
+    given = None if frame.workload is not None else (with_first_short(choices, draw_workload(choices, recipe)), None)
+    tuning = Tuning(checkpoints=(6, 12), concurrent=(1, 1, 2), memory_percent=6)
+    stage = stage_of(choices, frame, recipe, tuning, given)
+    target = stage.target
+    stops = choices.percent(50)
+    faults = tuple(_blow(choices, target) for _ in range(choices.pick((0, 1) if stops else (1, 1, 2))))
+    if not stops:
+        return stage.scenario("part-finished", faults=faults[: frame.max_faults])
+    asked = at_some_time(choices, target, share=(70, 99))
+    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(25) else StopWithSavepoint(trigger=asked)
+    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
+    unfit = as_another(choices, target) if choices.percent(75) else ()
+    scenario = stage.scenario("part-finished", faults=faults[: frame.max_faults], commands=(stop, *unfit, again))
+    return laid_out_anew(choices, scenario, percent=30)
+
+
+TEMPLATES: dict[str, Template] = {"part-finished": part_finished}
+
+
+def with_first_short(choices: Choices, workload: Workload) -> Workload:
+    """Of the first input the first records alone, at least one, so that a join has something to join."""
+    first, *others = workload.inputs
+    most = choices.between(1, 5)
+    short = msgspec.structs.replace(first, splits=tuple(records[:most] for records in first.splits))
+    return msgspec.structs.replace(workload, inputs=(short, *others))
+
+
+def _blow(choices: Choices, target: Forecast) -> AnyFault:
+    """Late, when the short input has long ended; now and then at a step of an end."""
+    trigger = amid_the_end(choices, target) if choices.percent(25) else at_some_time(choices, target, share=(40, 100))
+    if choices.percent(15):
+        return KillCoordinator(trigger=trigger, down_us=choices.pick((1_000, 5_000)))
+    return draw_fault(choices, target, choices.pick(("kill-task", "kill-task", "kill-node")), trigger)

@@ -1,0 +1,98 @@
+"""Whoever starts a job again may lay it out anew: wider, narrower, as a whole or one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ....faults.plan import AtTime
+from ....properties.model.workload import Topology, Workload
+from ....properties.reconstruct.layouts import rescaled, widest
+from ....properties.reconstruct.replay import is_determined
+from ....properties.semantics.classes import classes, last_row_is_fixed
+from ...scenario.layout import topologies_of
+from ...scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from ..choices import Choices
+from ..engines import Tuning
+from ..faults.faults import at_some_time
+from ..stage import Frame, stage_of
+from . import extras
+
+WIDTHS = (1, 2, 3)
+
+
+def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
+    """A job of some width is stopped or cancelled amid its records and resumed at another, now and then twice;
+    half of the time something dies in between."""
+    recipe = frame.recipe(
+        most_records=60,
+        parallelism=(2, 1, 2, 3),
+        splits=(2, 3, 4),
+        varied_percent=30,
+        unbounded_percent=15,
+        batches_percent=25,
+        tallies_percent=50,
+        rules_percent=50,
+    )
+    tuning = Tuning(guarantees=("exactly-once", "exactly-once", "at-least-once"), checkpoints=(2, 8), memory_percent=6)
+    stage = stage_of(choices, frame, recipe, tuning)
+    target = stage.target
+    commands: tuple[AnyCommand, ...] = ()
+    for share in ((10, 60), (30, 95))[: 1 + choices.percent(30)]:
+        asked = at_some_time(choices, target, share=share)
+        stop: AnyCommand = Cancel(trigger=asked) if choices.percent(33) else StopWithSavepoint(trigger=asked)
+        commands = (*commands, stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
+    faults = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1, 2))))
+    scenario = stage.scenario("laid-out-anew", faults=faults[: frame.max_faults], commands=commands)
+    return laid_out_anew(choices, scenario, percent=100)
+
+
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"laid-out-anew": resumed_elsewhere}
+
+
+def laid_out_anew(choices: Choices, scenario: Scenario, percent: int = 50, widths: Sequence[int] = WIDTHS) -> Scenario:
+    """The scenario, its resumes at another parallelism in about so many of 100."""
+    commands: list[AnyCommand] = list(scenario.commands)
+    for index, command in enumerate(commands):
+        if isinstance(command, Resume) and not command.parallelism and choices.percent(percent):
+            before = topologies_of(msgspec.structs.replace(scenario, commands=tuple(commands[:index])))
+            parallelism = _draw(choices, before[-1], widths)
+            if judged_alike(scenario.workload, before, rescaled(before[-1], parallelism)):
+                commands[index] = msgspec.structs.replace(command, parallelism=parallelism)
+    return msgspec.structs.replace(scenario, commands=tuple(commands))
+
+
+def _draw(choices: Choices, topology: Topology, widths: Sequence[int]) -> dict[str, int]:
+    """Another width for everything, or for those that forward edges join to one operator."""
+    wide = min(choices.pick(widths), topology.key_groups)
+    names = list(topology.parallelism)
+    if choices.percent(60):
+        names = joined(topology, choices.pick(names))
+    return {name: wide for name in names if topology.parallelism[name] != wide}
+
+
+def joined(topology: Topology, name: str) -> list[str]:
+    """An operator and all that forward edges join to it."""
+    found = [name]
+    for one in found:
+        for edge in topology.edges:
+            if edge.partitioning == "forward" and one in (edge.sender, edge.receiver):
+                found += [end for end in (edge.sender, edge.receiver) if end not in found]
+    return found
+
+
+def judged_alike(workload: Workload, before: tuple[Topology, ...], after: Topology) -> bool:
+    """Whether as much can be said of the output in the new layout as in the old ones: where it would depend on
+    an order that it did not depend on, what the engine was set up for (its sink, say) would not fit any more."""
+    old, new = widest(before), widest((*before, after))
+    return (
+        classes(workload, old) == classes(workload, new)
+        and last_row_is_fixed(workload, old) == last_row_is_fixed(workload, new)
+        and all(
+            is_determined(workload, old, every_attempt=every, at_sink=sink)
+            == is_determined(workload, new, every_attempt=every, at_sink=sink)
+            for every in (False, True)
+            for sink in (False, True)
+        )
+    )

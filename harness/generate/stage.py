@@ -1,0 +1,172 @@
+"""The stage that a template sets: everything of a scenario but what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...faults.plan import AnyFault
+from ...properties.model.workload import Map, Topology, Workload
+from ..scenario.forecast import Forecast, forecast
+from ..scenario.model import AnyCommand, Deviation, Engine, Scenario
+from ..subject.abilities import EDGES, drawable
+from ..subject.port import Capabilities
+from .choices import Choices
+from .engines import Tuning, draw_committing, draw_engine, paced, patient
+from .workloads.enumerated import enumerated
+from .workloads.fitting import fitted
+from .workloads.workloads import Recipe, draw_topology, draw_workload, modest
+
+ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
+ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})
+ALL_COMMITTING = frozenset({"writer", "committer", "global"})
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What bounds every template: sizes, a workload that is given, what the subject can do."""
+
+    max_records: int = 120
+    max_faults: int = 4
+    workload: Workload | None = None
+    topology: Topology | None = None
+    capabilities: Capabilities | None = None
+    lead: tuple[str, ...] | None = None
+    """in real time, the kinds of fault whose turn it is (`real_time`); None: any"""
+    turn: int | None = None
+    """in the template `cells`, which turn it is (`turns`); None: it is drawn"""
+
+    @property
+    def real_time(self) -> bool:
+        return self.capabilities is not None and self.capabilities.real_time
+
+    def recipe(self, **wishes: object) -> Recipe:
+        recipe = msgspec.structs.replace(Recipe(operators=self.operators, edges=self.edges), **wishes)
+        if self.sinks == {"idempotent"} and self.workload is None:  # whatever a template would have
+            recipe = msgspec.structs.replace(recipe, idempotent=True)
+        recipe = msgspec.structs.replace(recipe, most_records=max(2, min(recipe.most_records, self.max_records)))
+        return modest(recipe) if self.real_time else recipe
+
+    @property
+    def operators(self) -> frozenset[str] | None:
+        """Those that can be drawn; None: all."""
+        return drawable(self.capabilities) if self.capabilities else None
+
+    @property
+    def edges(self) -> frozenset[str]:
+        return self.capabilities.edges if self.capabilities else frozenset(EDGES)
+
+    def fitted(self, engine: Engine) -> Engine:
+        """The engine with settings that the subject knows, before anything is aimed at its tasks."""
+        return fitted(engine, self.capabilities) if self.capabilities else engine
+
+    @property
+    def knows_idle_splits(self) -> bool:
+        return self.capabilities is None or "idle" in self.capabilities.sources
+
+    @property
+    def knows_rescaling(self) -> bool:
+        return self.capabilities is None or self.capabilities.rescales
+
+    @property
+    def knows_enumerators(self) -> bool:
+        return self.capabilities is None or self.capabilities.enumerators
+
+    @property
+    def knows_two_phase(self) -> bool:
+        return self.capabilities is None or self.capabilities.two_phase
+
+    @property
+    def guarantees(self) -> frozenset[str]:
+        return self.capabilities.guarantees if self.capabilities else ALL_GUARANTEES
+
+    @property
+    def committing(self) -> frozenset[str]:
+        return self.capabilities.committing if self.capabilities else ALL_COMMITTING
+
+    @property
+    def sinks(self) -> frozenset[str]:
+        """A workload that is given may have more than one right last row a key."""
+        sinks = self.capabilities.sinks if self.capabilities else ALL_SINKS
+        return sinks - {"idempotent"} or sinks if self.workload else sinks
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of a scenario but what goes wrong."""
+
+    workload: Workload
+    topology: Topology
+    engine: Engine
+    target: Forecast
+
+    def scenario(
+        self,
+        name: str,
+        *,
+        faults: tuple[AnyFault, ...] = (),
+        commands: tuple[AnyCommand, ...] = (),
+        deviations: tuple[Deviation, ...] = (),
+    ) -> Scenario:
+        return Scenario(
+            name=name,
+            workload=self.workload,
+            topology=self.topology,
+            engine=self.engine,
+            faults=faults,
+            commands=commands,
+            deviations=deviations,
+        )
+
+
+Own = tuple[Workload, Topology | None]
+"""What a template has drawn itself."""
+
+
+def stage_of(
+    choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, own: Own | None = None, /, **settings: object
+) -> Stage:
+    """A stage drawn to a recipe; `settings` of the engine are fixed, not drawn.
+
+    A workload that is given goes before a template's own, and stays as it is.
+    """
+    is_given = frame.workload is not None
+    drawn_workload, laid_out = own or (None, None)
+    workload = frame.workload or drawn_workload or draw_workload(choices, recipe)
+    topology = frame.topology or laid_out or draw_topology(choices, workload, recipe)
+    drawn = frame.fitted(draw_engine(choices, workload, topology, tuning))
+    committing = draw_committing(choices, drawn, frame.committing)
+    pooled = drawn.sink == "transactional" and committing == "writer" and choices.percent(25)
+    drawn = msgspec.structs.replace(drawn, committing=committing, pooled_ids=pooled)
+    drawn = paced(drawn, workload, topology) if frame.real_time else drawn
+    engine = frame.fitted(msgspec.structs.replace(drawn, **settings))
+    if "failover" not in settings and has_regions(topology) and choices.percent(50):
+        engine = msgspec.structs.replace(engine, failover="region")
+    if not is_given and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):
+        workload, engine = committing_amid(workload, engine)
+    target = patient(forecast(workload, topology, engine))
+    if not is_given and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):
+        workload = enumerated(choices, workload, target)
+    return Stage(workload=workload, topology=topology, engine=target.engine, target=target)
+
+
+def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engine]:
+    """The job with its maps committing what they pass on, in the manner of FLIP-147's chain of three.
+
+    They do so beside a transactional sink that commits itself; any other job stays as it is.
+    """
+    maps = tuple(node.name for node in workload.nodes if isinstance(node.operator, Map))
+    if engine.sink != "transactional" or engine.committing != "writer" or engine.guarantee != "exactly-once":
+        return workload, engine
+    nodes = tuple(
+        msgspec.structs.replace(node, operator=Map()) if node.name in maps else node for node in workload.nodes
+    )
+    return msgspec.structs.replace(workload, nodes=nodes), msgspec.structs.replace(engine, two_phase=maps)
+
+
+def has_regions(topology: Topology) -> bool:
+    """Whether parts of the job are joined by no channel: any edge but a forward one joins all subtasks."""
+    several = any(number > 1 for number in topology.parallelism.values())
+    return several and all(edge.partitioning == "forward" for edge in topology.edges)
+
+
+Template = Callable[[Choices, Frame], Scenario]

@@ -1,0 +1,242 @@
+"""Hypothesis strategies for scenarios and their parts.
+
+A scenario is drawn as one serialisable value, and no draw depends on what the
+system under test did.  `scenarios` is what tests use; `Drawing` draws scenario
+i of a seed for a search, through the same strategy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...faults.plan import AnyFault
+from ...properties.model.workload import Topology, Workload
+from ..runtime.exit_codes import HarnessFailed
+from ..scenario.forecast import forecast
+from ..scenario.model import Engine, Scenario
+from ..subject.abilities import demand, usable
+from ..subject.needs import demand_given, lacks
+from ..subject.port import Capabilities
+from .admission import admitted
+from .choices import Choices, built
+from .coverage.cells import CELLS
+from .coverage.turns import turn_of
+from .dealing import told_apart
+from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
+from .faults.stop_hits import with_hits
+from .faults.stragglers import with_stragglers
+from .plain import plain
+from .real_time import draw_scenario, eased, lead_of, leads_of
+from .situations import extras
+from .situations.hunted import HUNTED
+from .situations.rescaling import laid_out_anew
+from .situations.templates import FAULTLESS, SHARES, TEMPLATES
+from .stage import Frame, Template
+from .workloads.fitting import fit
+from .workloads.workloads import Recipe, draw_topology, draw_workload
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["Drawing", "engines", "faults", "laid_out_workloads", "scenario_of", "scenarios", "topologies", "workloads"]
+
+
+def workloads(*, max_records: int = 120, max_operators: int = 3) -> SearchStrategy[Workload]:
+    """Workloads with one right answer under every schedule (classes M and S of the judge)."""
+    recipe = Recipe(most_records=max_records, most_operators=max_operators)
+    return built(lambda choices: draw_workload(choices, recipe))
+
+
+def topologies(workload: Workload) -> SearchStrategy[Topology]:
+    """Layouts of a workload: parallelism 1 to 3, forward, hash and rebalance edges."""
+    return built(lambda choices: draw_topology(choices, workload, Recipe()))
+
+
+def laid_out_workloads(*, max_records: int = 120) -> SearchStrategy[tuple[Workload, Topology]]:
+    recipe = Recipe(most_records=max_records)
+
+    def build(choices: Choices) -> tuple[Workload, Topology]:
+        workload = draw_workload(choices, recipe)
+        return workload, draw_topology(choices, workload, recipe)
+
+    return built(build)
+
+
+def engines(workload: Workload, topology: Topology) -> SearchStrategy[Engine]:
+    """Engine configurations in which a run of the workload sees several checkpoints."""
+    return built(lambda choices: draw_engine(choices, workload, topology, Tuning()))
+
+
+def faults(
+    workload: Workload, topology: Topology, engine: Engine, *, max_faults: int = 4
+) -> SearchStrategy[tuple[AnyFault, ...]]:
+    """Faults of every kind, aimed so that they mostly fire while records flow."""
+    target = forecast(workload, topology, engine)
+    return built(lambda choices: extras.mixed_faults(choices, target, max_faults))
+
+
+def scenarios(
+    *,
+    max_records: int = 120,
+    max_faults: int = 4,
+    templates: Iterable[str] = tuple(SHARES),
+    workload: Workload | None = None,
+    topology: Topology | None = None,
+    capabilities: Capabilities | None = None,
+) -> SearchStrategy[Scenario]:
+    """Whole scenarios; of a given workload when there is one, within what a subject can do."""
+    frame = Frame(
+        max_records=max_records,
+        max_faults=max_faults,
+        workload=workload,
+        topology=topology,
+        capabilities=capabilities,
+    )
+    return _scenarios(_checked(frame), templates, seeded=False)
+
+
+class Drawing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a search draws: the strategy's arguments as one value that other processes can be given."""
+
+    max_records: int = 120
+    max_faults: int = 4
+    templates: tuple[str, ...] = tuple(SHARES)
+    """each drawn as often as its share says; one that stands here twice, twice as often"""
+    workload: Workload | None = None
+    topology: Topology | None = None
+    capabilities: Capabilities | None = None
+
+
+class scenario_of:
+    """Scenario i of a seed: a function of (drawing, seed, i) alone, whatever the budget, order or core."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self._frame = _checked(
+            Frame(
+                max_records=drawing.max_records,
+                max_faults=drawing.max_faults,
+                workload=drawing.workload,
+                topology=drawing.topology,
+                capabilities=drawing.capabilities,
+            )
+        )
+        real_time = self._frame.real_time
+        self._leads = leads_of(drawing.capabilities) if drawing.capabilities and real_time else ()
+        self._drawn: list[Scenario] = []
+        table = _left(drawing.templates, self._frame)
+        self._shares = (0 if real_time else table.count(TEMPLATES[CELLS]), len(table))
+        others = tuple(name for name in drawing.templates if name != CELLS)
+        self._free = self._fuzz(drawing.templates if real_time or not others else others)
+        self._aimed = self._fuzz((CELLS,))
+
+    def __call__(self, seed: int, index: int) -> Scenario:
+        turn = turn_of(self._frame, seed, index, *self._shares)
+        lead = lead_of(index, self._leads) if self._frame.real_time else None
+        self._now = msgspec.structs.replace(self._frame, lead=lead, turn=turn)
+        draw = self._free if turn is None else self._aimed
+        draw(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
+        return msgspec.structs.replace(self._drawn.pop(), seed=f"{seed} {index}")
+
+    def _fuzz(self, templates: tuple[str, ...]) -> Callable[[bytes], object]:
+        """The strategy as a function of bytes, for the frame of the scenario that is being drawn."""
+        from hypothesis import HealthCheck, given, settings
+
+        @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(_scenarios(self._frame, templates, now=lambda: self._now, seeded=True))
+        def catch(scenario: Scenario) -> None:
+            self._drawn.append(scenario)
+
+        fuzz: Callable[[bytes], object] = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        return fuzz
+
+
+SUBJECT = "the subject"
+_BYTES = 4096
+"""Many times what a scenario's draws consume, so that none runs short."""
+
+
+TRIES = 4
+"""so many times a scenario is drawn for one that lies within what the subject can do"""
+
+
+def _checked(frame: Frame) -> Frame:
+    """The frame; raises UsageError, in one line, where nothing can be drawn in it."""
+    if frame.capabilities is not None:
+        demand(frame.capabilities, SUBJECT)
+        if frame.workload is not None:
+            demand_given(frame.workload, frame.topology, frame.capabilities, SUBJECT)
+        return msgspec.structs.replace(frame, capabilities=usable(frame.capabilities))
+    return frame
+
+
+def _table(templates: Iterable[str]) -> list[Template]:
+    """The templates, each as often as it is drawn; ValueError for a name that there is not, or for none."""
+    names = tuple(templates)
+    known = TEMPLATES | HUNTED
+    unknown = sorted(set(names) - set(known))
+    if unknown or not names:
+        raise ValueError(f"no such template: {', '.join(unknown) or '(none given)'}")
+    return [known[name] for name in names for _ in range(SHARES.get(name, 1))]
+
+
+def _left(templates: Iterable[str], frame: Frame) -> list[Template]:
+    """The same of those that are drawn for the frame's subject."""
+    names = tuple(templates)
+    _table(names)
+    return _table(admitted(names, frame.capabilities, given=frame.workload is not None))
+
+
+def _scenarios(
+    frame: Frame, templates: Iterable[str], *, now: Callable[[], Frame] | None = None, seeded: bool
+) -> SearchStrategy[Scenario]:
+    """Scenarios of these templates; `now`: the frame, with whose turn it is."""
+    table = _left(templates, frame)
+
+    def by_template(choices: Choices, frame: Frame) -> Scenario:
+        return draw_scenario(choices, frame, table) if frame.real_time else choices.pick(table)(choices, frame)
+
+    def build(choices: Choices) -> Scenario:
+        return _within(choices, now() if now is not None else frame, by_template)
+
+    return built(build, seeded=seeded)
+
+
+def _within(choices: Choices, frame: Frame, template: Template) -> Scenario:
+    """A scenario that asks nothing of the subject which it has not declared: where one does, another is drawn."""
+    missing: tuple[str, ...] = ()
+    for draw in (*[template] * TRIES, plain):
+        scenario = _drawn(choices, frame, draw)
+        missing = lacks(scenario, frame.capabilities) if frame.capabilities is not None else ()
+        if not missing:
+            return scenario
+    raise HarnessFailed(f"no scenario is within what the subject can do: the plainest takes {', '.join(missing)}")
+
+
+def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
+    scenario = _fit(template(choices, frame), frame)  # what follows goes by what is left
+    if frame.topology is None:
+        scenario = told_apart(choices, scenario)
+    if frame.knows_rescaling:
+        scenario = laid_out_anew(choices, scenario)
+    if frame.turn is None:
+        scenario = without_late_checkpoints(choices, scenario)
+    if frame.turn is None and not frame.real_time:
+        scenario = with_local_channels(choices, scenario)
+    if frame.turn is None and scenario.name != FAULTLESS:
+        scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
+    if frame.real_time:
+        scenario = eased(choices, scenario)
+    if frame.turn is None:
+        most = frame.max_faults if scenario.name != FAULTLESS else 0
+        scenario = with_stragglers(choices, scenario, most, real_time=frame.real_time)
+    return _fit(scenario, frame)
+
+
+def _fit(scenario: Scenario, frame: Frame) -> Scenario:
+    if frame.capabilities is None:
+        return scenario
+    return fit(scenario, frame.capabilities, given=frame.workload is not None)

@@ -1,0 +1,1 @@
+"""What is computed, drawn: operators, records, event times."""

@@ -1,0 +1,138 @@
+"""A scenario cut down to what a subject can do: what it cannot is not asked of it.
+
+What a scenario needs is said by `needs`.  Here it is given up where the scenario
+stays one without it.  Operators and edges are the strategies' affair: a scenario
+with one that the subject has not does not fit, and another is drawn.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ....faults.plan import kind_of
+from ....properties.model.workload import Workload
+from ...scenario.model import AnyCommand, Engine, Resume, Scenario
+from ...scenario.model import kind_of as command_kind
+from ...subject.abilities import VOCABULARIES
+from ...subject.port import Capabilities
+from ..engines import promise, promising
+from .enumerated import statically_assigned
+
+
+def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) -> Scenario:
+    """The scenario without what the subject does not know, as far as that can be left out.
+
+    A workload that is given stays as it is.
+    """
+    engine = fitted(scenario.engine, capabilities)
+    workload = scenario.workload if given else _fed(scenario.workload, engine, capabilities)
+    if not all(source.bounded for source in workload.inputs):
+        engine = replace(engine, checkpoints_after_finish=True)  # an endless one would commit nothing any more
+    return replace(
+        scenario,
+        workload=workload,
+        engine=engine,
+        faults=tuple(fault for fault in scenario.faults if kind_of(fault) in capabilities.faults),
+        commands=tuple(
+            command if capabilities.rescales else _as_wide(command)
+            for command in scenario.commands
+            if command_kind(command) in capabilities.commands
+            and not (_is_unfit(command) and (not capabilities.refuses_unfit or engine.guarantee == "at-most-once"))
+        ),
+        deviations=scenario.deviations if capabilities.deviations else (),
+    )
+
+
+def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
+    """The engine with settings that the subject knows; as it was where it knows them all."""
+    engine = _barriers(_promised(engine, capabilities), capabilities)
+    knows_concurrent = capabilities.concurrent_checkpoints
+    engine = replace(
+        engine,
+        snapshot_mode=_one_of("snapshot_modes", engine.snapshot_mode, capabilities.snapshot_modes),
+        snapshot_store=_one_of("snapshot_stores", engine.snapshot_store, capabilities.snapshot_stores),
+        concurrent_checkpoints=engine.concurrent_checkpoints if knows_concurrent else 1,
+        checkpoints_after_finish=engine.checkpoints_after_finish or not capabilities.final_checkpoint_alone,
+        pooled_ids=engine.pooled_ids and capabilities.pooled_ids and _commits_itself(engine),
+        trims_logs=engine.trims_logs and capabilities.trims_logs,
+        local_channels=engine.local_channels and capabilities.local_channels,
+        two_phase=engine.two_phase if capabilities.two_phase else (),
+    )
+    return replace(engine, failover=_failover(engine, capabilities))
+
+
+def _promised(engine: Engine, capabilities: Capabilities) -> Engine:
+    """With a guarantee, a sink and whoever commits there that the subject has."""
+    wanted = promise(engine.guarantee, engine.sink, capabilities.guarantees, capabilities.sinks)
+    committing = engine.committing
+    if wanted[1] == "transactional":
+        committing = _one_of("committing", committing, capabilities.committing)
+    if (*wanted, committing) == (engine.guarantee, engine.sink, engine.committing):
+        return engine
+    # commits amid a job, and tasks that come up alone, take other settings too: drawn together, or not at all
+    engine = replace(engine, committing=committing, two_phase=(), failover=_together(engine))
+    return promising(engine, *wanted)
+
+
+def _together(engine: Engine) -> str:
+    return "full" if engine.failover == "local" else engine.failover
+
+
+def _barriers(engine: Engine, capabilities: Capabilities) -> Engine:
+    """With barriers that do what the subject's can, and what they overtake stored as it can be."""
+    if engine.guarantee == "exactly-once":
+        engine = replace(engine, alignment=_one_of("alignments", engine.alignment, capabilities.alignments))
+    spilling = engine.spilling
+    if engine.alignment != "aligned":
+        spilling = _one_of("spilling", spilling, capabilities.spilling)
+    elif spilling not in capabilities.spilling:
+        spilling = "at-once"
+    store = engine.spill_store
+    if spilling != "at-once":
+        store = _one_of("spill_stores", store, capabilities.spill_stores)
+    return replace(engine, spilling=spilling, spill_store=store)
+
+
+def _one_of(field: str, wanted: str, declared: frozenset[str]) -> str:
+    """The one that is wanted, or the first that the subject has; what it has none of stays, and does not fit."""
+    return next((name for name in (wanted, *VOCABULARIES[field][1]) if name in declared), wanted)
+
+
+def _commits_itself(engine: Engine) -> bool:
+    return engine.sink == "transactional" and engine.committing == "writer"
+
+
+def _failover(engine: Engine, capabilities: Capabilities) -> str:
+    recovers = {
+        "local": capabilities.local_recovery and engine.spilling in capabilities.local_spilling,
+        "region": capabilities.regional_recovery,
+    }
+    return engine.failover if recovers.get(engine.failover, True) else "full"
+
+
+def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Workload:
+    """With inputs that the subject can read."""
+    if not capabilities.enumerators or engine.guarantee == "at-most-once":
+        workload = statically_assigned(workload)
+    sources = capabilities.sources
+    if sources >= {"bounded", "unbounded", "idle"}:
+        return workload
+    inputs = tuple(
+        replace(
+            source,
+            bounded="bounded" in sources and (source.bounded or "unbounded" not in sources),
+            idle_after_us=source.idle_after_us if "idle" in sources else 0,
+        )
+        for source in workload.inputs
+    )
+    return replace(workload, inputs=inputs)
+
+
+def _is_unfit(command: AnyCommand) -> bool:
+    """Whether it asks for a job that is to be refused."""
+    return isinstance(command, Resume) and bool(command.inserted)
+
+
+def _as_wide(command: AnyCommand) -> AnyCommand:
+    """The command without another parallelism."""
+    return replace(command, parallelism={}) if isinstance(command, Resume) else command

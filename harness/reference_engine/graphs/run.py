@@ -1,0 +1,63 @@
+"""Run a system of processes and channels, and judge its snapshots by causality."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....properties.graphs.causality import Event, GraphHistory, Part, Taken, check
+from ....properties.model.verdict import Verdict, in_a_word
+from ....reference_impl.core.chandy_lamport import Contribution
+from ....reference_impl.simulated.graph import GraphWorld
+from ....reference_impl.simulated.graph_plan import System
+from ...scenario.files import digest
+
+
+class SystemRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened, and what the judge says of it."""
+
+    history: GraphHistory
+    verdict: Verdict
+
+    @property
+    def outcome(self) -> str:
+        """violated, held or unknown, as of any scenario"""
+        return in_a_word((self.verdict,))
+
+    @property
+    def trace_sha256(self) -> str:
+        """The digest of all that happened, in order."""
+        return digest(self.history)
+
+
+def run_and_judge(system: System) -> SystemRun:
+    """Run it, and ask causality; raises EngineError for a system that cannot run."""
+    history = run(system)
+    return SystemRun(history=history, verdict=check(history))
+
+
+def run(system: System) -> GraphHistory:
+    """What happened, as the judge reads it; raises EngineError for a system that cannot run."""
+    outcome = GraphWorld(system).run()
+    return GraphHistory(
+        processes=system.processes,
+        events=tuple(
+            Event(process=one.process, kind=one.kind, label=one.label, at_us=one.at_us, channel=one.channel,
+                  message=one.message)
+            for one in outcome.events
+        ),
+        snapshots=tuple(
+            Taken(name=one.name, begun_us=one.begun_us, complete_us=one.complete_us, parts=tuple(map(_part, one.parts)))
+            for one in outcome.snapshots
+        ),
+        markers=tuple(outcome.markers),
+        fired=tuple(outcome.fired),
+        stopped_us=outcome.stopped_us,
+    )  # fmt: skip
+
+
+def _part(told: Contribution) -> Part:
+    return Part(
+        process=told.process,
+        events=told.state,
+        channels={str(channel): messages for channel, messages in told.channels.items()},
+    )

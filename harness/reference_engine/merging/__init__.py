@@ -1,0 +1,1 @@
+"""The journals of many processes, merged into one history."""

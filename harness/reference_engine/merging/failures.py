@@ -1,0 +1,313 @@
+"""Which failures a history has, and which fault explains each.
+
+A process knows why it failed, not who made it so; the harness knows what it did,
+not what came of it.  Both wrote it down; here the two are brought together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from ....reference_impl.core.ids import AttemptId, TaskId
+from ....reference_impl.processes import entries as e
+from ....reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_GONE
+from .order import Placed, Source
+
+COORDINATOR = "coordinator"
+"""The name of its process."""
+CONNECTION_BROKE = re.compile(r"its connection from (\S+) broke")
+STORE_REFUSED = "the external store refused"
+ENDED_BADLY = ("killed", "failed", "cancelled")
+
+PARTS = ("tasks-restarted", "tasks-recovered")
+"""How the coordinator says that a part of the tasks comes up again: a region, or those that were lost alone."""
+
+LATER_US = 2_000_000
+"""of the machine's clock: how much later a cause may be written down than what came of it, and how
+long after a fault has healed what it did may still be found out"""
+LONG_LAG_US = 1_000_000
+"""a loop that is this late says that the machine is too slow to judge by time"""
+
+
+class Run(msgspec.Struct):
+    """One attempt of one task: where it lived, when it began and ended."""
+
+    task: TaskId
+    attempt: AttemptId
+    source: int
+    number: int
+    began: int
+    ended: int | None = None
+    how: str = ""
+
+
+class Faults:
+    """What the harness did, when: each question is answered with the fault's number, or None."""
+
+    def __init__(self, placed: Sequence[Placed]) -> None:
+        self._healed: dict[int, list[int]] = {}
+        self._breaks: list[e.Breaks] = []
+        self._stopped: list[e.Stopped] = []
+        self._died: list[e.Died] = []
+        self._outages: list[tuple[int, int | None, int]] = []
+        """(from, until, fault)"""
+        self._expired: dict[str, int] = {}
+        """transactions that the store gave up, and the fault that had it do so"""
+        for one in placed:
+            entry = one.entry
+            if isinstance(entry, e.FaultHealed):
+                self._healed.setdefault(entry.fault, []).append(entry.stamp)
+            elif isinstance(entry, e.Breaks):
+                self._breaks.append(entry)
+            elif isinstance(entry, e.Stopped):
+                self._stopped.append(entry)
+            elif isinstance(entry, e.Died):
+                self._died.append(entry)
+            elif isinstance(entry, e.Outage):
+                self._outage(entry)
+            elif isinstance(entry, e.Expired):
+                self._expired[entry.name] = entry.fault
+
+    def _outage(self, entry: e.Outage) -> None:
+        if entry.began:
+            self._outages.append((entry.stamp, None, entry.fault))
+        else:
+            self._outages = [
+                (began, entry.stamp if until is None and fault == entry.fault else until, fault)
+                for began, until, fault in self._outages
+            ]
+
+    def _lasts(self, fault: int, began: int, at: int) -> bool:
+        """Whether a fault that began to act then still explains something now."""
+        healed = next((stamp for stamp in self._healed.get(fault, ()) if stamp >= began), None)
+        return healed is None or at <= healed + LATER_US
+
+    def breaking(self, channel: str, at: int) -> int | None:
+        """The fault that broke a channel's connection."""
+        for entry in reversed(self._breaks):
+            is_meant = entry.channel in (channel, "*")
+            if is_meant and entry.stamp <= at + LATER_US and self._lasts(entry.fault, entry.stamp, at):
+                return entry.fault
+        return None
+
+    def silencing(self, process: str, at: int) -> int | None:
+        """The fault that keeps a process from showing that it lives."""
+        for stopped in reversed(self._stopped):
+            if stopped.process == process and stopped.stamp <= at and self._lasts(stopped.fault, stopped.stamp, at):
+                return stopped.fault
+        died = self.ending(process, at)
+        return died if died is not None else self.taking_database(at, at)
+
+    def death(self, process: str, at: int) -> e.Died | None:
+        """Of a process, about then."""
+        for died in reversed(self._died):
+            if died.process == process and at - 5 * LATER_US <= died.stamp <= at + LATER_US:
+                return died
+        return None
+
+    def ending(self, process: str, at: int) -> int | None:
+        """The fault of which a process died about then."""
+        died = self.death(process, at)
+        return died.fault if died is not None else None
+
+    def taking_database(self, began: int, at: int) -> int | None:
+        """The fault that took the database away during a run that began then and failed now: its
+        session, and what was open there, is gone for good, however late that is found out."""
+        for start, until, fault in reversed(self._outages):
+            if start <= at and (until is None or began <= until + LATER_US):
+                return fault
+        return None
+
+    def giving_up(self, reason: str) -> int | None:
+        """The fault of which the store knows the transaction no more that a refusal names."""
+        return next((self._expired[word] for word in reason.split() if word in self._expired), None)
+
+    def slows(self, process: str, at: int) -> bool:
+        """Whether some fault is a reason for a process to be late."""
+        return self.silencing(process, at) is not None
+
+
+class Judged(msgspec.Struct):
+    """The entries of a history, and whether the machine was too slow for it."""
+
+    placed: list[Placed]
+    starved: bool
+
+
+def judged(placed: Sequence[Placed], sources: Sequence[Source]) -> Judged:
+    """Deaths as what they mean for tasks and coordinator, each failure once and with its fault, consequences
+    of other failures and failures of what was replaced left out."""
+    judge = _Judge(placed, sources)
+    for one in placed:
+        judge.take(one)
+    return Judged(judge.kept, judge.starved)
+
+
+class _Judge:
+    def __init__(self, placed: Sequence[Placed], sources: Sequence[Source]) -> None:
+        self.kept: list[Placed] = []
+        self.starved = False
+        self._sources = sources
+        self._faults = Faults(placed)
+        self._runs = runs_of(placed, sources)
+        self._of = {(run.task, run.attempt): run for run in self._runs}
+        self._process_of = {run.task: sources[run.source].process for run in self._runs}
+        self._parts = _parts(placed)
+        self._newest: dict[TaskId | None, int] = {}
+        """of each task that restarted with a part alone, and of all (None)"""
+        self._jobs: dict[int, int] = {}
+        """attempt: job"""
+        self._over: set[int] = set()
+        self._failed: set[tuple[TaskId, AttemptId]] = set()
+        self._coordinator_down = False
+        self._asked: dict[int, e.CommandIssued] = {}
+        self._answered: dict[int, e.CommandReturned] = {}
+
+    def take(self, one: Placed) -> None:
+        entry = one.entry
+        if isinstance(entry, e.TaskFailed):
+            self._failure(one, entry)
+        elif isinstance(entry, e.Died):
+            self._death(one, entry)
+        elif isinstance(entry, e.CoordinatorChanged):
+            self._change(one, entry)
+        elif isinstance(entry, e.CommandIssued):
+            if entry.command not in self._asked:
+                self._asked[entry.command] = entry
+                self.kept.append(one)
+        elif isinstance(entry, e.CommandReturned):
+            self._answer(one, entry)
+        else:
+            self._heed(one)
+            self.kept.append(one)
+
+    def _heed(self, one: Placed) -> None:
+        entry = one.entry
+        if isinstance(entry, e.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
+            for task in self._parts.get(entry.attempt, (None,)):
+                self._newest[task] = max(self._newest.get(task, 0), entry.attempt)
+            self._jobs[entry.attempt] = entry.job
+        elif isinstance(entry, e.JobEnded):
+            self._over.add(entry.job)
+        elif isinstance(entry, e.Lagged) and entry.by_us >= LONG_LAG_US:
+            process = self._sources[one.source].process
+            self.starved = self.starved or not self._faults.slows(process, one.stamp)
+
+    # -- tasks -----------------------------------------------------------------------
+
+    def _is_superseded(self, task: TaskId, attempt: AttemptId) -> bool:
+        newest = max(self._newest.get(None, 0), self._newest.get(task, 0))
+        return newest > attempt or self._jobs.get(attempt) in self._over
+
+    def _failure(self, one: Placed, entry: e.TaskFailed) -> None:
+        key = (entry.task, entry.attempt)
+        if self._is_superseded(*key) or key in self._failed:
+            return
+        fault = entry.fault
+        if fault is None:
+            if self._follows(entry):
+                return
+            fault = self._explained_by(entry)
+        self._failed.add(key)
+        self.kept.append(one.with_entry(msgspec.structs.replace(entry, fault=fault, reason=self._reason(entry))))
+
+    def _reason(self, entry: e.TaskFailed) -> str:
+        """The coordinator sees first that a process is gone; the harness knows how it ended."""
+        if entry.reason == PROCESS_GONE:
+            died = self._faults.death(self._process_of.get(entry.task, ""), entry.stamp)
+            return died.reason if died is not None else entry.reason
+        return entry.reason
+
+    def _follows(self, entry: e.TaskFailed) -> bool:
+        """Whether it only is what another's failure did to its connection.
+
+        When a killed or failed one ended may be told late; one that is cancelled is so often because of this.
+        """
+        sender = CONNECTION_BROKE.match(entry.reason)
+        run = self._of.get((TaskId(sender[1]), entry.attempt)) if sender is not None else None
+        if run is None or run.ended is None or run.how not in ENDED_BADLY:
+            return False
+        return run.ended <= entry.stamp + (0 if run.how == "cancelled" else LATER_US)
+
+    def _explained_by(self, entry: e.TaskFailed) -> int | None:
+        faults, at = self._faults, entry.stamp
+        run = self._of.get((entry.task, entry.attempt))
+        sender = CONNECTION_BROKE.match(entry.reason)
+        if sender is not None:
+            return faults.breaking(f"{sender[1]}>{entry.task}", at)
+        if entry.reason == NO_HEARTBEAT:
+            fault = faults.silencing(self._process_of.get(entry.task, ""), at)
+            self.starved = self.starved or fault is None
+            return fault
+        if entry.reason == PROCESS_GONE:
+            return faults.ending(self._process_of.get(entry.task, ""), at)
+        if STORE_REFUSED in entry.reason:
+            expired = faults.giving_up(entry.reason)
+            if expired is not None:
+                return expired
+            return faults.taking_database(run.began if run is not None else at, at)
+        return None
+
+    # -- processes -------------------------------------------------------------------
+
+    def _death(self, one: Placed, entry: e.Died) -> None:
+        if entry.process == COORDINATOR:
+            self._lose_coordinator(one, entry)
+            return
+        dead = Source(entry.process, entry.incarnation)
+        victims = [run for run in self._runs if self._sources[run.source] == dead and run.ended == one.stamp]
+        for number, run in enumerate(victims):
+            shift = (number + 1) / (len(victims) + 1) / 2
+            ended = e.RunEnded(one.stamp, run.number, "killed")
+            self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
+            if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
+                self._failed.add((run.task, run.attempt))
+                failed = e.TaskFailed(one.stamp, run.task, run.attempt, entry.reason, entry.fault)
+                self.kept.append(one.with_entry(failed, shift))
+
+    def _lose_coordinator(self, one: Placed, entry: e.Died) -> None:
+        self._change(one, e.CoordinatorChanged(one.stamp, False, entry.fault))
+        for command, asked in self._asked.items():
+            if command not in self._answered and asked.kind != "resume":
+                self._answer(one, e.CommandReturned(one.stamp, command, None, "the coordinator died"))
+
+    def _change(self, one: Placed, entry: e.CoordinatorChanged) -> None:
+        """A death may have been told by who killed it and by who saw it: it counts once."""
+        if entry.up or not self._coordinator_down:
+            self.kept.append(one.with_entry(entry))
+        self._coordinator_down = not entry.up
+
+    def _answer(self, one: Placed, entry: e.CommandReturned) -> None:
+        before = self._answered.setdefault(entry.command, entry)
+        if before is entry or (before.checkpoint, before.error) != (entry.checkpoint, entry.error):
+            self.kept.append(one.with_entry(entry))
+
+
+def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
+    """The tasks of each attempt that only a part of them began; whoever went on keeps the one before."""
+    return {
+        one.entry.attempt: one.entry.tasks
+        for one in placed
+        if isinstance(one.entry, e.Noted) and one.entry.what in PARTS and one.entry.attempt is not None
+    }
+
+
+def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:
+    """Every run, with its end: its own, or that of its process."""
+    runs: dict[tuple[int, int], Run] = {}
+    for one in placed:
+        entry = one.entry
+        if isinstance(entry, e.TaskStarted):
+            runs[one.source, entry.run] = Run(entry.task, entry.attempt, one.source, entry.run, one.stamp)
+        elif isinstance(entry, e.RunEnded):
+            run = runs[one.source, entry.run]
+            run.ended, run.how = one.stamp, entry.how
+        elif isinstance(entry, e.Died):
+            dead = Source(entry.process, entry.incarnation)
+            for run in runs.values():
+                if sources[run.source] == dead and run.ended is None:
+                    run.ended, run.how = one.stamp, "killed"
+    return list(runs.values())

@@ -1,0 +1,285 @@
+"""Requests to the external store whose answer nobody heard: what the evidence says of them.
+
+A process can die between a request and its answer, and a store that is away can
+have done what it never answered.  What was done shows: in what was asked and
+listed later, in what is visible at the end, in what is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ....properties.model.history import Residue
+from ....properties.model.workload import Row
+from ....reference_impl.core import transactions as t
+from ....reference_impl.core.ids import CheckpointId
+from ....reference_impl.processes import entries as e
+from .order import Placed, Source
+
+Named = t.Begin | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
+Single = t.Append | t.Upsert
+"""A row that belongs to no transaction."""
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """A request without an answer, where it was sent; `applied` as in `trace.Observer.transacted`."""
+
+    placed: Placed
+    request: t.AnyRequest
+    applied: int
+
+    def done(self) -> Placed:
+        """That it was done, just behind where it was sent."""
+        return self.placed.with_entry(_done(self.placed.stamp, self.request, self.applied), 0.25)
+
+
+class Evidence:
+    """What is known of each transaction by the end, and of the rows that belong to none."""
+
+    def __init__(
+        self,
+        placed: Iterable[Placed],
+        committed: Iterable[tuple[str, Row]],
+        residue: Residue,
+        passing: Iterable[str] = (),
+    ) -> None:
+        """`passing` are committed transactions of which `committed` shows no row."""
+        self.rows: Counter[Row] = Counter()
+        """visible rows of no transaction, less those that are known to have been written"""
+        self.visible: dict[str, None] = dict.fromkeys(passing)
+        for name, row in committed:
+            if name:
+                self.visible[name] = None
+            else:
+                self.rows[row] += 1
+        self.left = {*residue.open_transactions, *residue.prepared_transactions}
+        self.done: set[tuple[type, str]] = set()
+        self.listed = set(self.left)
+        self.sealed = set(residue.prepared_transactions)
+        for one in placed:
+            if isinstance(one.entry, e.Transacted) and one.entry.answer == "done":
+                self._add(one.entry)
+            elif isinstance(one.entry, e.Expired):
+                self.sealed.add(one.entry.name)
+                self.done.add((t.AbortTransaction, one.entry.name))
+
+    def _add(self, entry: e.Transacted) -> None:
+        request = entry.request
+        if isinstance(request, Single):
+            self.rows[request.row] -= 1
+        self._note(request)
+        for name, checkpoint in entry.unfinished:
+            self.listed.add(name)
+            if checkpoint is not None:
+                self.sealed.add(name)
+
+    def speaks_for(self, request: t.AnyRequest) -> bool:
+        """Whether an unanswered request must have been done."""
+        if isinstance(request, Single):
+            return self.rows[request.row] > 0
+        if isinstance(request, t.Commit):
+            return request.name in self.visible and (t.Commit, request.name) not in self.done
+        if isinstance(request, t.Publish):
+            return all(name in self.visible for name in request.names) and any(
+                (t.Commit, name) not in self.done for name in request.names
+            )
+        if isinstance(request, t.PreCommit):
+            name = request.name
+            settled = self.done & {(t.Commit, name), (t.Finalise, name)}
+            return name in self.visible or name in self.sealed or bool(settled)
+        if isinstance(request, t.AbortTransaction):
+            gone = request.name not in self.visible and request.name not in self.left
+            return gone and (t.AbortTransaction, request.name) not in self.done
+        if isinstance(request, t.Begin):
+            name = request.name
+            return (
+                name in self.listed or name in self.visible or bool(self.done & {(t.Write, name), (t.PreCommit, name)})
+            )
+        return False  # a write: its writer's last request, so it is never sealed; a finalise: nothing shows by it
+
+    def settle(self, request: t.AnyRequest) -> None:
+        """It counts as done: no other is done by the same evidence."""
+        if isinstance(request, Single):
+            self.rows[request.row] -= 1
+        self._note(request)
+
+    def _note(self, request: t.AnyRequest) -> None:
+        """What is published is what is committed, for all that it names."""
+        if isinstance(request, Named):
+            self.done.add((type(request), request.name))
+        elif isinstance(request, t.Publish):
+            self.done.update((t.Commit, name) for name in request.names)
+
+
+def where_sent(placed: Sequence[Placed]) -> list[Placed]:
+    """What was done, told where it was asked for and not where its answer was heard: a process may stand
+    still between the two for long, while others already build on what it did.
+
+    Of a fence only the answer says that it holds; it stays where it is.
+    """
+    sent: dict[int, tuple[Placed, t.AnyRequest]] = {}
+    found: list[Placed] = []
+    for one in placed:
+        entry = one.entry
+        if isinstance(entry, e.Transacting):
+            sent[one.source] = (one, entry.request)
+        elif isinstance(entry, e.Transacted) and entry.answer == "done" and not isinstance(entry.request, t.Fence):
+            asked = sent.pop(one.source, None)
+            if asked is not None and asked[1] == entry.request:
+                one = asked[0].with_entry(entry, 0.25)
+        found.append(one)
+    return sorted(found)
+
+
+def settled(
+    placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue, passing: Sequence[str] = ()
+) -> list[Placed]:
+    """The answers that nobody heard, in their places, for requests that were done."""
+    doubts, found = in_doubt(placed)
+    evidence = Evidence([*placed, *found], committed, residue, passing)
+    for doubt in doubts:
+        if evidence.speaks_for(doubt.request):
+            evidence.settle(doubt.request)
+            found.append(doubt.done())
+    return found
+
+
+def in_doubt(placed: Iterable[Placed]) -> tuple[list[Doubt], list[Placed]]:
+    """(requests of which nobody heard in the end, in order; answers that another answer implies)."""
+    askers: dict[int, _Asker] = {}
+    for one in placed:
+        askers.setdefault(one.source, _Asker()).take(one)
+    doubts = [doubt for asker in askers.values() for doubt in asker.doubts()]
+    return sorted(doubts, key=lambda doubt: doubt.placed[:3]), [
+        one for asker in askers.values() for one in asker.implied
+    ]
+
+
+class _Asker:
+    """One process's conversation with the store."""
+
+    def __init__(self) -> None:
+        self.implied: list[Placed] = []
+        self._doubts: list[Doubt] = []
+        self._sent: Doubt | None = None
+        self._runs: dict[int, tuple[str, int]] = {}
+        self._applied: Counter[tuple[str, int]] = Counter()
+
+    def doubts(self) -> list[Doubt]:
+        return [*self._doubts, *([self._sent] if self._sent is not None else [])]
+
+    def take(self, placed: Placed) -> None:
+        entry = placed.entry
+        if isinstance(entry, e.TaskStarted):
+            self._runs[entry.run] = (entry.task, entry.attempt)
+        elif isinstance(entry, e.RecordApplied):
+            self._applied[self._runs[entry.run]] += 1
+        elif isinstance(entry, e.Transacting):
+            request = entry.request
+            self._doubts = self.doubts()
+            self._sent = Doubt(placed, request, self._applied[request.writer, request.attempt])
+        elif isinstance(entry, e.Transacted):
+            self._answered(placed, entry)
+
+    def _answered(self, placed: Placed, entry: e.Transacted) -> None:
+        request, sent, self._sent = entry.request, self._sent, None
+        if entry.answer == "no answer":
+            self._doubts.append(Doubt(sent.placed if sent is not None else placed, request, entry.applied))
+            return
+        self._doubts = [doubt for doubt in self._doubts if not _same(doubt.request, request)]
+        if entry.answer == "done" and isinstance(request, Single | t.Flush):
+            self._written(placed, request)
+
+    def _written(self, placed: Placed, request: t.AnyRequest) -> None:
+        """Single rows go in one after the other: those of the same writer are in before this answer."""
+        mine = [
+            doubt
+            for doubt in self._doubts
+            if isinstance(doubt.request, Single)
+            and (doubt.request.writer, doubt.request.attempt) == (request.writer, request.attempt)
+        ]
+        self._doubts = [doubt for doubt in self._doubts if doubt not in mine]
+        for number, doubt in enumerate(mine):
+            shift = (number + 1) / (len(mine) + 1) - 1
+            # the answer may stand a quarter behind its request (`where_sent`), whose place is taken
+            self.implied.append(placed.with_entry(_done(placed.stamp, doubt.request, doubt.applied), shift / 4))
+
+
+def _same(asked: t.AnyRequest, answered: t.AnyRequest) -> bool:
+    """Whether a request was sent again, and so answered after all; single rows are never sent again."""
+    return asked == answered and not isinstance(asked, Single)
+
+
+def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Placed]:
+    """What a store takes back whose open transactions live in sessions: with a process that dies, with
+    the older attempts that a fence shuts out, and with the store itself, the transactions open there."""
+    opened: dict[str, tuple[Placed, Named]] = {}
+    found: list[Placed] = []
+    to_come = Counter(name for one in placed if (name := _sealed_by(one.entry)))
+
+    def abort(at: Placed, gone: Sequence[str]) -> None:
+        for number, name in enumerate(gone):
+            _, begun = opened.pop(name)
+            request = t.AbortTransaction(writer=begun.writer, attempt=begun.attempt, name=name)
+            found.append(at.with_entry(_done(at.stamp, request, 0), (number + 1) / (len(gone) + 1) / 4))
+
+    for one in placed:
+        entry = one.entry
+        if isinstance(entry, e.Died):
+            dead = Source(entry.process, entry.incarnation)
+            abort(one, [name for name, (at, _) in opened.items() if sources[at.source] == dead])
+        elif isinstance(entry, e.Outage) and entry.began:
+            # told just before the store dies: what is sealed still is no longer open then
+            abort(one, [name for name in opened if not to_come[name]])
+        elif isinstance(entry, e.Transacted) and entry.answer == "done":
+            request = entry.request
+            if isinstance(request, t.Fence):
+                older = (request.writer, request.attempt)
+                abort(one, [n for n, (_, b) in opened.items() if b.writer == older[0] and b.attempt < older[1]])
+            elif isinstance(request, t.Begin):
+                opened.setdefault(request.name, (one, request))
+            elif isinstance(request, t.PreCommit | t.Commit | t.AbortTransaction):
+                opened.pop(request.name, None)
+                to_come[_sealed_by(entry)] -= 1
+    return found
+
+
+def _sealed_by(entry: e.Entry) -> str:
+    """The transaction that is no longer open by this, empty when none is."""
+    if isinstance(entry, e.Transacted) and entry.answer == "done":
+        return entry.request.name if isinstance(entry.request, t.PreCommit | t.Commit) else ""
+    return ""
+
+
+def _done(stamp: int, request: t.AnyRequest, applied: int) -> e.Transacted:
+    unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
+    return e.Transacted(stamp, request, "done", "", unfinished, applied)
+
+
+def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:
+    """Completions of checkpoints whose writer died before it could say so, and that showed later."""
+    unsaid: dict[int, tuple[Placed, e.CheckpointCompleting]] = {}
+    shown: set[int | None] = set(retained)
+    for one in placed:
+        entry = one.entry
+        if isinstance(entry, e.CheckpointCompleting):
+            unsaid.setdefault(entry.snapshot.checkpoint, (one, entry))
+        shown.add(_shows(entry))
+    for one in placed:
+        if isinstance(one.entry, e.CheckpointCompleted):
+            unsaid.pop(one.entry.snapshot.checkpoint, None)
+    return [
+        one.with_entry(e.CheckpointCompleted(entry.stamp, entry.snapshot), 0.25)
+        for checkpoint, (one, entry) in unsaid.items()
+        if checkpoint in shown
+    ]
+
+
+def _shows(entry: e.Entry) -> int | None:
+    """The checkpoint that an entry could not name if it were not complete."""
+    if isinstance(entry, e.Noted):
+        return entry.checkpoint if entry.what == "attempt-started" else None
+    return entry.checkpoint if isinstance(entry, e.SnapshotsDeleted | e.JobEnded | e.CommandReturned) else None

@@ -1,0 +1,69 @@
+"""When a run that does not come to rest is cut off."""
+
+from __future__ import annotations
+
+from ....reference_impl.processes.frames import Ask, Count
+from ....reference_impl.processes.loop import monotonic_us
+from ...scenario.model import Scenario
+from ..subjects.translation import standstill_us
+from .scene import Scene
+
+LEAST_US, MOST_US = 20_000_000, 300_000_000
+"""of the machine's clock: for how long a run may stand still at least, and how long it may take at most"""
+LOOK_US = 2_000_000
+"""how often a run that takes long is asked whether it gets on"""
+
+
+class Bound:
+    """A run that stands still longer than a sound job has any reason to is cut off, and owes its rest; one that still
+    gets on when the harness has no more time for it owes nothing.
+
+    It gets on while tasks read or take records, or a new attempt comes up.  A checkpoint that completes is no step:
+    a job that can do no more than that never comes to rest.
+    """
+
+    def __init__(self, scene: Scene, scenario: Scenario) -> None:
+        self._scene = scene
+        self._limit_us = scene.real(scene.told.settings.limit_us)
+        self._patience_us = max(LEAST_US, min(self._limit_us, scene.real(standstill_us(scenario))))
+        self._done: dict[str, tuple[int, int]] = {}
+        """task: (attempt, records)"""
+        self._newest = 0
+        self._began = self._moved = self._looked = monotonic_us()
+        self.is_short = False
+        """it is cut off for the harness's sake"""
+
+    def begin(self) -> None:
+        """The job is submitted."""
+        self._began = self._moved = self._looked = monotonic_us()
+
+    def came_up(self, attempt: int) -> None:
+        if attempt > self._newest:
+            self._newest = attempt
+            self._moved = monotonic_us()
+
+    def counted(self, count: Count) -> None:
+        done = (count.attempt, count.now)
+        if self._done.get(count.task, (0, 0)) != done:
+            self._done[count.task] = done
+            self._moved = monotonic_us()
+
+    def left_us(self) -> int:
+        """How long may be waited until `is_reached` is asked."""
+        return max(0, min(self._began + MOST_US, self._looked + LOOK_US) - monotonic_us())
+
+    def is_reached(self, checkpoint: int) -> bool:
+        """Whether the run is to be cut off; if not, its tasks are asked once more what they have done, beside what
+        they had at the newest complete checkpoint."""
+        now = monotonic_us()
+        self._looked = now
+        awaits = self._scene.due > 0 and now < self._began + self._limit_us
+        if now >= self._moved + self._patience_us and not awaits:
+            return True
+        self.is_short = now >= self._began + MOST_US
+        if not self.is_short:
+            for process in self._scene.placement.processes:
+                member = self._scene.crew.current(process)
+                if member is not None:
+                    member.send(Ask(self._scene.clock.tick(), checkpoint))
+        return self.is_short

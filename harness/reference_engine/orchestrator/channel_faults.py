@@ -1,0 +1,252 @@
+"""Faults on data channels, by a real proxy; each counts as fired only when a receiver has felt it.
+
+Each undoes itself: toxics are removed, proxies opened again.  A proxy server that
+does not do as it is told is replaced, with what else is at work on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
+from ....faults.injectors.toxiproxy import ToxiproxyFailed
+from ....reference_impl.processes.frames import Broke, Felt
+from ....reference_impl.processes.loop import monotonic_us
+from .proxying import ProxyServer
+from .scene import Scene
+
+SHARE_FELT = 0.6
+"""of a delay that a message must have been late, at least"""
+LEAST_HELD_US = 10_000
+"""A message that a stall held was under way for longer than one is by itself."""
+LEAST_PIECES = 3
+GRACE_US = 1_000_000
+"""of the machine's clock: for how long a connection that is to break is waited for"""
+LIMITED_US = 3_000_000
+"""of the machine's clock: for how long so many bytes are waited for"""
+SLICE_PAUSE_US = 300
+ANY = "*"
+
+
+class Watch(msgspec.Struct, kw_only=True):
+    """What a fault on a channel is to be felt by.  Stamps, in µs of the machine's clock."""
+
+    fault: int
+    channel: str
+    felt: Callable[[Watch, Felt], bool] | None = None
+    """None: it is felt by a connection that breaks"""
+    detail: str
+    since: int
+    until: int | None = None
+    least_us: int = 0
+    pieces: dict[int, int] = {}
+    """attempt: what its receiver had counted when the fault began, or first told afterwards"""
+    done: Callable[[], None] | None = None
+    """what to do when a connection has broken"""
+
+
+class ChannelFaults:
+    """The faults of one run on its channels."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._watches: list[Watch] = []
+        self._pieces: dict[tuple[str, int], int] = {}
+        self._at_work = 0
+        """the fault for whose sake the proxies are told something"""
+        if scene.told.felt:
+            scene.services.proxies.before_recovery = self._all_will_break
+
+    # -- what is felt ----------------------------------------------------------------
+
+    def felt(self, told: Felt) -> None:
+        for watch in list(self._watches):
+            if watch.channel == told.channel and watch.felt is not None and watch.felt(watch, told):
+                self._watches.remove(watch)
+                self._scene.fired(watch.fault, watch.detail, told.attempt, stamp=told.stamp)
+        self._pieces[(told.channel, told.attempt)] = told.pieces
+
+    def broke(self, told: Broke) -> None:
+        """A connection has ended; not of a fault on it if its sender is gone."""
+        sender = told.channel.partition(">")[0]
+        if self._scene.facts.attempt_of(sender) != told.attempt:
+            return
+        for watch in list(self._watches):
+            if watch.felt is None and watch.channel in (told.channel, ANY) and told.stamp > watch.since:
+                self._watches.remove(watch)
+                self._scene.fired(watch.fault, watch.detail, told.attempt, stamp=told.stamp)
+                if watch.done is not None:
+                    watch.done()
+                return
+        self._scene.services.look()  # nothing of the plan explains it: a proxy that somebody moves breaks what it has
+
+    # -- what passes late, or in pieces ------------------------------------------------
+
+    def delay(self, fault: int, sender: str, receiver: str, by_us: int, for_us: int) -> bool:
+        real_us = max(1_000, self._scene.real(by_us))
+        watch = self._watch(fault, sender, receiver, f"messages come {real_us // 1000} ms later", _late)
+        watch.least_us = int(real_us * SHARE_FELT)
+        return self._lasting(watch, Latency(ms=real_us // 1000), for_us)
+
+    def stall(self, fault: int, sender: str, receiver: str, for_us: int) -> bool:
+        watch = self._watch(fault, sender, receiver, "nothing passes", _held)
+        return self._lasting(watch, Stall(), for_us)
+
+    def slice(self, fault: int, sender: str, receiver: str, size: int, for_us: int) -> bool:
+        watch = self._watch(fault, sender, receiver, f"what passes comes in pieces of {size} bytes", _in_pieces)
+        channel = watch.channel
+        watch.pieces = {attempt: count for (name, attempt), count in self._pieces.items() if name == channel}
+        return self._lasting(watch, Slice(average_size=size, delay_us=SLICE_PAUSE_US), for_us)
+
+    def _watch(
+        self, fault: int, sender: str, receiver: str, detail: str, felt: Callable[[Watch, Felt], bool] | None
+    ) -> Watch:
+        channel = f"{sender}>{receiver}"
+        return Watch(fault=fault, channel=channel, felt=felt, detail=f"{channel}: {detail}", since=monotonic_us())
+
+    def _lasting(self, watch: Watch, toxic: Toxic, for_us: int) -> bool:
+        if not self._add(watch, toxic):
+            return False
+        self._watches.append(watch)
+        self._scene.heal_after(self._scene.real(for_us), watch.fault, lambda: self._end(watch))
+        return True
+
+    def _end(self, watch: Watch) -> None:
+        watch.until = monotonic_us()
+        self._remove(watch)
+
+    # -- what breaks -------------------------------------------------------------------
+
+    def cut(self, fault: int, sender: str, receiver: str) -> bool:
+        watch = self._watch(fault, sender, receiver, "the connection breaks", None)
+        if not self._is_live(watch.channel):
+            return False
+        if not self._close(watch):
+            self._scene.journal.fault_healed(fault)
+            return False
+        self._until_broken(watch, lambda: self._proxies.open_again(watch.channel), GRACE_US)
+        return True
+
+    def reset(self, fault: int, sender: str, receiver: str, for_us: int) -> bool:
+        watch = self._watch(fault, sender, receiver, "the connection is reset", None)
+        if not self._add(watch, Reset(ms=0)):
+            return False
+        self._watches.append(watch)
+        if self._close(watch):
+            self._proxies.open_again(watch.channel)
+        self._scene.heal_after(self._scene.real(for_us), fault, lambda: self._remove(watch))
+        return True
+
+    def limit(self, fault: int, sender: str, receiver: str, size: int) -> bool:
+        watch = self._watch(fault, sender, receiver, f"the connection closes after {size} bytes", None)
+        return self._once(watch, Limit(bytes=size), LIMITED_US)
+
+    def timeout(self, fault: int, sender: str, receiver: str, after_us: int) -> bool:
+        real_us = max(1_000, self._scene.real(after_us))
+        watch = self._watch(fault, sender, receiver, "what enters is dropped, and the connection closes", None)
+        return self._once(watch, Timeout(ms=real_us // 1000), real_us + GRACE_US)
+
+    def _once(self, watch: Watch, toxic: Toxic, within_us: int) -> bool:
+        """A toxic that is removed when it has broken a connection, or when it is too late for that."""
+        if not self._add(watch, toxic):
+            return False
+        self._scene.journal.breaks(watch.fault, watch.channel)
+        self._until_broken(watch, lambda: self._remove(watch), within_us)
+        return True
+
+    def _until_broken(self, watch: Watch, undo: Callable[[], None], within_us: int) -> None:
+        """Undo a fault when it is felt, or when it is too late for that."""
+        scene = self._scene
+        over = False
+
+        def act(*_: object) -> None:
+            nonlocal over
+            if not over:
+                over = True
+                undo()
+                scene.has_healed(watch.fault)
+
+        watch.done = act
+        self._watches.append(watch)
+        scene.will_heal(watch.fault)
+        scene.loop.at(monotonic_us() + within_us, act)
+
+    def waits_for_all(self, fault: int, detail: str) -> None:
+        """The proxy server is about to die: felt by whatever connection breaks of it."""
+        self._scene.journal.breaks(fault, ANY)
+        self._watches.append(Watch(fault=fault, channel=ANY, detail=detail, since=monotonic_us()))
+
+    # -- the proxies -------------------------------------------------------------------
+
+    def _is_there(self, channel: str) -> bool:
+        """Whether a channel has a proxy that can be told something."""
+        return channel in self._scene.told.felt and self._proxies.is_up
+
+    def _is_live(self, channel: str) -> bool:
+        """Whether both ends of it live too."""
+        if not self._is_there(channel):
+            return False
+        facts = self._scene.facts
+        return all(facts.attempt_of(end) for end in self._scene.placement.channels[channel])
+
+    @property
+    def _proxies(self) -> ProxyServer:
+        return self._scene.services.proxies
+
+    def _add(self, watch: Watch, toxic: Toxic) -> bool:
+        if not self._is_there(watch.channel):
+            return False
+        self._at_work = watch.fault
+        try:
+            self._proxies.add(f"fault-{watch.fault}", watch.channel, toxic)
+        except ToxiproxyFailed as error:
+            self._proxies.recover(error)
+            self._scene.journal.fault_healed(watch.fault)  # what breaks much later is not of that
+            return False
+        return True
+
+    def _remove(self, watch: Watch) -> None:
+        self._at_work = watch.fault
+        self._proxies.remove(f"fault-{watch.fault}")
+
+    def _close(self, watch: Watch) -> bool:
+        self._at_work = watch.fault
+        self._scene.journal.breaks(watch.fault, watch.channel)
+        try:
+            self._proxies.close_connections(watch.channel)
+        except ToxiproxyFailed as error:
+            self._proxies.recover(error)
+            return False
+        return True
+
+    def _all_will_break(self) -> None:
+        """A new proxy server is needed: connections break that the fault did not aim at."""
+        self._scene.journal.breaks(self._at_work, ANY)
+
+
+def _sent(told: Felt) -> int:
+    """When what came so late had been sent."""
+    return told.stamp - told.transit_us
+
+
+def _late(watch: Watch, told: Felt) -> bool:
+    return told.transit_us >= watch.least_us and _sent(told) >= watch.since
+
+
+def _held(watch: Watch, told: Felt) -> bool:
+    """It entered while nothing passed, and came out at the end of that."""
+    return (
+        watch.until is not None
+        and told.transit_us >= LEAST_HELD_US
+        and watch.since <= _sent(told) <= watch.until
+        and told.stamp >= watch.until - LEAST_HELD_US
+    )
+
+
+def _in_pieces(watch: Watch, told: Felt) -> bool:
+    if watch.until is not None and _sent(told) > watch.until:
+        return False
+    before = watch.pieces.setdefault(told.attempt, 0 if watch.pieces else told.pieces)
+    return told.pieces - before >= LEAST_PIECES

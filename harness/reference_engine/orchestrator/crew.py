@@ -1,0 +1,315 @@
+"""The processes of a run: started, heard, stopped, killed, replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ....reference_impl.processes.cluster import Launcher, ProcessGone
+from ....reference_impl.processes.connections import Connection, Outbox
+from ....reference_impl.processes.frames import Frame, Ready
+from ....reference_impl.processes.orders import Exited
+from ....reference_impl.processes.supervision import CODEC
+from ...subject.port import SubjectFailed
+from .handles import handle_of, last_words
+from .layout import COORDINATOR, Placement, Told
+
+
+class Member:
+    """One incarnation of a process."""
+
+    def __init__(self, name: str, incarnation: int, pid: int) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.pid = pid
+        self.is_ready = False
+        self.is_gone = False
+        self.stops = 0
+        """how many faults make it stand still"""
+        self.attempts: dict[str, int] = {}
+        """the live attempts in it"""
+        self.blame: int | None = None
+        """the fault of which it is about to kill itself"""
+        self.nonsense = ""
+        """what it has said that cannot be read, when it is killed for that"""
+        self._connection: Connection | None = None
+        self._early: list[Frame] = []
+        self._handle = handle_of(pid)
+
+    def strike(self) -> None:
+        """SIGKILL, without waiting for it."""
+        if self._handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def send(self, frame: Frame) -> None:
+        """Now, or as soon as it has come up; to one that is gone, not at all."""
+        if self._connection is not None:
+            self._connection.send(frame)
+        elif not self.is_gone and not self.is_ready:
+            self._early.append(frame)
+
+    def arrive(self, connection: Connection) -> None:
+        self.is_ready = True
+        self._connection = connection
+        early, self._early = self._early, []
+        for frame in early:
+            connection.send(frame)
+
+    def catch_up(self) -> None:
+        """Take what it has said until now."""
+        connection = self._connection
+        while connection is not None and connection.is_open and select.select([connection.sock], [], [], 0)[0]:
+            connection.read()
+
+    def drain(self) -> None:
+        """Take what it had said before it died."""
+        connection = self._connection
+        while connection is not None and connection.is_open:
+            connection.read()
+        self._connection = None
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended that nobody had killed."""
+
+    code: int | None
+    signal: int | None
+    how: str
+
+
+class Crew:
+    """`heard(member, frame)` is called for each frame, `ended(member, exit)` for each end that was not ours."""
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        placement: Placement,
+        told: Told,
+        outbox: Outbox,
+        heard: Callable[[Member, Frame], None],
+        ended: Callable[[Member, Exit], None],
+    ) -> None:
+        self._launcher = launcher
+        self._placement = placement
+        self._told = told
+        self._outbox = outbox
+        self._heard = heard
+        self._ended = ended
+        self._by_pid: dict[int, Member] = {}
+        self._current: dict[str, Member] = {}
+        self._guests: list[Connection] = []
+        self._closing = False
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._listener.bind(str(told.supervision))
+        except OSError as error:
+            self._listener.close()
+            raise SubjectFailed(f"no socket can be made at {told.supervision}: {error}") from error
+        self._listener.listen(128)
+        accepting_local(self._listener, outbox, self._welcome)
+
+    # -- coming up -------------------------------------------------------------------
+
+    def spawn(self, name: str, deviations: tuple[tuple[str, int, int], ...] = ()) -> Member:
+        """Start the next incarnation of a process; an older one that still lives goes on as a zombie."""
+        before = self._current.get(name)
+        incarnation = before.incarnation + 1 if before is not None else 0
+        config = self._told.configure(self._placement, name, incarnation, deviations)
+        entry = "coordinator" if name == COORDINATOR else "node"
+        full = self.full_name(name)
+        member = Member(name, incarnation, self._launcher.fork(full, entry, config, (full,)))
+        self._by_pid[member.pid] = member
+        self._current[name] = member
+        return member
+
+    def full_name(self, name: str) -> str:
+        return full_name(self._told.run, name)
+
+    def _welcome(self, sock: socket.socket) -> None:
+        """A process has connected; it says first who it is.  One that says what cannot be read is killed: whatever it
+        would say from then on is lost."""
+        member: Member | None = None
+        pid = _peer(sock)
+
+        def take(frame: Frame) -> None:
+            nonlocal member
+            if member is not None:
+                self._heard(member, frame)
+            elif isinstance(frame, Ready):
+                member = self._of(frame)
+                if member is not None:
+                    member.arrive(connection)
+                    self._heard(member, frame)
+
+        def end(reason: str) -> None:
+            speaker = member or self._by_pid.get(pid)
+            if connection.nonsense and speaker is not None:
+                self._end_for(speaker, reason)
+
+        connection = Connection(sock, CODEC, self._outbox, take, end)
+        self._guests.append(connection)
+
+    def _end_for(self, member: Member, nonsense: str) -> None:
+        """Kill a process for what it has said; its end is told as one by itself."""
+        if self._closing or member.is_gone:
+            return
+        member.nonsense = nonsense
+        with contextlib.suppress(ProcessGone):
+            self._launcher.signal(member.pid, signal.SIGKILL)
+
+    def _of(self, ready: Ready) -> Member | None:
+        for member in self._by_pid.values():
+            if (member.name, member.incarnation) == (ready.process, ready.incarnation):
+                return member
+        return None
+
+    # -- who is there ----------------------------------------------------------------
+
+    def current(self, name: str) -> Member | None:
+        """The newest incarnation of a process, if it lives."""
+        member = self._current.get(name)
+        return member if member is not None and not member.is_gone else None
+
+    def is_current(self, member: Member) -> bool:
+        return self._current.get(member.name) is member
+
+    def living(self) -> list[Member]:
+        """Every process, zombies included."""
+        return [member for member in self._by_pid.values() if not member.is_gone]
+
+    def of(self, names: tuple[str, ...]) -> list[Member]:
+        """Every living process of these names, zombies included."""
+        return [member for member in self.living() if member.name in names]
+
+    def missing(self) -> list[str]:
+        """Who has not come up."""
+        return [name for name, member in self._current.items() if not member.is_ready]
+
+    # -- signals ---------------------------------------------------------------------
+
+    def kill(self, members: Sequence[Member]) -> list[Member]:
+        """SIGKILL, all at once, and take what they had said; those that lived."""
+        victims = [member for member in members if not member.is_gone]
+        for member in victims:
+            member.strike()
+        killed = []
+        for member in victims:
+            try:
+                self._launcher.signal(member.pid, signal.SIGKILL)
+            except ProcessGone:
+                if not self._died_of_it(member):
+                    continue  # its end is told like any other
+            member.is_gone = True
+            member.drain()
+            killed.append(member)
+        return killed
+
+    def _died_of_it(self, member: Member) -> bool:
+        end = self._launcher.end_of(member.pid)
+        return end is not None and end.signal == signal.SIGKILL
+
+    def stop(self, member: Member) -> bool:
+        """SIGSTOP; whether it lives to be continued."""
+        if member.is_gone:
+            return False
+        try:
+            if not member.stops:
+                self._launcher.signal(member.pid, signal.SIGSTOP)
+        except ProcessGone:
+            return False
+        member.stops += 1
+        return True
+
+    def go_on(self, member: Member) -> None:
+        """SIGCONT, once nothing else makes it stand still."""
+        member.stops = max(0, member.stops - 1)
+        if member.is_gone or member.stops:
+            return
+        try:
+            self._launcher.signal(member.pid, signal.SIGCONT)
+        except ProcessGone:
+            return
+
+    def poll(self) -> bool:
+        """Take in ends; whether there were any, also of processes that are not of the crew."""
+        ends = self._launcher.poll()
+        for end in ends:
+            self._take_end(end)
+        return bool(ends)
+
+    def _take_end(self, end: Exited) -> None:
+        member = self._by_pid.get(end.pid)
+        if member is None or member.is_gone:
+            return
+        member.drain()
+        member.is_gone = True
+        if not self._closing:
+            how = f"{end.how}, as it had said what cannot be read ({member.nonsense})" if member.nonsense else end.how
+            self._ended(member, Exit(code=end.code, signal=end.signal, how=how))
+
+    # -- the end ---------------------------------------------------------------------
+
+    def stand_still(self) -> None:
+        """Every process stops where it is; what they have said until then is taken."""
+        for member in self.living():
+            self.stop(member)
+        for member in self.living():
+            member.catch_up()
+
+    def move_again(self) -> None:
+        for member in self.living():
+            self.go_on(member)
+
+    def close(self) -> None:
+        """Kill what is left, all of it standing still first: none sees another die."""
+        self._closing = True
+        for member in self.living():
+            self.stop(member)
+        self.kill(self.living())
+        for connection in self._guests:
+            connection.close()
+        self._outbox.loop.unwatch(self._listener)
+        self._listener.close()
+
+    def last_words(self, name: str) -> str:
+        """The last line that processes of a name have printed."""
+        return last_words(self._launcher.log(self.full_name(name)))
+
+
+def full_name(run: str, process: str) -> str:
+    """What a process, and its listening socket, are called by a launcher that serves several runs."""
+    return f"{run}.{process}"
+
+
+def _peer(sock: socket.socket) -> int:
+    """The number of the process that has connected; 0 where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0
+    told = struct.Struct("iii")
+    pid: int = told.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, told.size))[0]
+    return pid
+
+
+def accepting_local(listener: socket.socket, outbox: Outbox, taken: Callable[[socket.socket], None]) -> None:
+    """Take every connection that comes in at a local socket."""
+    listener.setblocking(False)
+
+    def ready(_: int) -> None:
+        try:
+            accepted, _address = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        taken(accepted)
+
+    outbox.loop.watch(listener, ready)

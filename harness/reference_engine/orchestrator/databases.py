@@ -1,0 +1,161 @@
+"""The PostgreSQL of a harness process: killed as a whole, and back at the same socket with what it had promised."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import psycopg
+
+from ....reference_impl.processes.cluster import Launcher, ProcessGone
+from ....reference_impl.processes.offspring import children_of
+from ....reference_impl.processes.orders import Exited
+from ...runtime.exit_codes import HarnessFailed
+from ..services import places, postgres
+from .handles import handle_of, last_words
+
+UP_WITHIN_S = 20.0
+LOOK_AGAIN_S = 0.02
+GONE_WITHIN_S = 1.0
+"""after SIGKILL; usually a millisecond"""
+NAME = "postgres"
+INITDB = "initdb"
+
+
+class DatabaseServer:
+    """One server under a launcher, or the user's own, which is not ours to kill."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._server: postgres.Server | None = None
+        self._folder = Path()
+        self._socket = Path()
+        self.pid = 0
+        """0: it is down, or not ours"""
+        self.is_starting = True
+        """it has not answered yet since it was last killed"""
+        external = postgres.external_dsn()
+        if external is not None:
+            self.dsn = external
+            return
+        places.check_socket(postgres.SOCKET)
+        self._server = postgres.Server.find(launcher.folder())
+        self._folder = launcher.folder() / "postgres"
+        self._socket = (launcher.folder() / postgres.SOCKET).parent
+        password = postgres.new_password()
+        self.dsn = self._server.dsn(self._socket, password)
+        self._initialise(self._server, password)
+        self.wait_until_up(UP_WITHIN_S)
+
+    def _initialise(self, server: postgres.Server, password: str) -> None:
+        """Make its folders.  Under the launcher, since what writes there must not outlive this process."""
+        server.make_folder(self._folder)
+        server.make_folder(self._socket)
+        told = server.write_password(self._launcher.folder() / "postgres-password", password)
+        try:
+            command = server.initdb(self._folder, told)
+            pid = self._launcher.execute(INITDB, command, env=server.environment(), uid=server.uid)
+            end = self._end_of(pid, postgres.INITDB_TIMEOUT_S)
+        finally:
+            told.unlink(missing_ok=True)
+        if end is None:
+            raise HarnessFailed(f"PostgreSQL's initdb has not ended within {postgres.INITDB_TIMEOUT_S:g} s")
+        if end.code != 0:
+            raise HarnessFailed(f"PostgreSQL's initdb failed with {end.how}: {last_words(self._launcher.log(INITDB))}")
+
+    def _end_of(self, pid: int, within_s: float) -> Exited | None:
+        """How a process ended; None when it has not in time."""
+        deadline = time.monotonic() + within_s
+        while (end := self._launcher.end_of(pid)) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            select.select([self._launcher], [], [], left)
+            self._launcher.poll()
+        return end
+
+    @property
+    def is_ours(self) -> bool:
+        return self._server is not None
+
+    def start(self) -> None:
+        """Start it, without waiting for it."""
+        server = self._server
+        if server is None:
+            return
+        server.clear(self._socket)
+        command = server.command(self._folder, self._socket)
+        env = server.environment()
+        self.pid = self._launcher.execute(NAME, command, env=env, uid=server.uid, gently=True)
+
+    def answers(self) -> bool:
+        """Whether it takes a session now; one that did not survive its start is started again."""
+        if self.is_ours and self.pid and self._launcher.end_of(self.pid) is not None:
+            self.start()  # processes of the one before were not all gone yet
+        try:
+            with psycopg.connect(self.dsn, connect_timeout=2, autocommit=True) as session:
+                session.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        self.is_starting = False
+        return True
+
+    def wait_until_up(self, within_s: float) -> None:
+        """One that is down is started first.  Raises HarnessFailed."""
+        if not self.pid:
+            self.start()
+        deadline = time.monotonic() + within_s
+        while not self.answers():
+            if time.monotonic() > deadline:
+                raise HarnessFailed(self._silence(within_s))
+            time.sleep(LOOK_AGAIN_S)
+            self._launcher.poll()
+
+    def _silence(self, within_s: float) -> str:
+        if not self.is_ours:
+            return f"the PostgreSQL that {postgres.DSN_VARIABLE} names has not answered for {within_s:g} s"
+        return f"PostgreSQL does not answer within {within_s:g} s: {last_words(self._launcher.log(NAME))}"
+
+    def kill(self) -> None:
+        """SIGKILL all of it: the postmaster, and each of its processes, which would outlive it a moment.
+
+        One that it made amid this could wait for good for a lock of one that is dead, and keep the next server from
+        starting: so it is stopped before its processes are counted.
+        """
+        pid, self.pid = self.pid, 0
+        if not pid:
+            return
+        self.is_starting = True
+        try:
+            self._launcher.signal(pid, signal.SIGSTOP)
+        except ProcessGone:
+            return  # its number may be another's by now
+        with contextlib.ExitStack() as handles:
+            watched = [handle for child in children_of(pid) if (handle := handle_of(child)) is not None]
+            for handle in watched:
+                handles.callback(os.close, handle)
+            for handle in watched:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+            with contextlib.suppress(ProcessGone):
+                self._launcher.signal(pid, signal.SIGKILL)
+            _wait_for(watched, GONE_WITHIN_S)
+
+    def discard(self) -> None:
+        """Kill it for good."""
+        self.kill()
+        if self.is_ours:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _wait_for(handles: list[int], within_s: float) -> None:
+    """Until the processes have ended, or the time is over."""
+    deadline, left = time.monotonic() + within_s, handles
+    while left and time.monotonic() < deadline:
+        ended, _, _ = select.select(left, [], [], max(0.0, deadline - time.monotonic()))
+        left = [handle for handle in left if handle not in ended]

@@ -1,0 +1,276 @@
+"""How processes are disturbed: `faults.ports.Machines`, by signals, a real proxy, and orders that wait.
+
+Each method takes the number of the fault and returns whether it could be applied;
+that it has changed something live is reported when it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....reference_impl.driver.settings import Settings
+from ....reference_impl.processes.entries import Died, Stopped
+from ....reference_impl.processes.files import DiskFiles
+from ....reference_impl.processes.loop import monotonic_us
+from ....reference_impl.processes.sinks import DATABASE
+from .channel_faults import ChannelFaults
+from .crew import Member
+from .layout import COORDINATOR, GIVEN_UP_US
+from .scene import Scene
+from .waiting import Orders
+
+LOOK_AGAIN_US = 10_000
+LOOK_FOR_WRITES_US = 1_000
+WRITES_WAITED_FOR = 3
+BELIEVED_US: int = Settings().heartbeat_timeout_us
+"""of the scenario's time: what a plan thinks that this time-out is"""
+MARGIN_US = 300_000
+
+
+class Disturbances:
+    """The faults that processes can suffer.  `replaced(member, down_us)` has another come up for a killed one."""
+
+    def __init__(self, scene: Scene, replaced: Callable[[Member, int], None]) -> None:
+        self._scene = scene
+        self._replaced = replaced
+        self.orders = Orders(scene)
+        self.channels = ChannelFaults(scene)
+        self._files = DiskFiles(scene.told.store)
+
+    def now(self) -> int:
+        return self._scene.now()
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        self._scene.at(time, action)
+
+    # -- processes -------------------------------------------------------------------
+
+    def kill_task(self, fault: int, task: str) -> bool:
+        member = self._home_of(task)
+        if member is None or not member.attempts:
+            return False
+        return self._kill([member], f"{task} is killed", "it was killed", fault)
+
+    def kill_node(self, fault: int, node: int) -> bool:
+        members = self._on_node(node)
+        if not any(member.attempts for member in members):
+            return False
+        return self._kill(members, f"node {node} is killed with {_names(members)}", "its node was lost", fault)
+
+    def lose_unsynced(self, fault: int, node: int) -> bool:
+        """Power is lost: counts only if some write was not yet durable, be its writer alive or not.
+
+        Writes that have been ordered and are not yet out of their process are waited for.
+        """
+        patience_us = self._scene.real(self._scene.told.settings.snapshot_write_us) * WRITES_WAITED_FOR
+        self._lose_when_written(fault, node, monotonic_us() + patience_us)
+        return True
+
+    def _lose_when_written(self, fault: int, node: int, deadline_us: int) -> None:
+        lost = self._unsynced(node) > 0 and self._lose_unsynced(fault, node)
+        if not lost and monotonic_us() < deadline_us:
+            self._scene.after_real(LOOK_FOR_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
+
+    def _unsynced(self, node: int) -> int:
+        tasks = self._scene.placement.on_node(node)
+        return sum(self._files.temporaries.task(path) in tasks for path in self._files.unsynced())
+
+    def _lose_unsynced(self, fault: int, node: int) -> bool:
+        scene, members = self._scene, self._on_node(node)
+        stopped = [member for member in members if scene.crew.stop(member)]  # nothing is synced while we look
+        unsynced = self._unsynced(node)
+        if not unsynced:
+            for member in stopped:
+                scene.crew.go_on(member)
+            return False
+        detail = f"node {node} loses power and {unsynced} unsynced writes"
+        self._kill(members, detail, "its node lost power", fault, lose=scene.placement.on_node(node))
+        return True
+
+    def _kill(self, members: Sequence[Member], detail: str, reason: str, fault: int, lose: Sequence[str] = ()) -> bool:
+        """Whether it hit an attempt, or loses what some have written: one that had just ended by itself was not killed.
+
+        It is told when it is known, with a stamp from before anybody could see it.
+        """
+        scene = self._scene
+        stamps = [scene.clock.tick() for _ in range(len(members) + 1)]
+        phase, attempt, running = scene.facts.phase, _attempt(members), [one for one in members if one.attempts]
+        killed = scene.crew.kill(members)
+        if lose:
+            self._files.lose_unsynced(lose)
+        has_hit = bool(lose) or any(member in running for member in killed)
+        if has_hit:
+            scene.fired(fault, detail, attempt, stamp=stamps[0], phase=phase)
+        for member, stamp in zip(killed, stamps[1:], strict=False):
+            scene.journal.add(Died(stamp, member.name, member.incarnation, reason, fault))
+        for member in killed:
+            self._replaced(member, 0)
+        return has_hit
+
+    def kill_coordinator(self, fault: int, down_us: int) -> bool:
+        scene = self._scene
+        member = scene.crew.current(COORDINATOR)
+        if member is None or not scene.facts.coordinator_lives:
+            return False
+        fired, died, phase = scene.clock.tick(), scene.clock.tick(), scene.facts.phase
+        if not scene.crew.kill([member]):
+            return False
+        scene.fired(fault, "the coordinator is killed", None, stamp=fired, phase=phase)
+        scene.journal.add(Died(died, COORDINATOR, member.incarnation, "it was killed", fault))
+        self._replaced(member, scene.real(down_us))
+        scene.heal_after(scene.real(down_us), fault, lambda: None)
+        return True
+
+    def pause_task(self, fault: int, task: str, for_us: int) -> bool:
+        member = self._home_of(task)
+        if member is None or not member.attempts or member.stops:
+            return False
+        return self._pause(fault, [member], for_us, f"{task} stands still")
+
+    def pause_node(self, fault: int, node: int, for_us: int) -> bool:
+        members = [one for one in self._on_node(node) if self._scene.crew.is_current(one) and not one.stops]
+        if not any(member.attempts for member in members):
+            return False
+        return self._pause(fault, members, for_us, f"node {node} stands still with {_names(members)}")
+
+    def _pause(self, fault: int, members: Sequence[Member], for_us: int, detail: str) -> bool:
+        scene = self._scene
+        before = scene.clock.tick()
+        stopped = [member for member in members if scene.crew.stop(member)]
+        if not stopped:
+            return False
+        for member in stopped:
+            scene.journal.add(Stopped(before, member.name, member.incarnation, fault))
+        scene.fired(fault, detail, _attempt(stopped))
+
+        def resume() -> None:
+            for member in stopped:
+                scene.crew.go_on(member)
+
+        scene.heal_after(self._pause_us(for_us), fault, resume)
+        return True
+
+    def _pause_us(self, for_us: int) -> int:
+        """Of the machine's clock.  A pause that is meant to be given up on is longer than that takes here."""
+        real_us = self._scene.real(for_us)
+        if for_us <= BELIEVED_US:
+            return min(real_us, GIVEN_UP_US // 2)
+        return real_us + max(0, GIVEN_UP_US + MARGIN_US - self._scene.real(BELIEVED_US))
+
+    def _on_node(self, node: int) -> list[Member]:
+        """Every process on a node, zombies included."""
+        placement = self._scene.placement
+        return self._scene.crew.of(placement.homes_of(placement.on_node(node)))
+
+    def _home_of(self, task: str) -> Member | None:
+        """The process that a task lives in."""
+        homes = self._scene.placement.homes_of([task])
+        return self._scene.crew.current(homes[0]) if homes else None
+
+    def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
+        if task not in self._scene.placement.operators:
+            return False
+        return self.orders.poison(fault, task, always)
+
+    # -- channels --------------------------------------------------------------------
+
+    def delay_channel(self, fault: int, sender: str, receiver: str, by_us: int, for_us: int) -> bool:
+        return self.channels.delay(fault, sender, receiver, by_us, for_us)
+
+    def stall_channel(self, fault: int, sender: str, receiver: str, for_us: int) -> bool:
+        return self.channels.stall(fault, sender, receiver, for_us)
+
+    def cut_channel(self, fault: int, sender: str, receiver: str) -> bool:
+        return self.channels.cut(fault, sender, receiver)
+
+    def reset_channel(self, fault: int, sender: str, receiver: str, for_us: int) -> bool:
+        return self.channels.reset(fault, sender, receiver, for_us)
+
+    def slice_channel(self, fault: int, sender: str, receiver: str, size: int, for_us: int) -> bool:
+        return self.channels.slice(fault, sender, receiver, size, for_us)
+
+    def limit_channel(self, fault: int, sender: str, receiver: str, count: int, /) -> bool:
+        return self.channels.limit(fault, sender, receiver, count)
+
+    def timeout_channel(self, fault: int, sender: str, receiver: str, after_us: int) -> bool:
+        return self.channels.timeout(fault, sender, receiver, after_us)
+
+    # -- messages and stores -----------------------------------------------------------
+
+    def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
+        return self.orders.meddle(fault, how, message, task, by_us)
+
+    def fail_write(self, fault: int, task: str | None) -> bool:
+        return self.orders.arm(fault, "fail-write", task)
+
+    def fail_read(self, fault: int, task: str | None) -> bool:
+        return self.orders.arm(fault, "fail-read", task)
+
+    def tear_write(self, fault: int, task: str | None) -> bool:
+        return self.orders.arm(fault, "tear-write", task)
+
+    def fail_commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
+        return self.orders.commit(fault, task, how, times)
+
+    def expire(self, fault: int, name: str, attempt: int | None, member: Member) -> bool:
+        """Have the store give a sealed transaction up, whose commit is about to be asked for in a process.
+
+        Several may stand before a commit at once: the first has met it, the others are to forget it.
+        """
+        scene = self._scene
+        stamp = scene.clock.tick()
+        if not self.orders.waits(fault) or not scene.told.sink.expire(name):
+            return False
+        scene.journal.expired(fault, name, stamp)
+        self.orders.met_in(fault, member)
+        scene.fired(fault, f"the commit of {name}: expired", attempt)
+        return True
+
+    # -- servers -----------------------------------------------------------------------
+
+    def kill_proxy(self, fault: int, down_us: int) -> bool:
+        scene = self._scene
+        if not scene.told.felt or not scene.services.proxies.is_up:
+            return False
+        proxies = scene.services.proxies
+        scene.services.look()  # the next one will show nothing of what somebody has told this one
+        self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
+        proxies.kill()
+        scene.heal_after(scene.real(down_us), fault, proxies.start)
+        return True
+
+    def kill_database(self, fault: int, down_us: int) -> bool:
+        """Counts when a sink is there that would miss it."""
+        scene = self._scene
+        database = scene.services.database if scene.told.sink.store == DATABASE else None
+        if database is None or not database.pid:
+            return False
+        if not any(scene.facts.attempt_of(sink) for sink in scene.placement.sinks):
+            return False
+        scene.journal.outage(fault, True)
+        database.kill()
+        scene.fired(fault, "the database is killed", None)
+        scene.will_heal(fault)
+
+        def restart() -> None:
+            database.start()
+            look()
+
+        def look() -> None:
+            if not database.answers():
+                scene.after_real(LOOK_AGAIN_US, look)
+                return
+            scene.journal.outage(fault, False)
+            scene.has_healed(fault)
+
+        scene.after_real(scene.real(down_us), restart)
+        return True
+
+
+def _attempt(members: Sequence[Member]) -> int | None:
+    """The newest live attempt in processes."""
+    return max((attempt for member in members for attempt in member.attempts.values()), default=None)
+
+
+def _names(members: Sequence[Member]) -> str:
+    return ", ".join(member.name for member in members)

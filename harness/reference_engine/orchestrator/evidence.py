@@ -1,0 +1,185 @@
+"""What is left of a run when its processes are gone, kept before it is judged; and the history that it makes."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ....faults.plan import kind_of
+from ....properties.model.history import History, Residue
+from ....properties.model.workload import Row
+from ....reference_impl.processes.journal import CorruptJournal
+from ...runtime.exit_codes import CutproofError, HarnessFailed, UsageError, one_line
+from ...scenario.files import write_scenario, write_whole
+from ...scenario.model import Scenario
+from ...scenario.reading import bytes_of, json_of
+from ..merging.merging import journals_in, merged
+from ..merging.order import Journal
+from ..subjects.translation import identity
+
+EVIDENCE = "evidence.json"
+SCENARIO = "scenario.json"
+"""for whoever wants to run it again; judging needs the evidence alone"""
+JOURNALS = "journal"
+LIMIT_BYTES = 256 * 1024 * 1024
+"""of each file that is kept"""
+SUBJECT = "processes"
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All but the journals."""
+
+    scenario: Scenario
+    committed: list[tuple[str, Row]]
+    """as an independent reader saw it at the end"""
+    passing: list[str] = msgspec.field(default_factory=list, name="passed")
+    """committed transactions that the job's output does not show: of operators that commit what they pass on"""
+    residue: Residue
+    quiet: bool
+    cut_short: bool
+    """as in the history"""
+    lasting: list[int]
+    """the faults that still acted"""
+    unapplied: list[str]
+    foreign: int = 0
+    """as in the history"""
+    rolls_back: bool
+    """the sinks' store ends open transactions with the sessions they live in"""
+    begun: int
+    """the stamp at which the first job was submitted"""
+    timeline: bool
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A journal as its process left it, with a torn batch at its end where that was killed amid one."""
+
+    name: str
+    length: int
+    checksum: int
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the file holds under its checksum."""
+
+    evidence: Evidence
+    journals: list[Listed]
+
+
+class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file: a `Kept`, and the CRC-32 of its bytes."""
+
+    checksum: int
+    kept: msgspec.Raw
+
+
+def keep(evidence: Evidence, journals: Path, folder: Path) -> Path:
+    """Put what a run has left into a folder that stays, and that has the evidence when it has all.  Every process of
+    the run has ended.  Raises HarnessFailed."""
+    try:
+        folder.mkdir(parents=True)
+        body = msgspec.json.encode(Kept(evidence=evidence, journals=_listed(journals)))
+        shutil.copytree(journals, folder / JOURNALS)
+        write_scenario(folder / SCENARIO, evidence.scenario)
+        sealed = Sealed(checksum=zlib.crc32(body), kept=msgspec.Raw(body))
+        write_whole(folder / EVIDENCE, msgspec.json.encode(sealed))
+    except OSError as error:
+        raise HarnessFailed(
+            f"the run cannot be kept in {folder} ({one_line(error)}); name another place with XDG_STATE_HOME"
+        ) from error
+    return folder
+
+
+def kept(folder: Path) -> tuple[Scenario, History]:
+    """A run that was kept, and its history.  Raises UsageError when there is none that could be read."""
+    try:
+        evidence = _unsealed(folder)
+        return evidence.scenario, history_of(evidence, folder / JOURNALS)
+    except (OSError, msgspec.DecodeError, RecursionError, CutproofError) as error:
+        raise UsageError(f"{folder} holds no run on processes that could be read: {one_line(error)}") from error
+
+
+def _unsealed(folder: Path) -> Evidence:
+    """The evidence, when it and every journal are as they were kept: one journal less, and a sound job would seem to
+    have lost what that tells of."""
+    sealed = msgspec.json.decode(json_of(bytes_of(folder / EVIDENCE, LIMIT_BYTES), EVIDENCE), type=Sealed)
+    if zlib.crc32(sealed.kept) != sealed.checksum:
+        raise HarnessFailed(f"{EVIDENCE} is altered: its checksum is wrong")
+    was = msgspec.json.decode(sealed.kept, type=Kept)
+    kept, found = ({one.name: one for one in each} for each in (was.journals, _listed(folder / JOURNALS)))
+    for name in sorted({*kept, *found}):
+        if name not in found:
+            raise HarnessFailed(f"the journal {name} is missing")
+        if name not in kept:
+            raise HarnessFailed(f"the journal {name} is none of this run's")
+        if found[name] != kept[name]:
+            how = f"{found[name].length} bytes instead of {kept[name].length}"
+            raise HarnessFailed(
+                f"the journal {name} is altered: "
+                + (how if found[name].length != kept[name].length else "its checksum is wrong")
+            )
+    return was.evidence
+
+
+def _listed(journals: Path) -> list[Listed]:
+    contents = [(path.name, bytes_of(path, LIMIT_BYTES)) for path in sorted(journals.iterdir())]
+    return [Listed(name=name, length=len(data), checksum=zlib.crc32(data)) for name, data in contents]
+
+
+def history_of(evidence: Evidence, journals: Path) -> History:
+    """One history of all journals.  Raises HarnessFailed when one is altered."""
+    scenario = evidence.scenario
+    engine = scenario.engine
+    history = History(
+        subject=SUBJECT,
+        guarantee=engine.guarantee,
+        sink=engine.sink,
+        identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
+        restart_attempts=engine.restart_attempts,
+        snapshots=engine.snapshot_store,
+        runs=[],
+        channels=[],
+        stored=[],
+        completed=[],
+        transactions=[],
+        written=[],
+        reads=[],
+        journal=[],
+        timeline=[],
+        residue=evidence.residue,
+        quiet=evidence.quiet,
+        cut_short=evidence.cut_short,
+        unapplied=list(evidence.unapplied),
+        foreign_connections=evidence.foreign,
+    )
+    try:
+        found = journals_in(journals)
+    except (OSError, CorruptJournal) as error:
+        raise HarnessFailed(f"what the processes wrote down cannot be read: {error}") from error
+    _check_faults(found, len(scenario.faults))
+    merged(
+        history,
+        [kind_of(fault) for fault in scenario.faults],
+        found,
+        evidence.timeline,
+        committed=evidence.committed,
+        passing=evidence.passing,
+        rolls_back=evidence.rolls_back,
+        lasting=evidence.lasting,
+        epoch=evidence.begun,
+    )
+    return history
+
+
+def _check_faults(journals: Sequence[Journal], planned: int) -> None:
+    """Raise HarnessFailed for a fault that the scenario does not have."""
+    for process, incarnation, entries in journals:
+        for entry in entries:
+            fault = getattr(entry, "fault", None)
+            if fault is not None and not 0 <= fault < planned:
+                raise HarnessFailed(
+                    f"the journal {process}.{incarnation} tells of fault {fault}, and the scenario has {planned}"
+                )

@@ -1,0 +1,101 @@
+"""What is known of the job from what its processes say: who lives, and in which phase it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....reference_impl.processes.frames import JobFacts, TaskFacts
+
+WORKING = ("working", "terminating")
+RECOVERING = ("restarting", "mending")
+"""everything is to come up again, or a part is"""
+
+
+class Facts:
+    """`entered(phase)` is called whenever the phase has changed."""
+
+    def __init__(self, entered: Callable[[str], None]) -> None:
+        self._entered = entered
+        self._phase = ""
+        self._job: JobFacts | None = None
+        self._live: dict[str, int] = {}
+        self._tasks: dict[str, TaskFacts] = {}
+        self.coordinator_lives = False
+
+    # -- what is told ----------------------------------------------------------------
+
+    def up(self, task: str, attempt: int) -> None:
+        self._live[task] = attempt
+        self._tasks.pop(task, None)
+        self._look()
+
+    def down(self, task: str, attempt: int) -> None:
+        """An attempt is over; a newer one, in another process, is not concerned."""
+        if self._live.get(task) == attempt:
+            del self._live[task]
+            self._tasks.pop(task, None)
+            self._look()
+
+    def task(self, told: TaskFacts) -> None:
+        if told.task in self._live:
+            self._tasks[told.task] = told
+            self._look()
+
+    def job(self, told: JobFacts) -> None:
+        self._job = told
+        self._look()
+
+    def coordinator(self, lives: bool) -> None:
+        """One comes up knowing nothing, or is gone: what the one before said is past."""
+        self.coordinator_lives = lives
+        self._job = None
+        self._look()
+
+    # -- what is known ---------------------------------------------------------------
+
+    def attempt_of(self, task: str) -> int:
+        """The newest live attempt of a task; 0 when there is none."""
+        return self._live.get(task, 0)
+
+    def live(self) -> list[str]:
+        return list(self._live)
+
+    @property
+    def job_number(self) -> int:
+        """Of the job that the coordinator last spoke of; 0 before it has."""
+        return self._job.job if self._job is not None else 0
+
+    @property
+    def under_way(self) -> bool:
+        """Some checkpoint is."""
+        return self._job is not None and self._job.under_way
+
+    @property
+    def phase(self) -> str:
+        """One of `faults.points.PHASES`; the same rule as the simulated world's."""
+        job = self._job
+        if not self.coordinator_lives or job is None or job.stage in RECOVERING:
+            return "recovering" if self._began else "deploying"
+        if job.stage not in WORKING:
+            return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"
+        if job.stage == "terminating" or job.is_ending:
+            return "finishing"
+        if any(told.aligning for told in self._tasks.values()):
+            return "aligning"
+        if job.newest and any(_owes_a_commit(told, job.newest) for told in self._tasks.values()):
+            return "committing"
+        return "checkpointing" if job.under_way else "running"
+
+    _began = False
+    """some coordinator has spoken of a job"""
+
+    def _look(self) -> None:
+        begins = not self._began and self._job is not None
+        self._began = self._began or begins
+        before, self._phase = self._phase, self.phase
+        if self._began and (begins or self._phase != before):
+            self._entered(self._phase)
+
+
+def _owes_a_commit(told: TaskFacts, newest: int) -> bool:
+    return told.is_handed or (told.unsettled is not None and told.unsettled <= newest)

@@ -1,0 +1,100 @@
+"""The jobs of a run, one after the other: submitted, taken over, ended, resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....faults.plan import AtTime
+from ....reference_impl.core.events import CompletedSnapshot
+from ....reference_impl.core.ids import AttemptId, CheckpointId
+from ....reference_impl.processes.files import DiskFiles, DiskJobs
+from ....reference_impl.processes.frames import Ended, Submit, TakeOver
+from ....reference_impl.processes.logs import DiskLogs
+from ...scenario.model import Resume, Scenario
+from .crew import Member
+from .scene import Scene
+
+RESUMED_AFTER = ("stopped", "drained", "cancelled", "failed")
+PAUSE_US = 1_000
+
+
+class Jobs:
+    """`coordinator()` is the process that jobs are submitted to."""
+
+    def __init__(self, scene: Scene, scenario: Scenario, coordinator: Callable[[], Member | None]) -> None:
+        self._scene = scene
+        self._scenario = scenario
+        self._coordinator = coordinator
+        self._memory = scenario.engine.snapshot_store == "memory"
+        self._files = DiskFiles(scene.told.store)
+        self._logs = DiskLogs(scene.told.store, whole_files=False)
+        self._records = DiskJobs(scene.told.store)
+        self._submission: tuple[int, int, tuple[CompletedSnapshot, ...]] = (1, 1, ())
+        self._retained: tuple[int, ...] = ()
+        self.unapplied = [command for command in scenario.commands if isinstance(command, Resume)]
+        self.number = 0
+        self.is_over = True
+        self.is_resuming = False
+
+    @property
+    def is_all_over(self) -> bool:
+        """The last job has ended."""
+        return self.is_over and not self.is_resuming and self.number > 0
+
+    def submit(self, initial: tuple[CompletedSnapshot, ...] = (), *, recall: bool = False) -> None:
+        """Start a job, its numbers far enough from those of the one before."""
+        previous = self._records.load(self.number) if self.number else None
+        self.number += 1
+        self.is_over = False
+        attempt, checkpoint = (previous.attempt + 2, previous.next_checkpoint + 8) if previous else (1, 1)
+        self._submission = (attempt, checkpoint, initial)
+        member = self._coordinator()
+        if member is not None:
+            member.send(Submit(self._scene.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, recall))
+
+    def take_over(self, member: Member) -> None:
+        """A new coordinator is there: it goes on with the job, if there is one."""
+        if not self.is_over:
+            attempt, checkpoint, initial = self._submission
+            member.send(TakeOver(self._scene.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial))
+
+    def ended(self, told: Ended) -> None:
+        """A job has ended; the next one begins after a pause, if the scenario says so."""
+        if told.job != self.number or self.is_over:
+            return
+        self.is_over = True
+        self._retained = told.retained
+        if not self.unapplied or told.status not in RESUMED_AFTER:
+            return
+        command = self.unapplied[0]
+        pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else PAUSE_US
+        self.is_resuming = True
+        self._scene.after_real(self._scene.real(pause), lambda: self._resume(command, told.status))
+
+    def _resume(self, command: Resume, status: str) -> None:
+        self.is_resuming = False
+        initial = () if self._memory else self._files.survey()[0]
+        newest = max(self._retained if self._memory else [one.checkpoint for one in initial], default=None)
+        if newest is None and (status == "failed" or command.inserted):
+            return
+        self.unapplied.pop(0)
+        number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
+        journal = self._scene.journal
+        journal.command_issued(number, "resume", False, command.parallelism, command.inserted)
+        self.submit(initial, recall=self._memory)
+        journal.command_returned(number, CheckpointId(newest) if newest is not None else None, "")
+
+    def retained(self, newest: int) -> list[int]:
+        """The checkpoints that the last job, or its user, still holds; `newest` is what is known of one in memory."""
+        if self.is_over:
+            return list(self._retained)
+        if self._memory:
+            return [newest] if newest else []
+        return [int(one.checkpoint) for one in self._files.survey()[0]]
+
+    def logs(self) -> list[str]:
+        """Of persistent channels, those that are there."""
+        return self._logs.names()
+
+    def handles(self) -> list[str]:
+        return [str(handle) for handle in self._files.handles()]

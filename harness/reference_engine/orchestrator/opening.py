@@ -1,0 +1,124 @@
+"""Before a run: its folder, its ports, its proxies, the place where its sinks write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from ....faults.plan import AtPoint
+from ....reference_impl.core import local_recovery
+from ....reference_impl.core.errors import EngineError
+from ....reference_impl.processes import purge
+from ....reference_impl.processes.database_reader import Unreachable
+from ....reference_impl.processes.greeting import new_secret
+from ....reference_impl.processes.loop import monotonic_us
+from ....reference_impl.processes.sinks import DATABASE, Place
+from ...runtime.exit_codes import HarnessFailed
+from ...scenario.model import Resume, Scenario
+from ...subject.port import ScenarioRefused
+from ..subjects import process_job
+from .crew import full_name
+from .layout import COORDINATOR, Placement, Told, lives_together, proxied, store_of
+from .services import Services
+
+UP_WITHIN_S = 20.0
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that can begin; `close` takes away what was made for it."""
+
+    services: Services
+    placement: Placement
+    told: Told
+
+    def close(self) -> None:
+        """Give up its ports, proxies, tables and folder.  Every process of it has ended."""
+        services, told = self.services, self.told
+        if told.felt:
+            services.proxies.clear()
+        services.launcher.unlisten([full_name(told.run, name) for name in told.ports])
+        if told.sink.store == DATABASE:
+            if not services.database.answers():
+                services.database.wait_until_up(UP_WITHIN_S)
+            reader = told.sink.reader()
+            try:
+                reader.purge()
+            except Unreachable as error:
+                raise HarnessFailed(f"the tables of a run cannot be removed: {error}") from error
+            finally:
+                reader.close()
+            services.launcher.revoke(told.run)
+        shutil.rmtree(told.folder, ignore_errors=True)
+
+
+def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
+    """Prepare a run.  Raises ScenarioRefused for what the engine refuses, CutproofError for what is missing."""
+    job = process_job.describe(scenario, defect, scale)
+    try:
+        made = process_job.make_job(job)
+        made.config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
+        for graph in (made.graph, *made.later):
+            local_recovery.check(graph, made.config)
+    except EngineError as error:
+        raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
+    placement = Placement.of((made.graph, *made.later), scenario.engine.nodes, together=lives_together(scenario))
+    run = services.next_run()
+    folder = services.launcher.folder() / run
+    _make_folders(folder)
+    sink = _sink(services, scenario, folder, run)
+    names = (COORDINATOR, *placement.processes)
+    ports = {name: services.launcher.listen(full_name(run, name)) for name in names}
+    through = proxied(scenario, placement)
+    told = Told(
+        folder=folder,
+        job=job,
+        settings=process_job.real_settings(scenario),
+        scale=scale,
+        epoch_us=monotonic_us(),
+        points=points_of(scenario),
+        detailed=timeline,
+        sink=sink,
+        run=run,
+        secret=new_secret(),
+        ports=ports,
+        routes=_routes(services, placement, ports, through),
+        felt=frozenset(through),
+    )
+    return Opened(services=services, placement=placement, told=told)
+
+
+def points_of(scenario: Scenario) -> frozenset[str]:
+    """The protocol points that something waits for."""
+    triggers = [fault.trigger for fault in scenario.faults]
+    triggers += [command.trigger for command in scenario.commands if not isinstance(command, Resume)]
+    return frozenset(trigger.point for trigger in triggers if isinstance(trigger, AtPoint))
+
+
+def _make_folders(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    for name in ("store", "journal"):
+        (folder / name).mkdir()
+
+
+def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Place:
+    store = store_of(scenario)
+    dsn = services.database.dsn if store == DATABASE else ""
+    place = Place(store=store, folder=folder / "sink", dsn=dsn, run=run)
+    if store == DATABASE and not services.database.is_ours:
+        # What is made there outlives every process of ours, so it is told first who is to take it away.
+        services.launcher.bequeath(run, "purge", purge.encode(place))
+    try:
+        place.create()
+    except Unreachable as error:
+        raise HarnessFailed(f"PostgreSQL does not answer: {error}") from error
+    return place
+
+
+def _routes(
+    services: Services, placement: Placement, ports: dict[str, int], through: tuple[str, ...]
+) -> dict[str, int]:
+    """Where each channel's sender connects to: the receiver itself, or a proxy in front of it."""
+    behind = {name: ports[placement.homes[receiver]] for name, (_sender, receiver) in placement.channels.items()}
+    return {name: services.proxies.make(name, port) if name in through else port for name, port in behind.items()}

@@ -1,0 +1,228 @@
+"""The Toxiproxy server of a harness process, and the proxies of a run: killed, and back on the same ports."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from collections.abc import Callable
+
+import msgspec
+
+from ....faults.injectors.toxics import Toxic
+from ....faults.injectors.toxiproxy import Proxy, Tampered, Toxiproxy, ToxiproxyFailed, mark_file
+from ....reference_impl.processes.cluster import Launcher, ProcessGone
+from ...runtime.exit_codes import HarnessFailed
+from ..services import toxiproxy as program
+from . import ports
+from .handles import last_words
+
+UP_WITHIN_S = 5.0
+TRIES = 4
+LOOK_WITHIN_S = 0.5
+LAST_LOOK_WITHIN_S = 2.0
+"""of each try, before a run is judged"""
+MOST_UNANSWERED = 10
+"""looks in a row, while the server is up"""
+NAME = "toxiproxy"
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """A toxic that is at work on a proxy."""
+
+    proxy: str
+    toxic: Toxic
+    towards: str
+
+
+class ProxyServer:
+    """One server under a launcher.  Raises HarnessFailed when it cannot be had, ToxiproxyFailed when it is down."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._binary = program.binary()
+        self._server: Toxiproxy | None = None
+        self._proxies: dict[str, Proxy] = {}
+        self._toxics: dict[str, Placed] = {}
+        self.pid = 0
+        """0: it is down"""
+        self.is_starting = False
+        self._unanswered = 0
+        self.before_recovery: Callable[[], None] = lambda: None
+        """told that every connection is about to break"""
+        self.start()
+
+    # -- the server ------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bring a server up, with every proxy and toxic that the one before had."""
+        for attempt in range(TRIES):
+            self._start_one()
+            try:
+                self._up.wait_until_up(UP_WITHIN_S, self._has_ended)
+                self._place_again()
+                return
+            except Tampered as error:
+                raise self._accusation(str(error)) from error
+            except ToxiproxyFailed as error:
+                pid = self.pid
+                self.kill()
+                if attempt == TRIES - 1:
+                    what = self._what_is_wrong(pid, error)
+                    raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {what}") from error
+
+    def _has_ended(self) -> bool:
+        """By itself.  The launcher is not asked: whoever leads the run wants to hear from it who has ended."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def _what_is_wrong(self, pid: int, error: ToxiproxyFailed) -> str:
+        """Of a server that did not come up and has been killed, if it had not ended."""
+        end = self._launcher.end_of(pid)
+        if end is None or end.how == signal.SIGKILL.name:
+            return str(error)
+        return f"it ended with {end.how}: {last_words(self._launcher.log(NAME))}"
+
+    def _start_one(self) -> None:
+        mark = secrets.token_hex(8)
+        file = self._launcher.folder() / "toxiproxy.json"
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as told:
+            told.write(mark_file(mark))
+        port = ports.pick()
+        self.pid = self._launcher.execute(NAME, program.command(self._binary, port, mark=file))
+        self._server = Toxiproxy(port, mark=mark, new_socket=self._launcher.new_socket)
+
+    def _place_again(self) -> None:
+        for name, before in list(self._proxies.items()):
+            self._proxies[name] = self._up.proxy(name, before.upstream_port, before.port)
+        for name, placed in list(self._toxics.items()):
+            self._proxies[placed.proxy].add(placed.toxic, placed.towards, name)
+
+    def kill(self) -> None:
+        """SIGKILL; connections through it break.  Toxics and proxies are back when it is started again."""
+        pid, self.pid, self._server, self._unanswered = self.pid, 0, None, 0
+        if pid:
+            try:
+                self._launcher.signal(pid, signal.SIGKILL)
+            except ProcessGone:
+                return
+
+    def recover(self, error: ToxiproxyFailed) -> None:
+        """A server that does not do what it is told is replaced, unless somebody else has told it something:
+        HarnessFailed."""
+        if isinstance(error, Tampered):
+            raise self._accusation(str(error)) from error
+        self.look()
+        self.before_recovery()
+        self.kill()
+        self.start()
+
+    @property
+    def is_up(self) -> bool:
+        return self._server is not None
+
+    @property
+    def _up(self) -> Toxiproxy:
+        if self._server is None:
+            raise ToxiproxyFailed("the Toxiproxy server is down")
+        return self._server
+
+    def look(self, *, is_last: bool = False) -> None:
+        """Raise HarnessFailed when it has a proxy, or a toxic, that was not made from here, and kill it: its control
+        port asks nobody who they are, and whatever goes through it may have been disturbed by somebody else.
+
+        Also when it has not answered `MOST_UNANSWERED` looks in a row, or any try of the last, after which a run is
+        judged.
+        """
+        if self._server is None:
+            return
+        within_s, tries = (LAST_LOOK_WITHIN_S, TRIES) if is_last else (LOOK_WITHIN_S, 1)
+        for _ in range(tries):
+            try:
+                found = self._server.not_ours(within_s)
+            except Tampered as error:
+                raise self._accusation(str(error)) from error
+            except ToxiproxyFailed as error:
+                failure = error
+                continue
+            self._unanswered = 0
+            if found:
+                raise self._accusation(found)
+            return
+        self._unanswered += 1
+        if is_last or self._unanswered >= MOST_UNANSWERED:
+            raise HarnessFailed(
+                "the run's Toxiproxy does not say which proxies it has, so that nobody knows whether another program"
+                f" has used it, and what was run is not judged: {failure}; run again"
+            ) from failure
+
+    def _accusation(self, found: str) -> HarnessFailed:
+        """Kill the server, with whatever somebody else has made there; the error that says so."""
+        self.kill()
+        return HarnessFailed(
+            f"another program of this machine has used the control port of the run's Toxiproxy, which has {found}:"
+            " that server was killed, and what was run is not judged; run again"
+        )
+
+    # -- proxies ---------------------------------------------------------------------
+
+    def make(self, name: str, upstream_port: int) -> int:
+        """Make a proxy to a port of the run, if need be with a new server; the port that it listens on, for good."""
+        if upstream_port not in self._launcher.ports():
+            raise HarnessFailed(f"a proxy to port {upstream_port} is refused: no process of the run listens there")
+        for attempt in range(TRIES):
+            try:
+                proxy = self._up.proxy(name, upstream_port, ports.pick())
+            except ToxiproxyFailed as error:
+                if not isinstance(error, Tampered) and (attempt == TRIES - 1 or self._has_ended()):
+                    raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {error}") from error
+                self.recover(error)  # it hangs, or has half made it; that the port was just taken is rare
+                continue
+            self._proxies[name] = proxy
+            return proxy.port
+        raise HarnessFailed("Toxiproxy made no proxy")
+
+    def clear(self) -> None:
+        """Forget every proxy and toxic; a server that resists is not kept."""
+        proxies, self._proxies, self._toxics = self._proxies, {}, {}
+        self.before_recovery = lambda: None
+        if not self.is_up:
+            self.start()
+            return
+        try:
+            for proxy in proxies.values():
+                proxy.delete()
+        except ToxiproxyFailed as error:
+            self.recover(error)
+
+    def add(self, name: str, proxy: str, toxic: Toxic, towards: str = "receiver") -> None:
+        self._up  # noqa: B018 - raises when the server is down
+        self._proxies[proxy].add(toxic, towards, name)
+        self._toxics[name] = Placed(proxy=proxy, toxic=toxic, towards=towards)
+
+    def remove(self, name: str) -> None:
+        """Remove a toxic, if need be with a new server; one that is down comes back without it."""
+        placed = self._toxics.pop(name, None)
+        if placed is None or not self.is_up:
+            return
+        try:
+            self._proxies[placed.proxy].remove(name)
+        except ToxiproxyFailed as error:
+            self.recover(error)
+
+    def close_connections(self, proxy: str) -> None:
+        """And refuse new ones, until `open_again`."""
+        self._up  # noqa: B018 - raises when the server is down
+        self._proxies[proxy].disable()
+
+    def open_again(self, proxy: str) -> None:
+        """Listen again, if need be with a new server; one that is down comes back open."""
+        if not self.is_up:
+            return
+        try:
+            self._proxies[proxy].enable()
+        except ToxiproxyFailed as error:
+            self.recover(error)

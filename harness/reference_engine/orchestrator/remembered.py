@@ -1,0 +1,132 @@
+"""What runs make in a PostgreSQL of the user's: noted before it is made, until it is gone.
+
+The launcher takes it away when its harness is gone, but a server that hangs then, or
+is away, keeps it for good.  So a file in the user's state folder says what is where,
+without the password, and is locked for as long as its harness lives: a run that is
+under way is nobody's to clear away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ....reference_impl.processes import purge
+from ....reference_impl.processes.cluster import Launcher
+from ...runtime.exit_codes import HarnessFailed, one_line
+from ..services import places, postgres
+
+PURGE = "purge"
+"""the launcher's entry that is told a place"""
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a file says: a run's name in a database, and how to get there but for the password."""
+
+    run: str
+    dsn: str
+
+    @property
+    def what(self) -> str:
+        return f"the schema {self.run}, and prepared transactions whose names begin with {self.run}|"
+
+
+class Remembering(Launcher):
+    """A launcher that notes what is bequeathed to it, until that has been revoked or done."""
+
+    def __init__(self, *, warm: Sequence[str], module: str, network: str) -> None:
+        self._notes: dict[str, tuple[Note, Path, int]] = {}
+        super().__init__(warm=warm, module=module, network=network)
+
+    def bequeath(self, name: str, entry: str, config: bytes) -> None:
+        """Raises HarnessFailed too, when it cannot be noted."""
+        if entry == PURGE:
+            will = purge.decode(config)
+            note = Note(run=will.place.run, dsn=without_password(will.place.dsn))
+            path = places.left() / f"{note.run}.json"
+            self._notes[name] = (note, path, _noted(note, path))
+            config = purge.encode(will.place, note=path)
+        super().bequeath(name, entry, config)
+
+    def revoke(self, name: str) -> None:
+        super().revoke(name)
+        if name in self._notes:
+            _, path, lock = self._notes.pop(name)
+            path.unlink(missing_ok=True)
+            os.close(lock)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            for name, (note, path, lock) in self._notes.items():
+                if lock >= 0:
+                    os.close(lock)
+                    self._notes[name] = (note, path, -1)
+
+    def left(self) -> list[Note]:
+        """What nobody has taken away, when it has been closed."""
+        return [note for note, path, _ in self._notes.values() if path.exists()]
+
+
+def left() -> list[tuple[Path, Note]]:
+    """Every note whose harness is gone; raises CutproofError where there is no place for any."""
+    return [(path, note) for path in sorted(places.left().glob("*.json")) if (note := _read(path)) is not None]
+
+
+def clear_away(path: Path, note: Note) -> str:
+    """Take away what a note says, and the note; why that cannot be done, or nothing."""
+    import psycopg
+
+    from ....reference_impl.processes.database_reader import Reader, Unreachable
+
+    named = os.environ.get(postgres.DSN_VARIABLE, "")
+    try:
+        dsn = named if named and without_password(named) == note.dsn else note.dsn
+        reader = Reader(dsn, note.run)
+        try:
+            reader.purge()
+        finally:
+            reader.close()
+    except (psycopg.Error, Unreachable, ValueError) as error:
+        return one_line(error)
+    path.unlink(missing_ok=True)
+    return ""
+
+
+def without_password(dsn: str) -> str:
+    """How to get to a server, as far as anybody may read it."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    return make_conninfo("", **{name: value for name, value in conninfo_to_dict(dsn).items() if name != "password"})
+
+
+def _noted(note: Note, path: Path) -> int:
+    """Write it, locked by the descriptor that is returned."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hidden = path.with_name(f".{path.name}")
+        lock = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(lock, msgspec.json.encode(note))
+        os.rename(hidden, path)
+    except OSError as error:
+        raise HarnessFailed(
+            f"what a run makes in PostgreSQL cannot be noted in {path.parent} ({one_line(error)}); "
+            "name another place with XDG_STATE_HOME"
+        ) from error
+    return lock
+
+
+def _read(path: Path) -> Note | None:
+    """None while its harness lives, and for what is no note."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return msgspec.json.decode(file.read(), type=Note)
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -1,0 +1,82 @@
+"""When a job that nothing ends has come to rest: a complete checkpoint covers all there was, and nothing moves."""
+
+from __future__ import annotations
+
+from ....reference_impl.core.ids import TaskId
+from ....reference_impl.processes.frames import Ask, Count, Freeze
+from ....reference_impl.processes.loop import monotonic_us
+from .layout import COORDINATOR
+from .scene import Scene
+
+
+class Rest:
+    """Asks, after each complete checkpoint, what has been done since; freezes the job when that is nothing."""
+
+    def __init__(self, scene: Scene, endless: bool) -> None:
+        """`endless`: some input never ends; any other job comes to its own end."""
+        self._scene = scene
+        self._endless = endless
+        settings = scene.told.settings
+        self._echo_us = scene.real(4 * (settings.snapshot_write_us + settings.control_latency_us))
+        self._counts: dict[str, Count] = {}
+        self._asked = False
+        self._frozen = False
+
+    @property
+    def _is_busy(self) -> bool:
+        """Something is still to come by itself, or came so lately that its echo is under way."""
+        scene = self._scene
+        return scene.due > 0 or scene.healing > 0 or monotonic_us() < scene.busy_us + self._echo_us
+
+    def completed(self, checkpoint: int) -> None:
+        """A checkpoint is complete: has anything been done since?"""
+        if not self._endless or self._is_busy or self._frozen:
+            return
+        self._counts.clear()
+        self._asked = True
+        for process in self._scene.placement.processes:
+            member = self._scene.crew.current(process)
+            if member is not None:
+                member.send(Ask(self._scene.clock.tick(), checkpoint))
+
+    def counted(self, count: Count) -> None:
+        self._counts[count.task] = count
+        if self._asked and self._covers_all() and not self._is_busy:
+            self._asked = False
+            self._freeze(True)
+
+    @property
+    def _tasks(self) -> tuple[TaskId, ...]:
+        """Those of the job that there is now."""
+        return self._scene.placement.of_job(self._scene.facts.job_number)
+
+    def _covers_all(self) -> bool:
+        """Every task stands where its snapshot was taken, and nothing is between them."""
+        counts, facts = self._counts, self._scene.facts
+        if not counts.keys() >= set(self._tasks):
+            return False
+        if any(count.attempt != facts.attempt_of(task) for task, count in counts.items()):
+            return False  # an older attempt has spoken; a part that restarted alone has another than the rest
+        if not all(count.is_idle and count.at_mark == count.now for count in counts.values()):
+            return False
+        sent = {name: number for count in counts.values() for name, number in count.sent.items()}
+        received = {name: number for count in counts.values() for name, number in count.received.items()}
+        return sent == received
+
+    def _freeze(self, on: bool) -> None:
+        self._frozen = on
+        member = self._scene.crew.current(COORDINATOR)
+        if member is not None:
+            member.send(Freeze(self._scene.clock.tick(), self._scene.facts.job_number, not on))
+
+    @property
+    def is_at_rest(self) -> bool:
+        """No checkpoint is triggered any more, and the last one is done with; what disturbs that thaws the job."""
+        if not self._frozen:
+            return False
+        facts = self._scene.facts
+        whole = facts.coordinator_lives and all(facts.attempt_of(task) for task in self._tasks)
+        if not whole or self._is_busy or facts.phase in ("recovering", "deploying"):
+            self._freeze(False)
+            return False
+        return facts.phase == "running" and not facts.under_way

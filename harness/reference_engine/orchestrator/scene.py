@@ -1,0 +1,106 @@
+"""What those who conduct a run share: its clock, its journal, its processes, and what is known of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....reference_impl.processes.clock import Clock
+from ....reference_impl.processes.connections import Outbox
+from ....reference_impl.processes.journal import Journal
+from ....reference_impl.processes.loop import Loop, monotonic_us
+from .crew import Crew
+from .facts import Facts
+from .layout import Placement, Told
+from .services import Services
+
+
+class Scene:
+    """One run.  Its loop counts µs of the machine's clock; `now` and `at` are in µs of the scenario."""
+
+    crew: Crew
+    facts: Facts
+
+    def __init__(self, services: Services, placement: Placement, told: Told, kinds: list[str]) -> None:
+        self.services = services
+        self.placement = placement
+        self.told = told
+        self.kinds = kinds
+        """of the plan's faults"""
+        self.loop = Loop(1, 0)
+        self.clock = Clock(monotonic_us)
+        self.outbox = Outbox(self.loop, self.clock)
+        self.journal = Journal(told.journal / "harness.0", self.clock)
+        self.begun_us = 0
+        """when the first job was submitted"""
+        self.fired_so_far: dict[int, int] = {}
+        """fault: how often it has fired"""
+        self.due = 0
+        """what is still to come by its time: faults, commands, healing"""
+        self.healing = 0
+        """how much of that is healing"""
+        self.lasting: list[int] = []
+        """the faults that act until they are healed"""
+        self.busy_us = 0
+        """when the last of it came"""
+        self._on_fired: list[Callable[[int], None]] = []
+
+    # -- time ------------------------------------------------------------------------
+
+    def now(self) -> int:
+        return (monotonic_us() - self.begun_us) // self.told.scale
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        """Do something at a time of the scenario, which began with the first job."""
+        self._at_real(self.begun_us + time * self.told.scale, action)
+
+    def after_real(self, delay_us: int, action: Callable[[], None]) -> None:
+        self._at_real(monotonic_us() + delay_us, action)
+
+    def _at_real(self, time_us: int, action: Callable[[], None]) -> None:
+        self.due += 1
+
+        def act(*_: object) -> None:
+            self.due -= 1
+            self.busy_us = monotonic_us()
+            action()
+
+        self.loop.at(time_us, act)
+
+    # -- faults ----------------------------------------------------------------------
+
+    def fired(
+        self, fault: int, detail: str, attempt: int | None, *, stamp: int | None = None, phase: str | None = None
+    ) -> None:
+        """A fault has changed something live: now, and in the phase that the job is in, if neither is given."""
+        self.fired_so_far[fault] = self.fired_so_far.get(fault, 0) + 1
+        self.busy_us = monotonic_us()
+        self.journal.fault_fired(fault, self.facts.phase if phase is None else phase, detail, attempt, stamp=stamp)
+        for tell in list(self._on_fired):
+            tell(fault)
+
+    def when_fired(self, tell: Callable[[int], None]) -> None:
+        """Have someone told of each fault that fires."""
+        self._on_fired.append(tell)
+
+    def heal_after(self, delay_us: int, fault: int, heal: Callable[[], None]) -> None:
+        """Undo a fault after a while of the machine's clock."""
+        self.will_heal(fault)
+
+        def act() -> None:
+            heal()
+            self.has_healed(fault)
+
+        self.after_real(delay_us, act)
+
+    def will_heal(self, fault: int) -> None:
+        """A fault acts until `has_healed`."""
+        self.healing += 1
+        self.lasting.append(fault)
+
+    def has_healed(self, fault: int) -> None:
+        self.healing -= 1
+        self.lasting.remove(fault)
+        self.journal.fault_healed(fault)
+
+    def real(self, virtual_us: int) -> int:
+        return virtual_us * self.told.scale

@@ -1,0 +1,77 @@
+"""What one harness process starts on first need and keeps over its runs: launcher, Toxiproxy, PostgreSQL."""
+
+from __future__ import annotations
+
+import secrets
+
+from ....reference_impl.processes.cluster import LauncherFailed
+from ....reference_impl.processes.launcher import DOOR
+from ...runtime.exit_codes import HarnessFailed
+from ..services import network, places
+from .databases import DatabaseServer
+from .proxying import ProxyServer
+from .remembered import Note, Remembering
+
+MODULE = f"{__package__}.launching"
+
+
+class Services:
+    """Each is there once it has been asked for; `close` ends them all.  Raises HarnessFailed, in one line."""
+
+    def __init__(self) -> None:
+        self._launcher: Remembering | None = None
+        self._proxies: ProxyServer | None = None
+        self._database: DatabaseServer | None = None
+        self._token = secrets.token_hex(4)
+        self._runs = 0
+
+    def next_run(self) -> str:
+        """A name that no other run has, here or on a database that others use too."""
+        self._runs += 1
+        return f"c{self._token}_{self._runs}"
+
+    @property
+    def launcher(self) -> Remembering:
+        if self._launcher is None:
+            places.check_socket(DOOR)
+            try:
+                warm = ("node", "coordinator")
+                self._launcher = Remembering(module=MODULE, warm=warm, network=network.wanted())
+            except LauncherFailed as error:
+                raise HarnessFailed(f"no process can be started: {error}") from error
+        return self._launcher
+
+    @property
+    def proxies(self) -> ProxyServer:
+        if self._proxies is None:
+            self._proxies = ProxyServer(self.launcher)
+        return self._proxies
+
+    @property
+    def database(self) -> DatabaseServer:
+        if self._database is None:
+            self._database = DatabaseServer(self.launcher)
+        return self._database
+
+    def watch(self) -> None:
+        """A server that died unasked is an error of the environment."""
+        for name, server in (("Toxiproxy", self._proxies), ("PostgreSQL", self._database)):
+            if server is not None and not server.is_starting and (end := self.launcher.end_of(server.pid)):
+                raise HarnessFailed(f"{name} ended by itself, with {end.how}; run again")
+
+    def look(self, *, is_last: bool = False) -> None:
+        """Somebody else who has used the control port of Toxiproxy is an error of the environment too.  After the last
+        look a run is judged."""
+        if self._proxies is not None:
+            self._proxies.look(is_last=is_last)
+
+    def close(self) -> list[Note]:
+        """End everything; what the launcher started dies with it, and its folder goes.  What is left in a PostgreSQL
+        of the user's, since that did not answer."""
+        launcher, self._launcher, self._proxies, self._database = self._launcher, None, None, None
+        if launcher is not None:
+            try:
+                launcher.close()
+            except LauncherFailed as error:
+                raise HarnessFailed(f"something of the run may be left: {error}") from error
+        return launcher.left() if launcher is not None else []

@@ -1,0 +1,86 @@
+"""A scenario's faults, commands and deviations, set off by what happens in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....faults.injectors.environment import inject
+from ....faults.injectors.triggers import Triggers
+from ....faults.plan import kind_of as fault_kind
+from ....reference_impl.processes.frames import Issue
+from ...scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
+from .disturbing import Disturbances
+from .jobs import Jobs
+from .layout import COORDINATOR
+from .scene import Scene
+
+
+class Steering:
+    """`set_out` adds the triggers; times count from then."""
+
+    def __init__(self, scene: Scene, scenario: Scenario, environment: Disturbances, jobs: Jobs) -> None:
+        self._scene = scene
+        self._scenario = scenario
+        self._environment = environment
+        self._jobs = jobs
+        self.triggers = Triggers(environment.now, environment.at)
+        self._unapplied: dict[str, None] = {}
+        self._happened: dict[str, int] = {}
+
+    def set_out(self) -> None:
+        for number, fault in enumerate(self._scenario.faults):
+            name = f"fault {number}: {fault_kind(fault)}"
+            self._unapplied[name] = None
+            self.triggers.add(fault.trigger, self._injection(number, name))
+        for number, command in enumerate(self._scenario.commands):
+            if not isinstance(command, Resume):
+                name = f"command {number}: {kind_of(command)}"
+                self._unapplied[name] = None
+                self.triggers.add(command.trigger, self._issue(number, name, command))
+
+    def _injection(self, number: int, name: str) -> Callable[[], None]:
+        def act() -> None:
+            if not self._jobs.is_over and inject(self._scenario.faults[number], number, self._environment):
+                self._unapplied.pop(name, None)
+
+        return act
+
+    def _issue(self, number: int, name: str, command: AnyCommand) -> Callable[[], None]:
+        drain = isinstance(command, StopWithSavepoint) and command.drain
+
+        def act() -> None:
+            if self._jobs.is_over:
+                return
+            self._unapplied.pop(name, None)
+            scene = self._scene
+            scene.journal.command_issued(number, kind_of(command), drain)
+            member = scene.crew.current(COORDINATOR)
+            if member is None or not scene.facts.coordinator_lives:
+                scene.journal.command_returned(number, None, "no coordinator answers")
+            else:
+                member.send(Issue(scene.clock.tick(), self._jobs.number, number, kind_of(command), drain))
+
+        # a command acts between steps: whoever reached the point finishes its step first
+        return lambda: self._scene.after_real(0, act)
+
+    # -- deviations ------------------------------------------------------------------
+
+    def happened(self, what: str) -> None:
+        """Something that a deviation waits for has happened once more."""
+        self._happened[what] = self._happened.get(what, 0) + 1
+
+    def deviations(self) -> tuple[tuple[str, int, int], ...]:
+        """Those still to come, as a process is told that starts now."""
+        return tuple(
+            (one.what, left, one.by_us)
+            for one in self._scenario.deviations
+            if (left := one.occurrence - self._happened.get(one.what, 0)) > 0
+        )
+
+    def unapplied(self) -> list[str]:
+        late = [
+            f"{one.what}, occurrence {one.occurrence}"
+            for one in self._scenario.deviations
+            if one.occurrence > self._happened.get(one.what, 0)
+        ]
+        return [*self._unapplied, *late, *(kind_of(one) for one in self._jobs.unapplied)]

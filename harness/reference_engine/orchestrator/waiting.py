@@ -1,0 +1,110 @@
+"""Faults that wait in a process for their moment: told again to whoever replaces it, until they have fired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ....reference_impl.core.ids import TaskId
+from ....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, Poisoned
+from .crew import Member
+from .layout import COORDINATOR
+from .scene import Scene
+
+Order = Callable[[int], Frame]
+"""makes the frame, of a stamp"""
+
+
+class Waiting(msgspec.Struct, kw_only=True):
+    """A fault, the processes that it may wait in, and what they are told."""
+
+    fault: int
+    processes: tuple[str, ...]
+    order: Order
+    times: int = 1
+    comes_again: bool = False
+    """it has no last time"""
+
+
+class Orders:
+    """What waits in the processes of a run."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._waiting: list[Waiting] = []
+        scene.when_fired(self._fired)
+
+    def _tell(self, one: Waiting) -> bool:
+        self._waiting.append(one)
+        for name in one.processes:
+            member = self._scene.crew.current(name)
+            if member is not None:
+                member.send(one.order(self._scene.clock.tick()))
+        return True
+
+    def tell_again(self, member: Member) -> None:
+        """A process was replaced: what waited in the one before waits in it."""
+        for one in self._waiting:
+            if member.name in one.processes:
+                member.send(one.order(self._scene.clock.tick()))
+
+    def _fired(self, fault: int) -> None:
+        """Each time uses one up; where one process has met it no other will."""
+        for one in [one for one in self._waiting if one.fault == fault and not one.comes_again]:
+            one.times -= 1
+            if one.times <= 0:
+                self._waiting.remove(one)
+
+    def waits(self, fault: int) -> bool:
+        """Whether a fault still has its time to come."""
+        return any(one.fault == fault for one in self._waiting)
+
+    def met_in(self, fault: int, member: Member) -> None:
+        """A fault that waited in several processes has fired in one."""
+        for one in [one for one in self._waiting if one.fault == fault]:
+            one.processes = (member.name,)
+        for other in self._scene.crew.living():
+            if other is not member:
+                other.send(Disarm(self._scene.clock.tick(), fault))
+
+    # -- the faults ------------------------------------------------------------------
+
+    def _homes_of(self, *tasks: str) -> tuple[str, ...]:
+        return self._scene.placement.homes_of(tasks)
+
+    def arm(self, fault: int, kind: str, task: str | None) -> bool:
+        """The next happening of a kind in a task, or (None) in the coordinator."""
+        processes = self._homes_of(task) if task is not None else (COORDINATOR,)
+        return self._tell(
+            Waiting(fault=fault, processes=processes, order=lambda stamp: Arm(stamp, kind, task, fault, 1))
+        )
+
+    def commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
+        """The next commits of a task, or (None) of whoever asks first."""
+        anybody = self._homes_of(*self._scene.placement.committing)
+        processes = self._homes_of(task) if task is not None else (*anybody, COORDINATOR)
+        one = Waiting(
+            fault=fault, processes=processes, order=lambda stamp: Arm(stamp, how, task, fault, one.times), times=times
+        )
+        return self._tell(one)
+
+    def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
+        """All control messages pass the coordinator."""
+        return self._tell(
+            Waiting(
+                fault=fault,
+                processes=(COORDINATOR,),
+                order=lambda stamp: Meddle(stamp, how, message, task, fault, by_us),
+            )
+        )
+
+    def poison(self, fault: int, task: str, always: bool) -> bool:
+        return self._tell(
+            Waiting(
+                fault=fault,
+                processes=self._homes_of(task),
+                order=lambda stamp: Poisoned(stamp, TaskId(task), fault, always),
+                comes_again=always,
+            )
+        )

@@ -1,0 +1,1 @@
+"""Pipelines of bytes: what storing in-flight data costs, measured."""

@@ -1,0 +1,122 @@
+"""Pipelines that crash: the vicious circle, and which way gets furthest at what rate, interval and rate of crashes.
+
+Progress is what the sink processed and no crash took back.  Where there are
+crashes the run ends with one, so that only what a complete checkpoint covers
+counts; where there are none nothing is ever taken back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from ....reference_impl.core.spilling import ALIGNED, Way
+from ....reference_impl.simulated.pipeline_plan import MB, Pipeline
+from .measures import MINUTE, SECOND, WAYS, fed, pressed
+from .run import PipelineRun, measured
+
+FOR_US = 20 * MINUTE
+EVEN = 0.01
+"""ways whose progress differs by no more than this share are even, and the one that writes least wins"""
+
+
+def crashes(every_us: int | None, for_us: int = FOR_US, seed: int = 1) -> tuple[int, ...]:
+    """When crashes come at a rate, the same for the same seed, and one at the end; None: none."""
+    if every_us is None:
+        return ()
+    draw, at_us = random.Random(seed), 0
+    found: list[int] = []
+    while True:
+        at_us += int(draw.expovariate(1 / every_us)) + 1
+        if at_us >= for_us:
+            return (*found, for_us)
+        found.append(at_us)
+
+
+def circle(way: Way = ALIGNED, every_us: int | None = 90 * SECOND, for_us: int = FOR_US) -> Pipeline:
+    """9.5 MB/s come to a task that does 10, with a gigabyte of room: no backpressure, until it has to catch up."""
+    at_us = tuple(range(every_us, for_us + 1, every_us)) if every_us else ()
+    plan = replace(fed(19 * MB // 2, 10 * MB, way), buffer_bytes=5 * MB // 2)
+    return replace(plan, interval_us=20 * SECOND, restart_us=10 * SECOND, crashes_us=at_us, until_us=for_us)
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """What lay between two crashes."""
+
+    crashed_us: int
+    checkpoints_s: tuple[float, ...]
+    """how long each that was complete by then had taken"""
+    covered: int
+    """bytes that complete checkpoints covered"""
+
+
+def rounds(run: PipelineRun) -> list[Round]:
+    """Crash by crash, how long checkpoints took and how far they had come."""
+    found, before_us, covered = [], 0, 0
+    for told in run.outcome.recoveries:
+        since = [one for one in run.complete if before_us < (one.complete_us or 0) <= told.crashed_us]
+        covered = max([covered, *(one.processed * run.outcome.buffer_bytes for one in since)])
+        took = tuple((one.took_us or 0) / SECOND for one in since)
+        found.append(Round(crashed_us=told.crashed_us, checkpoints_s=took, covered=covered))
+        before_us = told.crashed_us
+    return found
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of the table: what each way made of it."""
+
+    rate: int
+    interval_us: int
+    every_us: int | None
+    """mean time between crashes"""
+    progress: dict[str, int]
+    """way: bytes processed for good"""
+    written: dict[str, int]
+    winner: str
+    even: tuple[str, ...]
+    """ways that did as well, the winner included, the one that wrote least first"""
+
+
+RATES = (10 * MB, 30 * MB, 100 * MB)
+INTERVALS_US = (10 * SECOND, MINUTE, 5 * MINUTE)
+EVERY_US = (None, 10 * MINUTE, 2 * MINUTE)
+
+
+def cell(rate: int, interval_us: int, every_us: int | None) -> Cell:
+    """One cell, all ways under the same crashes and with backpressure."""
+    progress, written = {}, {}
+    for name, way in WAYS.items():
+        # a quarter of a second's work a buffer, whatever the rate
+        plan = replace(pressed(rate, way), buffer_bytes=rate // 4, interval_us=interval_us, until_us=FOR_US)
+        run = measured(replace(plan, crashes_us=crashes(every_us)))
+        progress[name], written[name] = run.for_good, run.written
+    return judge_cell(rate, interval_us, every_us, progress, written)
+
+
+def judge_cell(
+    rate: int, interval_us: int, every_us: int | None, progress: dict[str, int], written: dict[str, int]
+) -> Cell:
+    """The winner: of those that are even with the one that came furthest, the one that wrote least."""
+    most = max(progress.values())
+    even = sorted((name for name in progress if progress[name] >= most * (1 - EVEN)), key=lambda name: written[name])
+    return Cell(
+        rate=rate,
+        interval_us=interval_us,
+        every_us=every_us,
+        progress=progress,
+        written=written,
+        winner=even[0] if most else "none",
+        even=tuple(even) if most else (),
+    )
+
+
+def cells(heard: Callable[[str], None] = lambda words: None) -> Iterator[Cell]:
+    """The whole table; `heard` is told which cell is next."""
+    for every_us in EVERY_US:
+        for interval_us in INTERVALS_US:
+            for rate in RATES:
+                heard(f"{rate // MB} MB/s, a checkpoint each {interval_us // SECOND} s")
+                yield cell(rate, interval_us, every_us)

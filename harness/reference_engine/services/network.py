@@ -1,0 +1,37 @@
+"""The network that the processes of a run are in: one of their own where the machine allows it."""
+
+from __future__ import annotations
+
+import os
+
+from ....reference_impl.processes import namespace
+from ...runtime.exit_codes import UsageError
+from .postgres import DSN_VARIABLE
+
+VARIABLE = "CUTPROOF_NETWORK"
+OWN, HOST, ANY = "own", "host", "any"
+"""Demanded; not wanted; where the machine allows it."""
+
+
+def wanted() -> str:
+    """Which one a run is to have; raises UsageError.  From one of its own no PostgreSQL of the user's is reached."""
+    told = os.environ.get(VARIABLE, "")
+    if told not in ("", OWN, HOST):
+        raise UsageError(f"{VARIABLE} is {told[:40]!r}, neither {OWN} nor {HOST}")
+    if not os.environ.get(DSN_VARIABLE):
+        return told or ANY
+    if told == OWN:
+        raise UsageError(
+            f"{VARIABLE} is {OWN}, and the server that {DSN_VARIABLE} names cannot be reached from there; unset one"
+        )
+    return HOST
+
+
+def describe() -> str:
+    """One line for `cutproof doctor`; raises UsageError."""
+    told = wanted()
+    if told == HOST:
+        which = VARIABLE if os.environ.get(VARIABLE) else DSN_VARIABLE
+        return f"the machine's, since {which} is set: passwords keep others out"
+    reason = namespace.why_not()
+    return f"the machine's ({reason}): passwords keep others out" if reason else "one of their own"

@@ -1,0 +1,156 @@
+"""One bounded job, executed as a stream and as a batch: both held against PySpark, and against each other (FIN-6).
+
+Three comparisons of final results (`properties.final_result`): what streaming
+committed against what is owed, what the batch gave its sinks against it, and
+the one against the other.  Where two may rightly differ the word is *unknown*.
+What is owed comes from PySpark, for many scenarios in one question; of a count
+or sum it is the aggregate itself, never a row picked by its place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from ...properties.model.history import History, JobEnded
+from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
+from ...properties.model.words import LIMIT, row_in_words
+from ...properties.model.workload import Row, Workload
+from ...properties.quick_checker.compare import difference_of
+from ...properties.quick_checker.final_result import final_result, is_fixed, is_update_stream, shows_last
+from ...properties.reconstruct.line import INFINITE
+from ...properties.spark.tables import Cut, Expected, OracleJob
+from ...reference_impl.batch.execution import Batch, BatchResult
+from ...reference_impl.core.ids import TaskId
+from ..scenario.model import Scenario
+from ..subject.port import Subject
+from .subjects.translation import job_graph, logs
+
+if TYPE_CHECKING:
+    from ...properties.spark.oracle import Oracle
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """One job both ways; without PySpark's word the first two are unknown."""
+
+    name: str
+    streaming: Verdict
+    """what streaming left, against what is owed"""
+    batch: Verdict
+    """what the batch left, against what is owed"""
+    equal: Verdict
+    """the two against each other"""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, Verdict, Verdict]:
+        return self.streaming, self.batch, self.equal
+
+
+def as_bounded(scenario: Scenario) -> Scenario:
+    """The scenario with inputs that end, run to its end: without commands, exactly once."""
+    inputs = tuple(replace(source, bounded=True, rewindable=True) for source in scenario.workload.inputs)
+    return replace(
+        scenario,
+        workload=replace(scenario.workload, inputs=inputs),
+        engine=replace(scenario.engine, guarantee="exactly-once", sink="transactional"),
+        commands=(),
+    )
+
+
+def execute(scenario: Scenario, failures: Mapping[TaskId, Sequence[int]] | None = None) -> BatchResult:
+    """The scenario's workload as a batch; of its engine's settings and faults nothing applies there."""
+    return Batch(job_graph(scenario.workload, scenario.topology), logs(scenario.workload), failures).run()
+
+
+def question(scenario: Scenario, name: str) -> OracleJob:
+    """What PySpark is asked: all that the workload owes once every split is read to its end."""
+    ends = tuple(len(records) for _, _, records in scenario.workload.splits())
+    return OracleJob(id=name, workload=scenario.workload, cuts=(Cut(name=INFINITE, positions=ends),))
+
+
+def owed(workload: Workload, expected: Expected) -> Counter[Row]:
+    """The final result by PySpark's reckoning: of a count or sum its state in the end."""
+    if not is_update_stream(workload):
+        return expected.rows_up_to(INFINITE)
+    held = expected.state(INFINITE).get(workload.output, Counter())
+    return Counter({(key, value, tags, 0): number for (_, key, value, tags), number in held.items()})
+
+
+def in_order(history: History) -> list[Row]:
+    """What a reader sees in the end, by the checkpoints that the rows were sealed for: a commit may be late, and
+    then an older row of a key becomes visible after a newer one."""
+    done = [one for one in history.transactions if one.status == "committed"]
+    done.sort(key=lambda one: (one.checkpoint or 0, one.begun))
+    rows = [row for one in done for row in one.rows]
+    return rows if Counter(rows) == Counter(history.committed) else history.committed
+
+
+def compare(scenario: Scenario, history: History, batch: BatchResult, expected: Expected | None) -> Comparison:
+    """Hold a streaming run and a batch execution of a scenario against what is owed and each other."""
+    workload = scenario.workload
+    streamed, batched = final_result(workload, in_order(history)), final_result(workload, batch.rows)
+    why = _unfinished(scenario, history)
+    if not is_fixed(workload, scenario.topology):
+        depends = Unknown(reason="not observable", detail="the result depends on the order in which inputs merge")
+        return Comparison(name=scenario.name, streaming=depends, batch=depends, equal=depends)
+    if expected is None:
+        nobody = Unknown(reason="not observable", detail="PySpark was not asked, or could not be")
+        return Comparison(
+            name=scenario.name,
+            streaming=nobody,
+            batch=nobody,
+            equal=why or _held_against(batched, streamed, "streaming", "the batch"),
+        )
+    due = owed(workload, expected)
+    return Comparison(
+        name=scenario.name,
+        streaming=why or _held_against(streamed, due, "streaming", "PySpark"),
+        batch=_held_against(batched, due, "the batch", "PySpark"),
+        equal=why or _held_against(batched, streamed, "the batch", "streaming"),
+    )
+
+
+def compare_all(subject: Subject, scenarios: Sequence[Scenario], oracle: Oracle) -> list[Comparison]:
+    """Each scenario both ways, and PySpark asked once about all of them."""
+    jobs = [question(scenario, str(number)) for number, scenario in enumerate(scenarios)]
+    answers = oracle.judge_batch(jobs)
+    return [
+        compare(scenario, subject.run(scenario), execute(scenario), answer.expected)
+        for scenario, answer in zip(scenarios, answers, strict=True)
+    ]
+
+
+def _unfinished(scenario: Scenario, history: History) -> Unknown | None:
+    """Why a streaming run left no final result to compare, or none that an order of rows tells."""
+    ends = [entry for entry in history.journal if isinstance(entry, JobEnded)]
+    if not ends or ends[-1].status != "finished":
+        status = ends[-1].status if ends else "still running"
+        return Unknown(reason="assumption broken", detail=f"the streaming job did not finish: it is {status}")
+    if history.guarantee != "exactly-once" or history.sink != "transactional":
+        return Unknown(reason="not promised", detail=f"{history.guarantee} into a sink that is {history.sink}")
+    if not shows_last(scenario.workload, scenario.topology):
+        return Unknown(reason="not observable", detail="a key's updates are dealt out: none is the last to be seen")
+    return None
+
+
+def _held_against(found: Counter[Row], due: Counter[Row], whose: str, other: str) -> Verdict:
+    """Equal or not: `found` is what `whose` left, `due` what `other` did or says."""
+    if found == due:
+        rows = found.total()
+        return Holds(exercised=rows) if rows else Unknown(reason="not exercised", detail="no row is left")
+    lost, extra = due - found, found - due
+    told = [f"{whose} left {number} times ({row_in_words(row)}) beyond {other}" for row, number in _first(extra)]
+    told += [f"{other} has {number} times ({row_in_words(row)}) beyond {whose}" for row, number in _first(lost)]
+    return Violated(
+        difference=difference_of(lost, extra, due),
+        message="; ".join(told),
+        records=tuple(row_in_words(row) for row, _ in [*_first(extra), *_first(lost)]),
+    )
+
+
+def _first(rows: Counter[Row]) -> list[tuple[Row, int]]:
+    return sorted(rows.items(), key=lambda item: tuple(map(str, item[0])))[:LIMIT]

@@ -1,0 +1,75 @@
+"""The job of a scenario, as the reference engine's processes make it for themselves.
+
+The harness writes the scenario down once; each process reads it and builds the
+same graph, settings and decisions from it.  Times stay in µs of the scenario: a
+process's clock runs `scale` times slower than they say.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....properties.semantics.user_functions import user_nodes
+from ....reference_impl.core.config import Config
+from ....reference_impl.defects import parts_for
+from ....reference_impl.driver.machines import Job
+from ....reference_impl.driver.settings import Settings
+from ...scenario.model import Scenario
+from ...workloads.user_functions import entry_of, known
+from . import translation
+
+FACTORY = f"{__name__}:make_job"
+"""How a process's configuration names `make_job`."""
+
+CHECKPOINT_TIMEOUT_US = 2_000_000
+DEPLOY_TIMEOUT_US = 6_000_000
+RETRY_US = 40_000
+"""of the machine's clock: shorter ones would blame the engine for a machine that is busy"""
+
+
+class Described(msgspec.Struct, frozen=True, kw_only=True):
+    scenario: Scenario
+    defect: str | None
+    scale: int
+    functions: tuple[str, ...] = ()
+    """package.module:NAME of the user's own operators, as this process's user named them"""
+
+
+def describe(scenario: Scenario, defect: str | None, scale: int) -> bytes:
+    """What `make_job` reads."""
+    entries = [entry_of(name) for name in user_nodes(scenario.workload).values()]
+    functions = tuple(entry for entry in entries if entry is not None)
+    return msgspec.json.encode(Described(scenario=scenario, defect=defect, scale=scale, functions=functions))
+
+
+def make_job(described: bytes) -> Job:
+    """The job of a scenario; raises EngineError for one that the engine refuses."""
+    told = msgspec.json.decode(described, type=Described)
+    known(told.functions)
+    scenario = told.scenario
+    workload = scenario.workload
+    graph, *later = translation.job_graphs(scenario)
+    return Job(
+        graph=graph,
+        later=tuple(later),
+        config=real_config(scenario, told.scale),
+        parts=parts_for(told.defect),
+        logs=translation.logs(workload),
+        identity="" if scenario.engine.sink == "plain" else translation.identity(workload),
+    )
+
+
+def real_config(scenario: Scenario, scale: int) -> Config:
+    """The engine's settings, its time-outs no shorter than a busy machine needs."""
+    told = translation.config(scenario.engine, translation.lateness_us(scenario))
+    return msgspec.structs.replace(
+        told,
+        checkpoint_timeout_us=max(told.checkpoint_timeout_us, CHECKPOINT_TIMEOUT_US // scale),
+        deploy_timeout_us=max(told.deploy_timeout_us, DEPLOY_TIMEOUT_US // scale),
+        retry_us=max(told.retry_us, RETRY_US // scale),
+    )
+
+
+def real_settings(scenario: Scenario) -> Settings:
+    """The world's settings: channels and the control plane have latencies of their own there."""
+    return msgspec.structs.replace(translation.settings(scenario), channel_latency_us=0)

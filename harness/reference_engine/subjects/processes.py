@@ -1,0 +1,149 @@
+"""The reference engine as real processes, as a subject."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from ....faults.plan import KINDS
+from ....properties.model.history import History
+from ....reference_impl.defects import parts_for
+from ....reference_impl.processes.cluster import LauncherFailed
+from ...runtime.exit_codes import HarnessFailed, UsageError
+from ...scenario.bounds import PROCESSES
+from ...scenario.checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
+from ...scenario.layout import topologies_of
+from ...scenario.model import Scenario
+from ...subject.abilities import OPERATORS, SOURCES
+from ...subject.port import Capabilities, ScenarioRefused
+from ..orchestrator.evidence import SUBJECT, history_of, keep
+from ..orchestrator.opening import opened
+from ..orchestrator.orchestrator import Conductor
+from ..orchestrator.remembered import Note
+from ..orchestrator.services import Services
+from ..services import places, postgres, toxiproxy
+
+SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
+SCALE = 20
+"""µs of the machine's clock to one of the scenario's"""
+LARGEST_SCALE = 1_000
+
+
+class ProcessesSubject:
+    """Runs scenarios on processes, with `defect` planted; saves each run in a folder below `keep`, before it is merged.
+
+    Its launcher, Toxiproxy and PostgreSQL are started when a scenario first needs them, and stay until `close`.
+    """
+
+    def __init__(self, defect: str | None = None, *, keep: Path | None = None) -> None:
+        parts_for(defect)  # an unknown one is refused here
+        self.defect = defect
+        self.keep = keep
+        self.saved: Path | None = None
+        """the latest run, until it is forgotten"""
+        self._scale = _scale()
+        self._services = Services()
+
+    @property
+    def name(self) -> str:
+        return SUBJECT
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All but the death of a database that is the user's own."""
+        not_ours = {"kill-database"} if os.environ.get(postgres.DSN_VARIABLE) else set()
+        return Capabilities(
+            faults=frozenset(KINDS) - not_ours,
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+            operators=frozenset(OPERATORS),
+            sources=frozenset(SOURCES),
+            rescales=True,
+            refuses_unfit=True,
+            guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
+            alignments=frozenset(ALIGNMENTS),
+            spilling=frozenset(SPILLING),
+            spill_stores=frozenset(SPILL_STORES),
+            sinks=frozenset({"transactional", "idempotent", "plain"}),
+            committing=frozenset({"writer", "committer", "global"}),
+            pooled_ids=True,
+            two_phase=True,
+            snapshot_modes=frozenset(SNAPSHOT_MODES),
+            snapshot_stores=frozenset(SNAPSHOT_STORES),
+            concurrent_checkpoints=True,
+            final_checkpoint_alone=True,
+            trims_logs=True,
+            deviations=False,
+            regional_recovery=True,
+            local_recovery=True,
+            local_spilling=frozenset({"continuous"}),
+            enumerators=True,
+            real_time=True,
+        )
+
+    def check(self) -> None:
+        """Raise ServiceMissing or PostgresMissing for a server that some scenario would miss, UsageError where the
+        temporary folder cannot hold one's socket."""
+        if postgres.external_dsn() is None:
+            places.check_socket(postgres.SOCKET)
+        toxiproxy.version(toxiproxy.binary())
+        postgres.describe()
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        """Run a scenario; raises ScenarioRefused for one that cannot be run, CutproofError for what is missing."""
+        if scenario.engine.failover == "local" and scenario.engine.spilling != "continuous":
+            raise ScenarioRefused(
+                "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
+            )
+        tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
+        if tasks > PROCESSES.most:
+            raise ScenarioRefused(PROCESSES.told(tasks))
+        try:
+            return self._run(scenario, timeline)
+        except (LauncherFailed, HarnessFailed) as error:
+            left = self._services.close()
+            if isinstance(error, HarnessFailed) and not left:
+                raise
+            lost = "" if isinstance(error, HarnessFailed) else "the processes of the run cannot be led any more: "
+            raise HarnessFailed(f"{lost}{error}{''.join(map(_how_to_remove, left))}") from error
+        except BaseException:
+            self.close()  # nobody knows what state they are in; the next run starts others
+            raise
+
+    def _run(self, scenario: Scenario, timeline: bool) -> History:
+        self.saved = None
+        run = opened(self._services, scenario, self.defect, self._scale, timeline)
+        conductor = Conductor(run, scenario)
+        try:
+            conductor.conduct()
+            evidence = conductor.evidence()
+        finally:
+            conductor.close()
+        if self.keep is not None:
+            self.saved = keep(evidence, run.told.journal, self.keep / run.told.run)
+        history = history_of(evidence, run.told.journal)
+        run.close()
+        return history
+
+    def forget(self) -> None:
+        """Remove what the latest run has saved."""
+        folder, self.saved = self.saved, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """End every process that this subject has started."""
+        self._services.close()
+
+
+def _how_to_remove(note: Note) -> str:
+    return f"; {note.what} are left in PostgreSQL, and `cutproof doctor --prune` removes them once it answers"
+
+
+def _scale() -> int:
+    told = os.environ.get(SCALE_VARIABLE, "")
+    if not told:
+        return SCALE
+    if not told.isdecimal() or not 1 <= int(told) <= LARGEST_SCALE:
+        raise UsageError(f"{SCALE_VARIABLE} is {told!r}, not a whole number from 1 to {LARGEST_SCALE}")
+    return int(told)

@@ -1,0 +1,258 @@
+"""The simulated reference engine as a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....faults.injectors.environment import inject
+from ....faults.injectors.triggers import Triggers
+from ....faults.plan import COMMON_KINDS, AtTime
+from ....faults.plan import kind_of as fault_kind
+from ....properties.model.history import History, Residue
+from ....reference_impl.core.errors import EngineError
+from ....reference_impl.core.local_recovery import check as check_local
+from ....reference_impl.core.parts import Parts
+from ....reference_impl.defects import parts_for
+from ....reference_impl.driver.decisions import Decisions
+from ....reference_impl.simulated.disturbances import Disturbances
+from ....reference_impl.simulated.world import World
+from ...scenario.bounds import LIMIT_SNAPSHOT_BYTES, LIMIT_STEPS, ROOM, events_of, snapshot_bytes_of
+from ...scenario.checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING
+from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, StopWithSavepoint, kind_of
+from ...subject.abilities import OPERATORS, SOURCES
+from ...subject.port import Capabilities, ScenarioRefused
+from .recorder import Recorder
+from .translation import config, identity, job_graphs, lateness_us, logs, settings
+
+
+class SimulatedSubject:
+    """Runs scenarios in virtual time; with `defect`, on an engine with that defect planted."""
+
+    def __init__(self, defect: str | None = None) -> None:
+        self.defect = defect
+
+    @property
+    def name(self) -> str:
+        return "simulated"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            faults=frozenset(COMMON_KINDS),
+            commands=frozenset({"savepoint", "stop-with-savepoint", "cancel", "resume"}),
+            operators=frozenset(OPERATORS),
+            sources=frozenset(SOURCES),
+            rescales=True,
+            refuses_unfit=True,
+            regional_recovery=True,
+            local_recovery=True,
+            guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
+            alignments=frozenset(ALIGNMENTS),
+            spilling=frozenset(SPILLING),
+            spill_stores=frozenset(SPILL_STORES),
+            sinks=frozenset({"transactional", "idempotent", "plain"}),
+            committing=frozenset({"writer", "committer", "global"}),
+            pooled_ids=True,
+            two_phase=True,
+            snapshot_modes=frozenset(SNAPSHOT_MODES),
+            snapshot_stores=frozenset(SNAPSHOT_STORES),
+            concurrent_checkpoints=True,
+            final_checkpoint_alone=True,
+            trims_logs=True,
+            local_channels=True,
+            deviations=True,
+            enumerators=True,
+        )
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        """Run a scenario; raises ScenarioRefused for one that the engine refuses, or whose run is too large."""
+        try:
+            run = Run(scenario, parts_for(self.defect), timeline)
+        except EngineError as error:
+            raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
+        return run.history()
+
+
+class BoundedRecorder(Recorder):
+    """Ends a run whose snapshots have become more than a history can keep."""
+
+    snapshot_bytes = 0
+    full: Callable[[], None]
+
+    def keeps(self, state: str) -> None:
+        self.snapshot_bytes += len(state)
+        if self.snapshot_bytes > LIMIT_SNAPSHOT_BYTES:
+            self.full()
+
+
+class Run:
+    """One run: a world, what disturbs it, and the history of it."""
+
+    def __init__(self, scenario: Scenario, parts: Parts, timeline: bool) -> None:
+        self.scenario = scenario
+        self.parts = parts
+        engine = scenario.engine
+        told = config(engine, lateness_us(scenario))
+        told.check([source.name for source in scenario.workload.inputs if not source.rewindable])
+        graphs = job_graphs(scenario)
+        for graph in graphs:
+            check_local(graph, told)
+        self._history = History(
+            one_clock=True,
+            subject="simulated",
+            guarantee=engine.guarantee,
+            sink=engine.sink,
+            identity=identity(scenario.workload) if engine.sink == "idempotent" else "key",
+            restart_attempts=engine.restart_attempts,
+            snapshots=engine.snapshot_store,
+            runs=[],
+            channels=[],
+            stored=[],
+            completed=[],
+            transactions=[],
+            passing=[],
+            written=[],
+            reads=[],
+            journal=[],
+            timeline=[],
+        )
+        kinds = [fault_kind(fault) for fault in scenario.faults]
+        dated = [source.name for source in scenario.workload.inputs if source.idle_after_us]
+        self.recorder = BoundedRecorder(self._history, kinds, lambda: self.world.loop.now, timeline, dated)
+        self.recorder.full = self._stop
+        self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
+        self.world = World(
+            graphs,
+            told,
+            settings(scenario),
+            logs(scenario.workload),
+            observer=self.recorder,
+            decisions=self.decisions,
+            parts=parts,
+            identity="" if engine.sink == "plain" else identity(scenario.workload),
+        )
+        self.environment = Disturbances(self.world)
+        self.triggers = Triggers(self.environment.now, self.environment.at)
+        self._unapplied: dict[str, None] = {}
+        self._resumes = [(at, one) for at, one in enumerate(scenario.commands) if isinstance(one, Resume)]
+        self._plan()
+
+    def _plan(self) -> None:
+        for number, fault in enumerate(self.scenario.faults):
+            name = f"fault {number}: {fault_kind(fault)}"
+            self._unapplied[name] = None
+            self.triggers.add(fault.trigger, self._injection(number, name))
+        for number, command in enumerate(self.scenario.commands):
+            if not isinstance(command, Resume):
+                name = f"command {number}: {kind_of(command)}"
+                self._unapplied[name] = None
+                self.triggers.add(command.trigger, self._issue(number, name, command))
+        self.world.direct(Director(self))
+
+    def _injection(self, number: int, name: str) -> Callable[[], None]:
+        def act() -> None:
+            if not self.world.job_over and inject(self.scenario.faults[number], number, self.environment):
+                self._unapplied.pop(name, None)
+
+        return act
+
+    def _issue(self, number: int, name: str, command: AnyCommand) -> Callable[[], None]:
+        def act() -> None:
+            if not self.world.job_over:
+                self._unapplied.pop(name, None)
+                drain = isinstance(command, StopWithSavepoint) and command.drain
+                assert isinstance(command, Savepoint | StopWithSavepoint | Cancel)
+                self.world.command(number, kind_of(command), drain)
+
+        # a command acts between steps: whoever reached the point finishes its step first
+        return lambda: self.world.loop.after(0, lambda *_: act())
+
+    def resume(self, status: str) -> None:
+        """Start the next job, once the one before has ended, if the scenario says so."""
+        if not self._resumes or status not in ("stopped", "drained", "cancelled", "failed"):
+            return
+        number, command = self._resumes[0]
+        pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else 1_000
+
+        def act() -> None:
+            world = self.world
+            retained = world.resumable()
+            snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
+            if snapshot is None and (status == "failed" or command.inserted):
+                return
+            self._resumes.pop(0)
+            world.observer.command_issued(number, "resume", False, command.parallelism, command.inserted)
+            world.submit(retained)
+            world.observer.command_returned(number, snapshot.checkpoint if snapshot else None, "")
+
+        self.environment.at(self.world.loop.now + pause, act)
+
+    def history(self) -> History:
+        """Run it, and everything that it let us see.  Raises ScenarioRefused."""
+        self.world.run()
+        history, world = self._history, self.world
+        if self._cut_off():
+            world.quiet = False
+        history.quiet = world.quiet
+        history.committed = list(world.external.rows())
+        history.residue = self._residue()
+        history.unapplied = [*self._unapplied, *self.decisions.unapplied(), *(kind_of(one) for _, one in self._resumes)]
+        history.defect_reached = self.parts.reached
+        if world.quiet:
+            world.look()
+        return history
+
+    def _stop(self) -> None:
+        self.world.loop.stopped = True
+
+    def _cut_off(self) -> bool:
+        """Whether the run has met a bound on its size; raises ScenarioRefused where the scenario asks for so much.
+
+        A run that grows so large out of a small scenario goes round in circles: it has not come to rest.
+        """
+        now, engine = self.world.loop.now, self.scenario.engine
+        if self.recorder.snapshot_bytes > LIMIT_SNAPSHOT_BYTES:
+            if ROOM * snapshot_bytes_of(self.scenario) < LIMIT_SNAPSHOT_BYTES:
+                return True
+            raise ScenarioRefused(
+                f"its snapshots have more than {LIMIT_SNAPSHOT_BYTES:,} bytes after {now:,} µs, the most that a run may"
+                f" store and load: lower its keys, splits or records, or raise engine.checkpoint_interval_us "
+                f"({engine.checkpoint_interval_us:,})"
+            )
+        if self.world.loop.steps >= LIMIT_STEPS:
+            if ROOM * events_of(self.scenario) < LIMIT_STEPS:
+                return True
+            raise ScenarioRefused(
+                f"its run has had {LIMIT_STEPS:,} events after {now:,} µs, the most that one may have: lower records,"
+                " subtasks or faults, or raise engine.checkpoint_interval_us and engine.read_interval_us"
+            )
+        return False
+
+    def _residue(self) -> Residue:
+        world = self.world
+        accounts = world.external.accounts.values()
+        retained = world.retained
+        if not world.job_over and world.coordinator is not None:
+            retained = world.coordinator.machine.checkpoints.retained
+        return Residue(
+            open_transactions=[account.name for account in accounts if account.status == "open"],
+            prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],
+            files=[str(handle) for handle in world.files.files],
+            retained=[int(snapshot.checkpoint) for snapshot in retained],
+            logs=world.spills.store.names(),
+            live_sinks=sum(runner.log is not None and runner.name.startswith("sink-") for runner in world.live()),
+        )
+
+
+class Director:
+    """Hands what a world reports to the triggers of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.points = run.triggers.points
+        self.phases = run.triggers.phases
+        self.reached = run.triggers.reached
+        self.entered = run.triggers.entered
+
+    def job_ended(self, job: int, status: str) -> None:
+        self._run.resume(status)

@@ -1,0 +1,301 @@
+"""From the neutral description of a workload to a job graph of the reference engine.
+
+The functions made here are the user functions of the engine under test.  The
+quick checker and PySpark read the same description and share none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from ....properties.model import workload as described
+from ....properties.model.stages import COMMITTERS
+from ....properties.model.workload import SINK, Topology, Workload
+from ....reference_impl.core import broadcast, bursts, folding, holding, retractions, windows
+from ....reference_impl.core import operators as engine
+from ....reference_impl.core.config import Config
+from ....reference_impl.core.source import SplitLog
+from ....reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec
+from ....reference_impl.driver.settings import Settings
+from ...scenario.bounds import LIMIT_STEPS
+from ...scenario.model import Engine, Resume, Scenario
+from ...workloads.user_functions import shares_state, user_operator
+
+
+def job_graph(workload: Workload, topology: Topology, told: Engine | None = None) -> JobGraph:
+    """The engine's graph: sources, operators, the one sink and what commits behind it; the nodes in
+    `two_phase`, which change nothing, commit what they pass on."""
+    told = told or Engine()
+    two_phase = told.two_phase
+    specs = [
+        OperatorSpec(
+            name=source.name,
+            parallelism=topology.parallelism[source.name],
+            splits=workload.splits_of(source.name),
+            bounded=source.bounded,
+            event_time=EventTime(delay=source.delay, idle_after_us=source.idle_after_us) if source.times else None,
+            rewindable=source.rewindable,
+            enumerated=source.is_enumerated,
+            appears_us=source.discovered_us,
+            role="source",
+        )
+        for source in workload.inputs
+    ]
+    for node in workload.nodes:
+        specs.append(
+            OperatorSpec(
+                name=node.name,
+                parallelism=topology.parallelism[node.name],
+                inputs=_edges(topology, node.inputs, node.name),
+                build=None if node.name in two_phase else builder(node.operator),
+                role="two-phase" if node.name in two_phase else "operator",
+                shares=shares(node.operator),
+            )
+        )
+    specs.append(
+        OperatorSpec(
+            name=SINK,
+            parallelism=topology.parallelism[SINK],
+            inputs=_edges(topology, (workload.output,), SINK),
+            role="sink",
+        )
+    )
+    specs.extend(_committers(topology.parallelism[SINK], told.committing))
+    return JobGraph(tuple(specs), topology.key_groups)
+
+
+def _committers(parallelism: int, committing: str) -> Iterable[OperatorSpec]:
+    """A committer behind each subtask of the sink, and a global one behind all of them."""
+    committer, published = COMMITTERS
+    if committing != "writer":
+        before = EdgeSpec(sender=SINK, partitioning="forward")
+        yield OperatorSpec(name=committer, parallelism=parallelism, inputs=(before,), role="committer")
+    if committing == "global":
+        before = EdgeSpec(sender=committer, partitioning="rebalance")
+        yield OperatorSpec(name=published, parallelism=1, inputs=(before,), role="global-committer")
+
+
+def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
+    """The graphs of a scenario's jobs: the first, and one for each that is resumed.
+
+    Raises InvalidGraph where a resume asks for a layout that cannot be.
+    """
+    graph = job_graph(scenario.workload, scenario.topology, scenario.engine)
+    graphs = [graph]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            told = _with_committers(command.parallelism, scenario.engine)
+            graph = graph.laid_out(told) if told else graph
+            graphs.append(_with_inserted(graph, command.inserted) if command.inserted else graph)
+    return tuple(graphs)
+
+
+def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
+    """The graph with maps that change nothing, each before an operator, as wide as whoever sends to that."""
+    specs = list(graph.operators)
+    for name, behind in inserted.items():
+        at = next(index for index, spec in enumerate(specs) if spec.name == behind)
+        first, *others = specs[at].inputs
+        wide = next(spec.parallelism for spec in specs if spec.name == first.sender)
+        straight = EdgeSpec(sender=first.sender, partitioning="forward")
+        onward = EdgeSpec(sender=name, partitioning=first.partitioning)
+        specs[at] = msgspec.structs.replace(specs[at], inputs=(onward, *others))
+        specs.insert(at, OperatorSpec(name=name, parallelism=wide, inputs=(straight,), build=builder(described.Map())))
+    return JobGraph(tuple(specs), graph.key_groups)
+
+
+def _with_committers(parallelism: Mapping[str, int], told: Engine) -> dict[str, int]:
+    """A committer stands behind each subtask of the sink, however many there are."""
+    follows = told.committing != "writer" and SINK in parallelism
+    return {**parallelism, COMMITTERS[0]: parallelism[SINK]} if follows else dict(parallelism)
+
+
+def _edges(topology: Topology, senders: Iterable[str], receiver: str) -> tuple[EdgeSpec, ...]:
+    return tuple(
+        EdgeSpec(sender=sender, partitioning=topology.edge(sender, receiver).partitioning) for sender in senders
+    )
+
+
+def shares(operator: described.Operator) -> bool:
+    """Whether an operator holds a union."""
+    if isinstance(operator, described.User):
+        return shares_state(operator.function)
+    return isinstance(operator, described.Tally)
+
+
+def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
+    """What makes an instance of the operator for one subtask."""
+    if isinstance(operator, described.Map):
+        return lambda: engine.Map(_mapping(operator))
+    if isinstance(operator, described.Filter):
+        modulus, drop = operator.modulus, operator.drop
+        return lambda: engine.Filter(lambda value: value is not None and value % modulus != drop)
+    if isinstance(operator, described.FlatMap):
+        fan = operator.fan
+        return lambda: engine.FlatMap(
+            lambda value: () if value is None else tuple(value + copy for copy in range(value % (fan + 1)))
+        )
+    if isinstance(operator, described.User):
+        return user_operator(operator.function)
+    if described.is_signed(operator):
+        return _signed[type(operator)]
+    if isinstance(operator, described.Count):
+        return lambda: engine.Count(operator.tagged)
+    if isinstance(operator, described.Burst):
+        gap_us, of = operator.gap_us, operator.of
+        return lambda: bursts.Burst(gap_us, of)
+    if isinstance(operator, described.Window):
+        return _window(operator)
+    if isinstance(operator, described.Batch):
+        size = operator.size
+        return lambda: holding.Batch(size)
+    if isinstance(operator, described.Dedup):
+        return lambda: engine.Dedup(operator.keys_only)
+    plain: dict[type[described.Operator], Callable[[], engine.Operator]] = {
+        described.Sum: engine.Sum,
+        described.Greater: engine.Greater,
+        described.Union: engine.Union,
+        described.Join: engine.Join,
+        described.Tally: holding.Tally,
+        described.Rules: broadcast.Rules,
+        described.Model: folding.Model,
+    }
+    return plain[type(operator)]
+
+
+_signed: dict[type[described.Operator], Callable[[], engine.Operator]] = {
+    described.Count: retractions.SignedCount,
+    described.Sum: retractions.SignedSum,
+    described.Join: retractions.SignedJoin,
+}
+
+
+def _window(operator: described.Window) -> Callable[[], engine.Operator]:
+    of, lateness = operator.of, operator.lateness
+    if isinstance(operator, described.Tumbling):
+        size = operator.size
+        return lambda: windows.Tumbling(size, of, lateness)
+    if isinstance(operator, described.Sliding):
+        size, slide = operator.size, operator.slide
+        return lambda: windows.Sliding(size, slide, of, lateness)
+    if isinstance(operator, described.Session):
+        gap = operator.gap
+        return lambda: windows.Session(gap, of, lateness)
+    raise TypeError(operator)
+
+
+def _mapping(operator: described.Map) -> Callable[[int | None, int | None], tuple[int | None, int | None]]:
+    multiply, add, rekey = operator.multiply, operator.add, operator.rekey
+
+    def mapped(key: int | None, value: int | None) -> tuple[int | None, int | None]:
+        new_key = key if rekey is None or key is None else key % rekey
+        return new_key, None if value is None else value * multiply + add
+
+    return mapped
+
+
+def logs(workload: Workload) -> list[SplitLog]:
+    times = workload.times()
+    return [
+        SplitLog(split=number, records=records, times=times.get(number, ())) for number, _, records in workload.splits()
+    ]
+
+
+def identity(workload: Workload) -> str:
+    """By what an idempotent sink replaces rows: the key where rows are one per key and
+    grow (a count, a deduplication by key), else the whole row."""
+    operator = workload.nodes[-1].operator if workload.nodes else None
+    if isinstance(operator, described.Count | described.Dedup | described.Tally) and not described.is_changelog(
+        operator
+    ):
+        return "key"
+    return "row"
+
+
+def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
+    """The engine's settings; it waits for a deployment longer than all lateness together."""
+    return Config(
+        guarantee=engine_settings.guarantee,
+        sink=engine_settings.sink,
+        committing=engine_settings.committing,
+        pooled_ids=engine_settings.pooled_ids,
+        alignment=engine_settings.alignment,
+        alignment_timeout_us=engine_settings.alignment_timeout_us,
+        spilling=engine_settings.spilling,
+        spill_after_us=engine_settings.spill_after_us,
+        spill_store=engine_settings.spill_store,
+        synchronous=engine_settings.snapshot_mode == "synchronous",
+        memory=engine_settings.snapshot_store == "memory",
+        checkpoint_interval_us=engine_settings.checkpoint_interval_us,
+        minimum_pause_us=engine_settings.minimum_pause_us,
+        checkpoint_timeout_us=engine_settings.checkpoint_timeout_us,
+        concurrent_checkpoints=engine_settings.concurrent_checkpoints,
+        tolerated_failures=engine_settings.tolerated_failures,
+        retained_checkpoints=engine_settings.retained_checkpoints,
+        restart_attempts=engine_settings.restart_attempts,
+        trims_logs=engine_settings.trims_logs,
+        restart_delay_us=engine_settings.restart_delay_us,
+        checkpoints_after_finish=engine_settings.checkpoints_after_finish,
+        finishing=engine_settings.finishing,
+        failover=engine_settings.failover,
+        deploy_timeout_us=100_000
+        + lateness_us
+        + 20
+        * (engine_settings.control_latency_us + engine_settings.snapshot_write_us + engine_settings.transaction_us),
+    )
+
+
+def lateness_us(scenario: Scenario) -> int:
+    """How late its deviations make things, all together."""
+    return sum(deviation.by_us for deviation in scenario.deviations)
+
+
+def settings(scenario: Scenario) -> Settings:
+    """The world's settings; its limit of time grows with what there is to do and to heal."""
+    told = scenario.engine
+    return Settings(
+        memory=told.snapshot_store == "memory",
+        channel_capacity=told.channel_capacity,
+        nodes=told.nodes,
+        read_interval_us=told.read_interval_us,
+        apply_cost_us=told.apply_cost_us,
+        channel_latency_us=told.channel_latency_us,
+        local_channels=told.local_channels,
+        control_latency_us=told.control_latency_us,
+        mailbox_us=told.channel_latency_us,
+        snapshot_write_us=told.snapshot_write_us,
+        spill_flush_us=told.spill_flush_us,
+        transaction_us=told.transaction_us,
+        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario) + _patience_us(told),
+        limit_steps=LIMIT_STEPS,
+    )
+
+
+def _patience_us(told: Engine) -> int:
+    """How much longer than anything else a barrier, or a row that is to be spilled, may wait: a run is not at rest
+    while such a time-out is pending, be its alignment, or its job, long over."""
+    barrier_us = told.alignment_timeout_us if told.alignment in ("timeout", "in-turn") else 0
+    return max(barrier_us, told.spill_after_us if told.spilling == "buffer-timeout" else 0)
+
+
+def standstill_us(scenario: Scenario) -> int:
+    """For how long no record need be read or taken though the job is sound: as long as one with no work may last."""
+    return _work_us(scenario, 1) + _healing_us(scenario)
+
+
+def _work_us(scenario: Scenario, records: int) -> int:
+    return 20 * records * (scenario.engine.read_interval_us + scenario.engine.apply_cost_us * 8)
+
+
+def _healing_us(scenario: Scenario) -> int:
+    """In which every fault has healed, every command is answered, and a job without work has ended."""
+    told = scenario.engine
+    troubles = len(scenario.faults) + len(scenario.commands) + 1
+    healing = sum(
+        getattr(fault, name, 0) for fault in scenario.faults for name in ("for_us", "down_us", "by_us", "after_us")
+    )
+    late = lateness_us(scenario)
+    each = 2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 250_000 + late
+    return 500_000 + healing + late + troubles * each

@@ -1,0 +1,119 @@
+"""Settings: from a file, then from the environment, then from options.
+
+The file is the nearest cutproof.toml, or pyproject.toml with a table
+`[tool.cutproof]`, from the working folder upwards.  A later source overrides an
+earlier one; a key nobody knows is an error that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..scenario.reading import toml_of
+from .exit_codes import UsageError
+
+SETTINGS: tuple[str, ...] = (
+    "scenarios",
+    "time",
+    "seed",
+    "profile",
+    "subject",
+    "workers",
+    "runs",
+    "workload",
+    "input",
+    "defect",
+    "out",
+    "stop-at-first",
+    "known-failures",
+    "keep-histories",
+    "guarantee",
+    "tolerance",
+    "limit",
+    "exact",
+    "quiet",
+)
+"""The settings, named as the options are."""
+
+PATHS = frozenset({"input", "out", "known-failures"})
+"""Settings that are paths: in a file they count from the file's folder."""
+
+VALID = "valid TOML"
+PREFIX = "CUTPROOF_"
+ENVIRONMENT_ONLY = frozenset(
+    {"CUTPROOF_DEBUG", "CUTPROOF_NETWORK", "CUTPROOF_POSTGRES", "CUTPROOF_TIME_SCALE", "CUTPROOF_TOXIPROXY"}
+)
+"""Variables that are not settings: whether tracebacks are shown, and where servers are (docs/settings.md)."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A value and where it was read, in words."""
+
+    value: Any
+    source: str
+
+
+Settings = dict[str, Setting]
+
+
+def load(folder: Path, environ: Mapping[str, str] = os.environ) -> Settings:
+    """All settings from the file and the environment; raises UsageError on an unknown key."""
+    return {**from_file(folder), **from_environment(environ)}
+
+
+def from_file(folder: Path) -> Settings:
+    """The settings of the nearest file, from the folder upwards; none without a file."""
+    for place in [folder, *folder.parents]:
+        own = place / "cutproof.toml"
+        if own.is_file():
+            return _settings(toml_of(own, VALID), own)
+        project = place / "pyproject.toml"
+        if project.is_file():
+            tools = toml_of(project, VALID).get("tool", {})
+            table = tools.get("cutproof") if isinstance(tools, dict) else None
+            if table is not None:
+                return _settings(table, project)
+    return {}
+
+
+def from_environment(environ: Mapping[str, str]) -> Settings:
+    found: Settings = {}
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or variable in ENVIRONMENT_ONLY:
+            continue
+        key = variable.removeprefix(PREFIX).lower().replace("_", "-")
+        if key not in SETTINGS:
+            known = [PREFIX + name.upper().replace("-", "_") for name in SETTINGS]
+            hint = nearest(variable, [*known, *sorted(ENVIRONMENT_ONLY)])
+            raise UsageError(f"unknown environment variable {variable}{hint}")
+        found[key] = Setting(environ[variable], variable)
+    return found
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the known word nearest to it, or the list of all."""
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are: {', '.join(known)}"
+
+
+def _settings(table: object, path: Path) -> Settings:
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: tool.cutproof is not a table")
+    found: Settings = {}
+    for name, value in table.items():
+        key = name.replace("_", "-")
+        if key not in SETTINGS:
+            raise UsageError(f"{path}: unknown setting {name!r}{nearest(key, SETTINGS)}")
+        if isinstance(value, (dict, list)):
+            raise UsageError(f"{path}: {name} takes one value, not a {'table' if isinstance(value, dict) else 'list'}")
+        if key in PATHS:
+            value = str(path.parent / str(value))
+        found[key] = Setting(value, f"{path.name}, {name}")
+    return found

@@ -1,0 +1,240 @@
+"""How large a scenario may be: what a run within these bounds takes is seconds and less than a gigabyte.
+
+A scenario file may come from anybody, and a small one can ask for a run without
+end.  So its sizes, and what its run is forecast to be like, are compared with
+bounds before anything is run; what no forecast knows well is counted while it
+runs (`LIMIT_STEPS`, `LIMIT_SNAPSHOT_BYTES`).  They lie far above what is drawn: a
+bound that is met is a mistake, or somebody's attack.  A run that meets one of the
+counted bounds though its scenario is small (`ROOM`) goes round in circles: that
+is the engine's fault, and is judged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from ...faults.plan import AtTime, InPhase
+from ...properties.model.workload import AnyOperator, FlatMap, Join, Map, Sliding, Topology, Workload, is_changelog
+from ...reference_impl.simulated.graph_plan import System
+from .forecast import checkpoint_us
+from .layout import topologies_of
+from .model import Scenario
+
+HOUR_US = 3_600_000_000
+PARALLELISM_LIMIT = 64
+"""subtasks of one operator"""
+LIMIT_STEPS = 2_000_000
+"""events of a run in virtual time"""
+LIMIT_SNAPSHOT_BYTES = 48_000_000
+"""of all snapshots that a run in virtual time stores and loads: a history keeps each, and its judge reads them"""
+ROOM = 5
+"""how often what is forecast of a run has to fit into a bound for the scenario not to be the reason that it is met"""
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """The most there may be of something, and what to do where there is more."""
+
+    most: int
+    what: str
+    """after a number: `splits`"""
+    advice: str
+
+    def told(self, value: int) -> str:
+        return f"{value:,} {self.what}; there can be {self.most:,} at most: {self.advice}"
+
+
+_FEWER = "leave some out"
+SPLITS = Bound(most=10_000, what="splits", advice="put records of several splits into one")
+RECORDS = Bound(most=50_000, what="records", advice="leave records out, or cut them into several scenarios")
+OPERATORS = Bound(most=100, what="inputs and operators", advice=_FEWER)
+SUBTASKS = Bound(most=1_024, what="subtasks", advice="lower topology.parallelism")
+CHANNELS = Bound(most=20_000, what="channels between subtasks", advice="lower topology.parallelism")
+FAULTS = Bound(most=1_000, what="faults", advice=_FEWER)
+COMMANDS = Bound(most=100, what="commands", advice=_FEWER)
+DEVIATIONS = Bound(most=10_000, what="deviations", advice=_FEWER)
+ROWS = Bound(
+    most=250_000,
+    what="rows that its operators may be given and make",
+    advice="lower its records, a flat map's fan, a join's rows of one key or a sliding window's size",
+)
+TIME_US = Bound(
+    most=HOUR_US,
+    what="µs until its records are read and its faults are over",
+    advice="lower engine.read_interval_us, its records or the times of its faults and commands",
+)
+CHECKPOINTS = Bound(
+    most=10_000,
+    what="checkpoints until its records are read and its faults are over",
+    advice="raise engine.checkpoint_interval_us, or lower engine.read_interval_us or the times of faults",
+)
+
+PROCESSES = Bound(
+    most=128,
+    what="subtasks, each a process with --subject processes",
+    advice="lower topology.parallelism, or replay it in virtual time",
+)
+
+PROCESSES_OF_SYSTEM = Bound(most=100, what="processes", advice=_FEWER)
+CHANNELS_OF_SYSTEM = Bound(most=500, what="channels", advice=_FEWER)
+ACTS = Bound(most=5_000, what="acts", advice=_FEWER)
+BEGINNINGS = Bound(most=50, what="beginnings of snapshots", advice=_FEWER)
+BREACHES = Bound(most=100, what="breaches", advice=_FEWER)
+
+SYSTEM_BOUNDS: tuple[Bound, ...] = (PROCESSES_OF_SYSTEM, CHANNELS_OF_SYSTEM, ACTS, BEGINNINGS, BREACHES)
+"""of a system of processes and channels"""
+
+BOUNDS: tuple[Bound, ...] = (
+    SPLITS, RECORDS, OPERATORS, SUBTASKS, CHANNELS, FAULTS, COMMANDS, DEVIATIONS, ROWS, TIME_US, CHECKPOINTS,
+    PROCESSES,
+)  # fmt: skip
+"""all that is compared before a run"""
+
+
+def size_problems(scenario: Scenario) -> Iterator[str]:
+    """Where the sizes are beyond a bound; nothing else about the scenario need be sound."""
+    workload = scenario.workload
+    counted: dict[Bound, int] = {
+        SPLITS: sum(len(source.splits) for source in workload.inputs),
+        RECORDS: workload.records(),
+        OPERATORS: len(workload.inputs) + len(workload.nodes),
+        FAULTS: len(scenario.faults),
+        COMMANDS: len(scenario.commands),
+        DEVIATIONS: len(scenario.deviations),
+    }
+    yield from _beyond(counted)
+
+
+def work_problems(scenario: Scenario) -> Iterator[str]:
+    """Where the job of a sound scenario, or its run as it is forecast, is beyond a bound."""
+    layouts = topologies_of(scenario)
+    yield from _beyond({
+        SUBTASKS: max(sum(one.parallelism.values()) for one in layouts),
+        CHANNELS: max(channels_of(one) for one in layouts),
+        ROWS: rows_of(scenario.workload),
+    })  # fmt: skip
+    time_us = time_of(scenario)
+    yield from _beyond({TIME_US: time_us, CHECKPOINTS: checkpoints_in(scenario, time_us)})
+
+
+def system_problems(system: System) -> Iterator[str]:
+    """Where a system of processes and channels is beyond a bound, or a time of it is."""
+    yield from _beyond({
+        PROCESSES_OF_SYSTEM: len(system.processes),
+        CHANNELS_OF_SYSTEM: len(system.channels),
+        ACTS: len(system.acts),
+        BEGINNINGS: len(system.beginnings),
+        BREACHES: len(system.breaches),
+    })  # fmt: skip
+    times = [system.patience_us, *system.skews_us.values()]
+    times += [act.at_us for act in system.acts] + [act.takes_us or 0 for act in system.acts]
+    times += [one.at_us for one in system.beginnings] + [one.takes_us for one in system.channels]
+    times += [us for one in system.breaches for us in (one.by_us, one.number)]
+    yield from (f"a time of {time} µs; it can be {HOUR_US} at most" for time in times if abs(time) > HOUR_US)
+
+
+def _beyond(counted: dict[Bound, int]) -> Iterator[str]:
+    yield from (bound.told(value) for bound, value in counted.items() if value > bound.most)
+
+
+def channels_of(topology: Topology) -> int:
+    """The channels of a layout, without spelling them out."""
+    wide = topology.parallelism
+    return sum(
+        wide[edge.sender] * (1 if edge.partitioning == "forward" else wide[edge.receiver]) for edge in topology.edges
+    )
+
+
+def time_of(scenario: Scenario) -> int:
+    """About how long, in µs, a run has something to do: until the records are read, the last fault or command has
+    come, and every fault has undone itself."""
+    workload, topology, engine = scenario.workload, scenario.topology, scenario.engine
+    wide = topology.parallelism
+    each = [max(1, -(-sum(map(len, one.splits)) // max(1, wide[one.name]))) for one in workload.inputs]
+    late = [max((len(split) for split in one.splits), default=0) for one in workload.inputs]
+    reading_us = max([0, *each, *late]) * engine.read_interval_us
+    planned = [one.trigger for one in (*scenario.faults, *scenario.commands)]
+    coming_us = [one.at_us for one in planned if isinstance(one, AtTime)]
+    coming_us += [one.after_us for one in planned if isinstance(one, InPhase)]
+    coming_us += [us for source in workload.inputs for us in source.discovered_us]
+    lasting = (getattr(one, name, 0) for one in scenario.faults for name in ("for_us", "down_us", "by_us", "after_us"))
+    return reading_us + max([0, *coming_us]) + sum(lasting) + sum(one.by_us for one in scenario.deviations)
+
+
+def checkpoints_in(scenario: Scenario, time_us: int) -> int:
+    """How many checkpoints a job takes at most in a time in which it is well."""
+    engine = scenario.engine
+    if engine.guarantee == "at-most-once":
+        return 0
+    least_us = checkpoint_us(engine, 1)
+    apart_us = max(1, engine.checkpoint_interval_us, engine.minimum_pause_us, least_us // engine.concurrent_checkpoints)
+    return time_us // apart_us
+
+
+def events_of(scenario: Scenario) -> int:
+    """About how many events a run has, and seldom more: each attempt gives every row to all subtasks of an operator,
+    and takes all checkpoints again."""
+    layouts = topologies_of(scenario)
+    widest = max(max(one.parallelism.values()) for one in layouts)
+    channels = max(channels_of(one) for one in layouts)
+    subtasks = max(sum(one.parallelism.values()) for one in layouts)
+    rows = 4 * rows_of(scenario.workload) * widest
+    return _attempts(scenario) * (rows + _rounds(scenario) * (4 * channels + 10 * subtasks))
+
+
+def snapshot_bytes_of(scenario: Scenario) -> int:
+    """About how many bytes the snapshots of a run have, and seldom more: each may hold every row."""
+    channels = max(channels_of(one) for one in topologies_of(scenario))
+    held = 40 * (rows_of(scenario.workload) + channels)
+    return (_rounds(scenario) + _attempts(scenario)) * held
+
+
+def _attempts(scenario: Scenario) -> int:
+    restarts = min(len(scenario.faults), scenario.engine.restart_attempts)
+    return 1 + restarts + len(scenario.commands)
+
+
+def _rounds(scenario: Scenario) -> int:
+    """Checkpoints, with some that a job takes before it is at rest."""
+    return checkpoints_in(scenario, time_of(scenario)) + 10
+
+
+def rows_of(workload: Workload) -> int:
+    """How many rows inputs and operators give on, at most: a filter is taken to let all through."""
+    made: dict[str, Counter[int | None]] = {
+        source.name: Counter(key for split in source.splits for key, _, _ in split) for source in workload.inputs
+    }
+    total = sum(keys.total() for keys in made.values())
+    for node in workload.nodes:
+        given = [made[name] for name in node.inputs]
+        keys = Counter[int | None]()
+        for one in given:
+            keys.update(one)
+        made[node.name] = _made_by(node.operator, given, keys)
+        total += made[node.name].total()
+        if total > ROWS.most:
+            break
+    return total
+
+
+def _made_by(operator: AnyOperator, given: list[Counter[int | None]], keys: Counter[int | None]) -> Counter[int | None]:
+    """The rows by key that an operator makes at most of what its inputs give, `keys` in all."""
+    match operator:
+        case Map(rekey=int(rekey)):
+            found = Counter[int | None]()
+            for key, rows in keys.items():
+                found[key if key is None else key % rekey] += rows
+            return found
+        case Join():
+            first, second = given
+            return Counter({key: rows * second[key] for key, rows in first.items()})
+        case FlatMap(fan=times):
+            return Counter({key: rows * times for key, rows in keys.items()})
+        case Sliding(size=size, slide=slide):
+            return Counter({key: rows * -(-size // slide) for key, rows in keys.items()})
+        case _ if is_changelog(operator):  # a row may take another back
+            return Counter({key: 2 * rows for key, rows in keys.items()})
+        case _:
+            return keys

@@ -1,0 +1,314 @@
+"""What a scenario must be for an engine to be driven by it, beyond its schema.
+
+The schema knows kinds and types; here stand the meanings: names that are
+names and no paths, numbers within bounds, targets and triggers that exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ...faults import plan
+from ...faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
+from ...faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
+from ...properties.model.stages import COMMITTERS
+from ...properties.model.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
+from ...properties.reconstruct.layouts import rescaled, widest
+from ...properties.semantics.user_functions import user_problems
+from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
+from .layout import Layout, layout_of, topologies_of
+from .model import Deviation, Engine, Resume, Scenario, kind_of
+
+GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
+SINKS = ("transactional", "idempotent", "plain")
+COMMITTING = ("writer", "committer", "global")
+ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
+SPILLING = ("at-once", "continuous", "buffer-timeout")
+SPILL_STORES = ("log", "files")
+SNAPSHOT_MODES = ("asynchronous", "synchronous")
+SNAPSHOT_STORES = ("files", "memory")
+FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
+FAILOVERS = ("full", "region", "local")
+COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
+
+TAG_BITS = 40
+_INT64 = range(-(2**63), 2**63)
+_BYTES_AT_MOST = 2**31 - 1
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
+"""A label is free text for people; it too holds no slash, so that it never is a path."""
+
+
+def problems_of(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with a scenario, in words; nothing when an engine can be driven by it."""
+    for find in (size_problems, _numbers, _names, _sizes, _workload, _engine, _resumes, work_problems):
+        found = list(find(scenario))
+        if found:
+            yield from found
+            return
+    layout = layout_of(scenario.workload, widest(topologies_of(scenario)), scenario.engine.committing)
+    for index, fault in enumerate(scenario.faults):
+        where = f"fault {index} ({plan.kind_of(fault)})"
+        yield from (f"{where}: {problem}" for problem in _fault(fault, layout, scenario.engine))
+    for index, command in enumerate(scenario.commands):
+        where = f"command {index} ({kind_of(command)})"
+        yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
+        if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
+            yield f"{where}: a resume is set off by a time, which counts from the end of the job"
+    for index, deviation in enumerate(scenario.deviations):
+        yield from (f"deviation {index}: {problem}" for problem in _deviation(deviation, layout))
+
+
+def _resumes(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with the layouts of the jobs that are resumed."""
+    topology, groups = scenario.topology, scenario.topology.key_groups
+    for index, command in enumerate(scenario.commands):
+        if not isinstance(command, Resume):
+            continue
+        where = f"command {index} (resume)"
+        yield from (f"{where}: {problem}" for problem in _inserted(scenario, command))
+        for name, number in command.parallelism.items():
+            if name not in topology.parallelism:
+                yield f"{where}: there is no operator {name!r}"
+                return
+            if not 1 <= number <= min(groups, PARALLELISM_LIMIT):
+                least = f"1 to {min(groups, PARALLELISM_LIMIT)}, and no more than its key groups, {groups}, it can be"
+                yield f"{where}: {name} cannot have a parallelism of {number}; {least}"
+                return
+        topology = rescaled(topology, command.parallelism)
+        yield from (f"{where}: {problem}" for problem in problems(scenario.workload, topology))
+
+
+def _inserted(scenario: Scenario, resume: Resume) -> Iterator[str]:
+    """What is wrong with the operators that a resume brings."""
+    nodes = [*(node.name for node in scenario.workload.nodes), SINK]
+    taken = [*scenario.topology.parallelism, *COMMITTERS]
+    if resume.inserted and scenario.engine.guarantee == "at-most-once":
+        yield "an at-most-once job begins with no snapshot, so there is none that a new operator would not fit"
+    for name, behind in resume.inserted.items():
+        if not _NAME.fullmatch(name) or name in taken:
+            yield f"{name!r} cannot be the name of a new operator (letters, digits, - and _, and not one that there is)"
+        if behind not in nodes:
+            yield f"{name} is to stand before {behind!r}, which is no node and not the sink"
+
+
+def _numbers(scenario: Scenario) -> Iterator[str]:
+    for where, number in _integers(msgspec.to_builtins(scenario), "$"):
+        if number not in _INT64:
+            yield f"{where} does not fit into 64 bits"
+
+
+def _integers(value: Any, where: str) -> Iterator[tuple[str, int]]:
+    if isinstance(value, int):
+        yield where, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _integers(inner, f"{where}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _integers(inner, f"{where}[{index}]")
+
+
+def _names(scenario: Scenario) -> Iterator[str]:
+    workload = scenario.workload
+    for name in [source.name for source in workload.inputs] + [node.name for node in workload.nodes]:
+        if not _NAME.fullmatch(name):
+            yield f"{name!r} is no name for an input or a node (letters, digits, - and _)"
+        if name in COMMITTERS:
+            yield f"the name {name!r} is that of what may stand behind the sink"
+    labels = {"name": scenario.name, "workload": workload.name, "defect": scenario.defect}
+    labels |= {"seed": scenario.seed, "expects": scenario.expects}
+    for what, label in labels.items():
+        if not _LABEL.fullmatch(label) or ".." in label:
+            yield f"{label!r} cannot be its {what} (plain text without slashes)"
+
+
+def _sizes(scenario: Scenario) -> Iterator[str]:
+    tags: set[int] = set()
+    for split, _, records in scenario.workload.splits():
+        for offset, (_, _, tag) in enumerate(records):
+            if not abs(tag) < 1 << TAG_BITS:
+                yield f"the tag of record {offset} of split {split} is not within -2^{TAG_BITS} and 2^{TAG_BITS}"
+            if tag in tags:
+                yield f"record {offset} of split {split} has a tag that another has, {tag}"
+            tags.add(tag)
+    for node in scenario.workload.nodes:
+        match node.operator:
+            case Filter(modulus=modulus) if modulus < 1:
+                yield f"{node.name}: a modulus of {modulus}"
+            case FlatMap(fan=fan) if not 0 <= fan <= 255:
+                yield f"{node.name}: a fan of {fan}; 0 to 255 it can be"
+            case Map(rekey=int(rekey)) if rekey < 1:
+                yield f"{node.name}: keys modulo {rekey}"
+            case _:
+                pass
+
+
+def _workload(scenario: Scenario) -> Iterator[str]:
+    workload: Workload = scenario.workload
+    topology: Topology = scenario.topology
+    yield from problems(workload, topology)
+    yield from user_problems(workload)
+    if not 1 <= topology.key_groups <= 32_768:
+        yield f"{topology.key_groups} key groups; 1 to 32,768 there can be"
+    for name, parallelism in topology.parallelism.items():
+        if parallelism > PARALLELISM_LIMIT:
+            yield f"{name} has a parallelism of {parallelism}; the limit is {PARALLELISM_LIMIT}"
+
+
+def _engine(scenario: Scenario) -> Iterator[str]:
+    engine = scenario.engine
+    choices = {
+        "guarantee": (engine.guarantee, GUARANTEES),
+        "sink": (engine.sink, SINKS),
+        "committing": (engine.committing, COMMITTING),
+        "alignment": (engine.alignment, ALIGNMENTS),
+        "spilling": (engine.spilling, SPILLING),
+        "spill_store": (engine.spill_store, SPILL_STORES),
+        "snapshot_mode": (engine.snapshot_mode, SNAPSHOT_MODES),
+        "snapshot_store": (engine.snapshot_store, SNAPSHOT_STORES),
+        "finishing": (engine.finishing, FINISHING),
+        "failover": (engine.failover, FAILOVERS),
+    }
+    for field, (value, allowed) in choices.items():
+        if value not in allowed:
+            yield f"engine.{field} is {value!r}; it can be {', '.join(allowed)}"
+    if engine.alignment != "aligned" and engine.guarantee != "exactly-once":
+        yield f"engine.alignment {engine.alignment} is for exactly-once: {engine.guarantee} sets no channel aside"
+    if engine.spill_after_us < 1:
+        yield f"engine.spill_after_us is {engine.spill_after_us}; at least 1 µs something lies before it is spilled"
+    if engine.alignment_timeout_us < 1:
+        yield f"engine.alignment_timeout_us is {engine.alignment_timeout_us}; at least 1 µs a barrier waits"
+    forgetful = [source.name for source in scenario.workload.inputs if not source.rewindable]
+    if forgetful and engine.guarantee != "at-most-once":
+        yield (
+            f"{', '.join(forgetful)} cannot rewind, so {engine.guarantee} cannot be kept: "
+            "use a source that can, or lower engine.guarantee to at-most-once"
+        )
+    if engine.guarantee == "at-most-once" and engine.sink != "plain":
+        yield "engine.guarantee at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink"
+    if engine.finishing == "one-by-one" and not engine.checkpoints_after_finish:
+        yield "engine.finishing one-by-one needs checkpoints after some input has ended: each task waits for one"
+    if engine.committing != "writer" and (engine.sink != "transactional" or engine.finishing != "together"):
+        yield (
+            f"engine.committing {engine.committing} takes what a transactional sink seals for a checkpoint, "
+            "up to the final one: engine.finishing together"
+        )
+    if engine.pooled_ids and (engine.sink != "transactional" or engine.committing != "writer"):
+        yield "engine.pooled_ids: only a transactional sink that commits itself knows which ids are free"
+    unchanged = [node.name for node in scenario.workload.nodes if node.operator == Map()]
+    for name in engine.two_phase:
+        if name not in unchanged:
+            yield f"engine.two_phase: {name} is no map that changes nothing"
+    for field in Engine.__struct_fields__:
+        value = getattr(engine, field)
+        if not isinstance(value, int):
+            continue
+        least = 1 if field in _AT_LEAST_ONE else 0
+        if not least <= value <= HOUR_US:
+            yield f"engine.{field} is {value}; it can be {least} to {HOUR_US}"
+
+
+_AT_LEAST_ONE = frozenset(
+    {
+        "checkpoint_interval_us",
+        "checkpoint_timeout_us",
+        "concurrent_checkpoints",
+        "retained_checkpoints",
+        "channel_capacity",
+        "nodes",
+    }
+)
+
+
+def _trigger(trigger: AnyTrigger, layout: Layout) -> Iterator[str]:
+    match trigger:
+        case AtTime(at_us=at_us):
+            yield from _time("at_us", at_us)
+        case AtPoint(point=point, occurrence=occurrence, task=task, side=side):
+            if point not in POINTS:
+                yield f"an unknown point {point!r}"
+            if side not in ("before", "after"):
+                yield f"it is {side!r} the point; it can be before or after"
+            yield from _occurrence(occurrence)
+            yield from _task(task, layout)
+            if point in COORDINATOR_POINTS and task is not None:
+                yield f"{point} is a point of the coordinator, and {task} never reaches it"
+        case InPhase(phase=phase, occurrence=occurrence, after_us=after_us):
+            if phase not in PHASES:
+                yield f"an unknown phase {phase!r}"
+            yield from _occurrence(occurrence)
+            yield from _time("after_us", after_us)
+
+
+def _fault(fault: plan.AnyFault, layout: Layout, engine: Engine) -> Iterator[str]:
+    yield from _trigger(fault.trigger, layout)
+    for field in ("for_us", "by_us", "after_us", "down_us"):
+        yield from _time(field, getattr(fault, field, 0))
+    yield from _task(getattr(fault, "task", None), layout)
+    match fault:
+        case plan.KillNode(node=node) | plan.LoseUnsynced(node=node) | plan.PauseNode(node=node):
+            if not 0 <= node < engine.nodes:
+                yield f"there is no node {node}; the nodes are 0 to {engine.nodes - 1}"
+        case plan.ChannelFault(sender=sender, receiver=receiver):
+            if (sender, receiver) not in layout.channels:
+                yield f"there is no channel {sender}>{receiver}"
+            yield from _bytes(fault)
+        case plan.MessageFault(message=message):
+            if message not in CONTROL_MESSAGES:
+                yield f"an unknown control message {message!r}"
+        case plan.FailCommit(how=how, times=times):
+            if how not in COMMIT_FAILURES:
+                yield f"how is {how!r}; it can be {', '.join(COMMIT_FAILURES)}"
+            if not 1 <= times <= 1_000:
+                yield f"times is {times}; it can be 1 to 1000"
+        case _:
+            pass
+
+
+def _bytes(fault: plan.ChannelFault) -> Iterator[str]:
+    """Bytes as a proxy takes them, 31 bits; pieces of none would be no pieces."""
+    match fault:
+        case plan.SliceChannel(size=size) if not 1 <= size <= _BYTES_AT_MOST:
+            yield f"size is {size}; it can be 1 to {_BYTES_AT_MOST} bytes"
+        case plan.LimitChannel(bytes=limit) if not 0 <= limit <= _BYTES_AT_MOST:
+            yield f"bytes is {limit}; it can be 0 to {_BYTES_AT_MOST}"
+        case _:
+            pass
+
+
+def _deviation(deviation: Deviation, layout: Layout) -> Iterator[str]:
+    yield from _occurrence(deviation.occurrence)
+    yield from _time("by_us", deviation.by_us)
+    channels = {f"{sender}>{receiver}" for sender, receiver in layout.channels}
+    match deviation.what.split(" "):
+        case ["message", channel] if channel in channels:
+            pass
+        case ["control", kind, task] if kind in CONTROL_MESSAGES and task in layout.tasks:
+            pass
+        case ["write" | "read" | "step" | "transaction", task] if task in layout.tasks:
+            pass
+        case ["write", "coordinator"]:
+            pass
+        case _:
+            yield f"{deviation.what!r} names no message, control message, write, read, step or transaction of this job"
+
+
+def _task(task: str | None, layout: Layout) -> Iterator[str]:
+    if task is not None and task not in layout.tasks:
+        yield f"there is no task {task!r}"
+
+
+def _occurrence(occurrence: int) -> Iterator[str]:
+    if not 1 <= occurrence <= 1_000_000:
+        yield f"occurrence {occurrence}; they count from 1"
+
+
+def _time(field: str, time_us: int) -> Iterator[str]:
+    if not 0 <= time_us <= HOUR_US:
+        yield f"{field} is {time_us}; it can be 0 to {HOUR_US}"

@@ -1,0 +1,392 @@
+"""What a history has to be to be judged, beyond its schema: nothing left out, nothing named that is not there.
+
+A field that is left out means what docs/format.md says of it.  Where the same
+witness says elsewhere that there was something, the field is missing, and no
+verdict can be given; so it is where an entry names a task, a split, a job or a
+record that the scenario or the history does not have.  What two witnesses say
+of each other is the judge's affair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...properties.model.history import (
+    AttemptRunning,
+    AttemptStarted,
+    Channel,
+    CheckpointTriggered,
+    CommandIssued,
+    CommandReturned,
+    Completed,
+    FaultFired,
+    History,
+    JobEnded,
+    Mark,
+    StoredState,
+    TaskFailed,
+    TaskRun,
+    Transaction,
+)
+from ...properties.model.stages import COMMITTERS
+from ...properties.model.workload import SINK
+from ...properties.reconstruct.commands import Commands
+from ...properties.reconstruct.in_flight import records
+from ...properties.reconstruct.layouts import layouts
+from .history_parts import OF_SINK
+from .model import Scenario
+
+HOW = ("alive", "finished", "cancelled", "failed", "killed")
+STATUS = ("open", "prepared", "committed", "aborted")
+ENDS = ("finished", "drained", "stopped", "cancelled", "failed")
+GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
+_WINDOW = 1 << 60
+
+
+def history_problems(scenario: Scenario, history: History) -> Iterator[str]:
+    """What is wrong, each in a line that names field and place."""
+    known = _Known(scenario, history)
+    yield from _words(history)
+    yield from _attempts(history, known)
+    for place, run in enumerate(history.runs):
+        yield from (f"runs[{place}].{problem}" for problem in _run(run, known))
+    yield from _in_place(history)
+    for place, channel in enumerate(history.channels):
+        yield from (f"channels[{place}].{problem}" for problem in _channel(channel, known))
+    yield from _snapshots(history, known)
+    for name, transactions in (("transactions", history.transactions), ("passing", history.passing)):
+        for place, one in enumerate(transactions):
+            yield from (f"{name}[{place}].{problem}" for problem in _transaction(one, known))
+    yield from _sink(history, known)
+    yield from _journal(scenario, history, known)
+
+
+class _Known:
+    """What may be named: tasks, attempts, jobs, records, and who took what of which channel."""
+
+    def __init__(self, scenario: Scenario, history: History) -> None:
+        workload = scenario.workload
+        commands = [entry for entry in history.journal if isinstance(entry, CommandIssued)]
+        inserted = {name for entry in commands for name in entry.inserted}
+        names = [source.name for source in workload.inputs] + [node.name for node in workload.nodes]
+        self.operators = {*names, SINK, *COMMITTERS, *inserted}
+        widths: dict[str, int] = dict(scenario.topology.parallelism)
+        for told in (entry.parallelism for entry in commands):
+            widths.update({name: max(widths.get(name, 0), width) for name, width in told.items()})
+        self.widths = widths
+        self.resumed = any(entry.kind == "resume" and not entry.parallelism for entry in commands)
+        self.lengths = {split: len(records) for split, _, records in workload.splits()}
+        self.sources = {source.name for source in workload.inputs}
+        self.enumerated = {source.name for source in workload.inputs if source.is_enumerated}
+        self.attempts = {entry.attempt for entry in history.journal if isinstance(entry, AttemptStarted)}
+        self.jobs = {entry.job for entry in history.journal if isinstance(entry, AttemptStarted)}
+        self.runs = {(run.task, run.attempt): run for run in history.runs}
+        self.named = [(channel.name, channel.attempt) for channel in history.channels]
+
+    def task(self, task: str) -> str:
+        """What is wrong with a task's name; empty when nothing is."""
+        operator, dash, subtask = task.rpartition("-")
+        if not dash or not subtask.isdecimal() or operator not in self.operators:
+            return f"there is no task {task!r}: it is operator-subtask, of {', '.join(sorted(self.operators))}"
+        if operator in self.widths and int(subtask) >= self.widths[operator]:
+            width = f"{operator} has {self.widths[operator]} subtasks"
+            return f"there is no task {task!r}: {width}{' and no command says parallelism' * self.resumed}"
+        return ""
+
+    def origin(self, origin: int) -> str:
+        """What is wrong with the origin of a record."""
+        if origin < 0:
+            return f"{origin} is the origin of no record"
+        split, offset = (origin & ~_WINDOW) >> 40, (origin >> 8) & 0xFFFF_FFFF
+        if split not in self.lengths or offset >= self.lengths[split]:
+            return f"{origin} is the origin of record {offset} of split {split}, which the scenario does not have"
+        return ""
+
+
+def _words(history: History) -> Iterator[str]:
+    for name, value, known in (
+        ("guarantee", history.guarantee, GUARANTEES),
+        ("sink", history.sink, tuple(OF_SINK)),
+        ("identity", history.identity, ("key", "row")),
+        ("snapshots", history.snapshots, ("files", "memory")),
+    ):
+        if value not in known:
+            yield f"{name}: {value!r} is none of {', '.join(known)}"
+
+
+def _attempts(history: History, known: _Known) -> Iterator[str]:
+    if history.runs and not known.attempts:
+        yield "journal: no attempt-started, and there are runs; each attempt's start has to be told"
+    seen: set[tuple[str, int]] = set()
+    for place, run in enumerate(history.runs):
+        if known.attempts and run.attempt not in known.attempts:
+            yield f"runs[{place}].attempt: no attempt-started of the journal has attempt {run.attempt}"
+        if known.jobs and run.job not in known.jobs:
+            yield f"runs[{place}].job: no attempt-started of the journal has job {run.job}"
+        if (run.task, run.attempt) in seen:
+            yield f"runs[{place}].task: {run.task} of attempt {run.attempt} is there twice"
+        seen.add((run.task, run.attempt))
+
+
+def _run(run: TaskRun, known: _Known) -> Iterator[str]:
+    if problem := known.task(run.task):
+        yield f"task: {problem}"
+    elif run.task != f"{run.operator}-{run.subtask}":
+        yield f"operator: {run.task} is not subtask {run.subtask} of {run.operator}"
+    if run.how not in HOW:
+        yield f"how: {run.how!r} is none of {', '.join(HOW)}"
+    elif run.how == "alive" and run.ended is not None:
+        yield f"how is missing or alive, and the run ended at order {run.ended}"
+    elif run.how != "alive" and run.ended is None:
+        yield f"ended is missing, and the run was {run.how}"
+    for name, channels in (("inputs", run.inputs), ("outputs", run.outputs)):
+        for place, channel in enumerate(channels):
+            sender, between, receiver = channel.partition(">")
+            if problem := "" if between else "a channel's name is sender>receiver":
+                yield f"{name}[{place}]: {problem}, not {channel!r}"
+            elif problem := known.task(sender) or known.task(receiver):
+                yield f"{name}[{place}]: {problem}"
+    for place, (split, offset) in enumerate(run.reads):
+        if split not in known.lengths or not 0 <= offset < known.lengths[split]:
+            yield f"reads[{place}]: the scenario has no record {offset} of split {split}"
+            break
+    if run.reads and not run.assigned and run.operator in known.enumerated:
+        yield f"assigned is missing: it read record {run.reads[0][1]} of split {run.reads[0][0]}, which was given to it"
+    for place, (channel_number, origin) in enumerate(run.applies):
+        if not 0 <= channel_number < len(run.inputs):
+            yield f"applies[{place}]: {run.task} has no input {channel_number}; inputs has {len(run.inputs)}"
+            break
+        if problem := known.origin(origin):
+            yield f"applies[{place}]: {problem}"
+            break
+    if run.loaded is not None and (problem := _state(run.loaded.state)):
+        yield f"loaded.state {problem}"
+    for place, mark in enumerate(run.marks):
+        yield from (f"{problem} (marks[{place}])" for problem in _mark(run, mark))
+
+
+def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
+    for name, counted, told in (
+        ("reads", mark.reads, run.reads),
+        ("applies", mark.applies, run.applies),
+        ("watermarks", mark.watermarks, run.watermarks),
+        ("ticks", mark.ticks, run.ticks),
+    ):
+        if not 0 <= counted <= len(told):
+            yield f"{name} is missing or too short: it has {len(told)}, and a snapshot was taken behind {counted}"
+    for name, counts, channels in (("received", mark.received, run.inputs), ("sent", mark.sent, run.outputs)):
+        if len(counts) != len(channels):
+            of = "inputs" if name == "received" else "outputs"
+            yield f"{of} has {len(channels)} channels, and {name} counts those of {len(counts)}"
+    before = mark.reads + mark.applies
+    for name, events, number in (("watermarks", run.watermarks, mark.watermarks), ("ticks", run.ticks, mark.ticks)):
+        sure = sum(position < before for position, _ in events)
+        if number < sure:
+            yield f"marks: {name} is missing or too small: {number}, and {sure} came before that snapshot"
+
+
+def _in_place(history: History) -> Iterator[str]:
+    """What a task that came up alone took follows from what lay in the channels that it came up in."""
+    alone = next((one for one in history.journal if isinstance(one, AttemptStarted) and one.in_place), None)
+    if alone is not None and not alone.tasks:
+        yield f"journal[{history.journal.index(alone)}].tasks is missing, and they came up in place, among others"
+    if history.residue.logs and not history.logs:
+        yield f"logs is missing: of residue.logs {history.residue.logs[0]!r} is left"
+    if alone is not None and not history.channels:
+        yield f"channels is missing: tasks of attempt {alone.attempt} came up in place, in channels that went on"
+
+
+def _channel(channel: Channel, known: _Known) -> Iterator[str]:
+    sender, between, receiver = channel.name.partition(">")
+    if problem := (known.task(sender) or known.task(receiver)) if between else "a channel's name is sender>receiver":
+        yield f"name: {problem}"
+    if known.attempts and channel.attempt not in known.attempts:
+        yield f"attempt: no attempt-started of the journal has attempt {channel.attempt}"
+    for place, origin in enumerate([*channel.recovered, *channel.sent]):
+        if problem := known.origin(origin):
+            yield f"sent: {problem} (record {place})"
+            break
+    behind = max((number for _, number in (*channel.barriers, *channel.watermarks)), default=0)
+    if behind > len(channel.sent):
+        yield f"sent is missing or too short: it has {len(channel.sent)} records, and a mark stands behind {behind}"
+    taker, giver = known.runs.get((receiver, channel.attempt)), known.runs.get((sender, channel.attempt))
+    if taker is None or channel.name not in taker.inputs:
+        return
+    number = taker.inputs.index(channel.name)
+    taken = sum(one == number for one, _ in taker.applies)
+    restored = _restored(taker, number)
+    if restored and not channel.recovered:
+        yield f"recovered is missing: {receiver} of attempt {channel.attempt} loaded {restored} records of it"
+    elif taken and not (channel.content or channel.repeated):
+        yield f"sent is missing: {receiver} of attempt {channel.attempt} took {taken} records of it"
+    if giver is not None and giver.watermarks and taker.watermarks and not channel.times:
+        others = [name for name in taker.inputs if name != channel.name]
+        if not others:
+            yield f"watermarks is missing: {sender} and {receiver} say that their watermarks advanced"
+
+
+def _restored(taker: TaskRun, number: int) -> int:
+    """How many records a run loaded that lay in one of its inputs."""
+    try:
+        state = msgspec.json.decode(taker.loaded.state, type=StoredState) if taker.loaded else StoredState()
+    except (msgspec.DecodeError, RecursionError):
+        return 0
+    return len(records(state.queued.get(number, ())))
+
+
+def _snapshots(history: History, known: _Known) -> Iterator[str]:
+    for place, stored in enumerate(history.stored):
+        where = f"stored[{place}]"
+        if problem := known.task(stored.task):
+            yield f"{where}.task: {problem}"
+        elif known.attempts and stored.attempt not in known.attempts:
+            yield f"{where}.attempt: no attempt-started of the journal has attempt {stored.attempt}"
+        if problem := _state(stored.state):
+            yield f"{where}.state {problem}"
+        run = known.runs.get((stored.task, stored.attempt))
+        if run is not None and not run.marks:
+            number = history.runs.index(run)
+            yield f"runs[{number}].marks is missing: {where} is its snapshot of checkpoint {stored.checkpoint}"
+    for place, completed in enumerate(history.completed):
+        where = f"completed[{place}]"
+        if known.jobs and completed.job not in known.jobs:
+            yield f"{where}.job: no attempt-started of the journal has job {completed.job}"
+        if known.attempts and completed.attempt not in known.attempts:
+            yield f"{where}.attempt: no attempt-started of the journal has attempt {completed.attempt}"
+        for task in (*completed.handles, *completed.finished):
+            if problem := known.task(task):
+                yield f"{where}.handles: {problem}"
+        yield from (f"{where}.{problem}" for problem in _finished(completed, known))
+        for name in completed.enumerators:
+            if name not in known.sources:
+                yield f"{where}.enumerators: there is no input {name!r}"
+
+
+def _finished(completed: Completed, known: _Known) -> Iterator[str]:
+    """That every task without a snapshot had finished before, and the checkpoint does not say so."""
+    if completed.finished:
+        return
+    runs = [run for run in known.runs.values() if run.job == completed.job and run.started < completed.order]
+    newest = {run.task: run for run in sorted(runs, key=lambda one: one.attempt)}
+    without = [run for task, run in newest.items() if task not in completed.handles]
+    done = [run.task for run in without if not _went_on(run, completed.checkpoint)]
+    if done and all(run.how == "finished" for run in without):
+        yield f"finished is missing: {done[0]} finished, took nothing behind it and has no handle"
+
+
+def _went_on(run: TaskRun, checkpoint: int) -> bool:
+    """Whether a run has a mark of a checkpoint and read or took something behind it."""
+    behind = (mark.reads + mark.applies for mark in run.marks if mark.checkpoint == checkpoint)
+    return any(number < len(run.reads) + len(run.applies) for number in behind)
+
+
+def _state(text: str) -> str:
+    if not text:
+        return "is missing; a snapshot of nothing is {}"
+    try:
+        msgspec.json.decode(text, type=StoredState)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f"is no snapshot: {error}"
+    return ""
+
+
+def _transaction(one: Transaction, known: _Known) -> Iterator[str]:
+    if problem := known.task(one.task):
+        yield f"task: {problem}"
+    elif known.attempts and one.attempt not in known.attempts:
+        yield f"attempt: no attempt-started of the journal has attempt {one.attempt}"
+    if len(one.rows) != len(one.applied):
+        shorter = "rows" if len(one.rows) < len(one.applied) else "applied"
+        yield f"{shorter} is missing or too short: {len(one.rows)} rows, and applied has {len(one.applied)}"
+    if one.status not in STATUS:
+        yield f"status: {one.status!r} is none of {', '.join(STATUS)}"
+    orders: Mapping[str, int | None] = {"committed": one.committed, "aborted": one.aborted}
+    for name, order in orders.items():
+        if one.status == name and order is None:
+            yield f"{name} is missing, the order at which it was {name}, as its status says"
+        if order is not None and one.status in ("open", "prepared"):
+            yield f"status is missing or {one.status}, and it was {name} at order {order}"
+    if one.status == "prepared" and one.prepared is None:
+        yield "prepared is missing, the order at which it was sealed, as its status says"
+    if one.status == "open" and one.prepared is not None:
+        yield f"status is missing or open, and it was sealed at order {one.prepared}"
+    if one.checkpoint is not None and one.prepared is None and one.status == "committed":
+        yield f"prepared is missing: it was sealed for checkpoint {one.checkpoint}"
+
+
+def _sink(history: History, known: _Known) -> Iterator[str]:
+    for place, written in enumerate(history.written):
+        if problem := known.task(written.task):
+            yield f"written[{place}].task: {problem}"
+        elif known.attempts and written.attempt not in known.attempts:
+            yield f"written[{place}].attempt: no attempt-started of the journal has attempt {written.attempt}"
+    for place, read in enumerate(history.reads):
+        if read.rows < 0:  # more rows than there are in the end is a row that vanished: a judge's affair
+            yield f"reads[{place}].rows: {read.rows}, and a reader sees 0 or more"
+
+
+def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:
+    issued = {entry.command: entry for entry in history.journal if isinstance(entry, CommandIssued)}
+    loaded = {run.attempt: run.loaded.checkpoint for run in history.runs if run.loaded is not None}
+    completed = {one.checkpoint for one in history.completed}
+    for place, entry in enumerate(history.journal):
+        where = f"journal[{place}]"
+        if isinstance(entry, (FaultFired, TaskFailed)) and entry.fault is not None:
+            yield from _numbered(f"{where}.fault", entry.fault, scenario.faults, "faults")
+        if isinstance(entry, TaskFailed) and (problem := known.task(entry.task)):
+            yield f"{where}.task: {problem}"
+        if isinstance(entry, (AttemptRunning, TaskFailed, CheckpointTriggered)) and entry.attempt not in known.attempts:
+            yield f"{where}.attempt: no attempt-started of the journal has attempt {entry.attempt}"
+        if isinstance(entry, CheckpointTriggered) and entry.job not in known.jobs:
+            yield f"{where}.job: no attempt-started of the journal has job {entry.job}"
+        if isinstance(entry, AttemptStarted):
+            yield from (f"{where}.tasks: {problem}" for problem in map(known.task, entry.tasks) if problem)
+            if entry.restores is not None and entry.restores not in completed:
+                yield f"{where}.restores: no completed has checkpoint {entry.restores}"
+            if entry.restores is None and entry.attempt in loaded:
+                yield f"{where}.restores is missing: its tasks loaded checkpoint {loaded[entry.attempt]}"
+        if isinstance(entry, CommandReturned) and entry.command not in issued:
+            yield f"{where}.command: no command-issued of the journal has number {entry.command}"
+        if isinstance(entry, CommandReturned) and entry.command in issued and not entry.error:
+            kind = issued[entry.command].kind
+            if entry.checkpoint is None and kind in ("savepoint", "stop-with-savepoint"):
+                yield f"{where}.checkpoint is missing: the {kind} succeeded, and made one"
+        if isinstance(entry, JobEnded) and entry.status not in ENDS:
+            yield f"{where}.status: {entry.status!r} is none of {', '.join(ENDS)}"
+        if isinstance(entry, CommandIssued):
+            kinds = ("savepoint", "stop-with-savepoint", "cancel", "resume")
+            if entry.kind not in kinds:
+                yield f"{where}.kind: {entry.kind!r} is none of {', '.join(kinds)}"
+            unknown = [name for name in entry.parallelism if name not in known.operators]
+            if unknown:
+                yield f"{where}.parallelism: there is no operator {unknown[0]!r}"
+    yield from _widths(scenario, history, known)
+
+
+def _widths(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:
+    """Of each resumed job that ran as a whole: subtasks that it had otherwise than its command says."""
+    commands = Commands(history)
+    told = layouts(scenario.topology, known.jobs | {one.job for one in commands.ends}, commands)
+    whole = {one.attempt: one.job for one in history.journal if isinstance(one, AttemptStarted) and not one.tasks}
+    running = [entry.attempt for entry in history.journal if isinstance(entry, AttemptRunning)]
+    for attempt, job in ((attempt, whole[attempt]) for attempt in running if attempt in whole):
+        resume = commands.resume_of(job)
+        if resume is None:
+            continue
+        ran = Counter(run.operator for run in history.runs if run.attempt == attempt)
+        for operator, width in told[job].parallelism.items():
+            if ran[operator] not in (0, width) and operator not in resume.issued.parallelism:
+                place = history.journal.index(resume.issued)
+                yield (
+                    f"journal[{place}].parallelism is missing: "
+                    f"{operator} ran with {ran[operator]} subtasks, not {width}"
+                )
+
+
+def _numbered(where: str, number: int, there: Sequence[Any], what: str) -> Iterator[str]:
+    if there and not 0 <= number < len(there):
+        yield f"{where}: the scenario has no fault {number}; {what} has {len(there)}"

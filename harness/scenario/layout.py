@@ -1,0 +1,112 @@
+"""A topology spelled out: its tasks by name, and the channels between them.
+
+A task is called by its operator and subtask ("count-1"), a channel by the two
+tasks it joins ("source-0>count-1"); faults, deviations and histories use these
+names, and nothing else addresses a part of a running job.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+
+from ...properties.model.stages import COMMITTERS
+from ...properties.model.workload import SINK, Topology, Workload
+from ...properties.reconstruct.layouts import rescaled
+from .model import Resume, Scenario
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True):
+    """The tasks of a job, by role and in topological order, and its channels."""
+
+    sources: tuple[str, ...]
+    operators: tuple[str, ...]
+    sinks: tuple[str, ...]
+    committers: tuple[str, ...] = ()
+    """those behind the sink, the global one last"""
+    channels: tuple[tuple[str, str], ...]
+    """(sender, receiver)"""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return self.sources + self.operators + self.sinks + self.committers
+
+    @property
+    def committing(self) -> tuple[str, ...]:
+        """The tasks that ask for commits."""
+        return self.committers or self.sinks
+
+
+def task_names(operator: str, parallelism: int) -> tuple[str, ...]:
+    return tuple(f"{operator}-{subtask}" for subtask in range(parallelism))
+
+
+def layout_of(workload: Workload, topology: Topology, committing: str = "writer") -> Layout:
+    """The tasks and channels of a valid pair (see `workload.problems`); `committing` as in `scenario.Engine`."""
+    by_operator = {name: task_names(name, topology.parallelism[name]) for name in _operators(workload)}
+    channels: list[tuple[str, str]] = []
+    for edge in topology.edges:
+        senders, receivers = by_operator[edge.sender], by_operator[edge.receiver]
+        if edge.partitioning == "forward":
+            channels.extend(zip(senders, receivers, strict=True))
+        else:
+            channels.extend((sender, receiver) for sender in senders for receiver in receivers)
+    sinks = by_operator[SINK]
+    committer, published = COMMITTERS
+    local = task_names(committer, len(sinks)) if committing != "writer" else ()
+    last = task_names(published, 1) if committing == "global" else ()
+    channels.extend(zip(sinks, local, strict=False))
+    channels.extend((sender, receiver) for sender in local for receiver in last)
+    return Layout(
+        sources=tuple(task for source in workload.inputs for task in by_operator[source.name]),
+        operators=tuple(task for node in workload.nodes for task in by_operator[node.name]),
+        sinks=sinks,
+        committers=local + last,
+        channels=tuple(channels),
+    )
+
+
+KEPT_ALIGNED = ("forward", "broadcast")
+
+
+def kept_aligned(scenario: Scenario) -> dict[tuple[str, str], str]:
+    """By (sender, receiver) the edges between operators on which no barrier may overtake whatever the job's alignment
+    is, and why: by their kind, beside such an edge (who has one aligns on all its inputs), or on the way to a commit.
+    """
+    edges = scenario.topology.edges
+    held = {edge.receiver: edge.sender for edge in edges if edge.partitioning in KEPT_ALIGNED}
+    found = {
+        (edge.sender, edge.receiver): edge.partitioning
+        if edge.partitioning in KEPT_ALIGNED
+        else f"beside {held[edge.receiver]}>{edge.receiver}"
+        for edge in edges
+        if edge.receiver in held
+    }
+    behind = {"writer": 0, "committer": 1, "global": 2}[scenario.engine.committing]
+    return {**found, **dict.fromkeys(pairwise((SINK, *COMMITTERS[:behind])), "to its commit")}
+
+
+def topologies_of(scenario: Scenario) -> tuple[Topology, ...]:
+    """How the jobs of a scenario are laid out, one after the other: each resume begins another."""
+    found = [scenario.topology]
+    for command in scenario.commands:
+        if isinstance(command, Resume):
+            found.append(rescaled(found[-1], command.parallelism))
+    return tuple(found)
+
+
+def reads_by_source(workload: Workload, topology: Topology) -> dict[str, int]:
+    """How many records each source task has to read."""
+    reads: dict[str, int] = {}
+    for source in workload.inputs:
+        parallelism = topology.parallelism[source.name]
+        for task in task_names(source.name, parallelism):
+            reads[task] = 0
+        for split, records in enumerate(source.splits):
+            reads[f"{source.name}-{split % parallelism}"] += len(records)
+    return reads
+
+
+def _operators(workload: Workload) -> tuple[str, ...]:
+    return (*(source.name for source in workload.inputs), *(node.name for node in workload.nodes), SINK)

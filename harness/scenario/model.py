@@ -1,0 +1,162 @@
+"""A scenario: one serialisable value that a run is a function of."""
+
+from __future__ import annotations
+
+from typing import dataclass_transform
+
+import msgspec
+
+from ...faults.plan import AnyFault, AnyTrigger
+from ...properties.model.workload import Topology, Workload
+
+FORMAT = "cutproof-scenario/1"
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the frozen, keyword-only values of a scenario file."""
+
+
+class Engine(Value, kw_only=True, omit_defaults=True):
+    """How the engine is set up; times in µs of its (virtual) clock."""
+
+    guarantee: str = "exactly-once"
+    """exactly-once, at-least-once or at-most-once"""
+    sink: str = "transactional"
+    """transactional, idempotent or plain"""
+    committing: str = "writer"
+    """who commits what a transactional sink has sealed: writer (itself), committer (one behind each subtask) or
+    global (committers, and behind them one that makes all of a checkpoint visible in one step)"""
+    pooled_ids: bool = False
+    """a sink that commits itself uses transactional ids again, an epoch telling its transactions apart"""
+    alignment: str = "aligned"
+    """aligned, unaligned (barriers overtake what is in their way, and the snapshots hold it), timeout (they do when
+    they have waited too long) or in-turn (each checkpoint the next of these three)"""
+    alignment_timeout_us: int = 2_000
+    """how long that is"""
+    spilling: str = "at-once"
+    """when what barriers overtook in an input is stored: at-once (with the snapshot), continuous (each element in the
+    channel's log as it comes) or buffer-timeout (there once it has lain unprocessed too long, or a checkpoint needs
+    it)"""
+    spill_after_us: int = 1_000
+    """how long that is"""
+    spill_store: str = "log"
+    """log (appended to, flushed in groups, trimmed by element) or files (closed by a flush, deleted as a whole)"""
+    spill_flush_us: int = 200
+    """how long such a flush takes"""
+    snapshot_mode: str = "asynchronous"
+    """asynchronous, or synchronous: the task stands still while its state is written"""
+    snapshot_store: str = "files"
+    """files, or memory: the coordinator's, lost with it"""
+    checkpoint_interval_us: int = 10_000
+    minimum_pause_us: int = 0
+    checkpoint_timeout_us: int = 40_000
+    concurrent_checkpoints: int = 1
+    tolerated_failures: int = 8
+    """checkpoint failures in a row before the job fails"""
+    retained_checkpoints: int = 1
+    restart_attempts: int = 8
+    restart_delay_us: int = 1_000
+    channel_capacity: int = 16
+    """messages a channel holds before its sender waits"""
+    trims_logs: bool = False
+    """sources let their logs discard what no snapshot can ask for any more"""
+    nodes: int = 2
+    read_interval_us: int = 200
+    """a source reads one record this often"""
+    apply_cost_us: int = 20
+    channel_latency_us: int = 100
+    local_channels: bool = False
+    """channels between tasks of one node are local: what is sent there is there at once (on processes none is)"""
+    control_latency_us: int = 200
+    snapshot_write_us: int = 800
+    transaction_us: int = 150
+    checkpoints_after_finish: bool = True
+    """checkpoints go on once some input has ended; without, there is the final one alone"""
+    finishing: str = "together"
+    """together, or one of the ways that the documents reject: one-by-one, commit-at-finish,
+    discard-at-finish, drain-after-savepoint"""
+    failover: str = "full"
+    """what the loss of a task restarts: full (everything), region (what data channels join it with), or
+    local: it alone"""
+    two_phase: tuple[str, ...] = ()
+    """nodes (maps that change nothing) which commit what they pass on"""
+
+
+class Command(Value, kw_only=True, tag_field="command"):
+    """Base of what a user asks of a job while it runs."""
+
+    trigger: AnyTrigger
+
+
+class Savepoint(Command, kw_only=True, tag="savepoint"):
+    """Take a snapshot that the user owns."""
+
+
+class StopWithSavepoint(Command, kw_only=True, tag="stop-with-savepoint"):
+    """Take a savepoint, then stop; with `drain`, end all input first."""
+
+    drain: bool = False
+
+
+class Cancel(Command, kw_only=True, tag="cancel"):
+    """Stop at once."""
+
+
+class Resume(Command, kw_only=True, tag="resume"):
+    """Start the job again once it has ended, from its newest complete snapshot, savepoint
+    or not.  The trigger counts from the job's end when it is a time."""
+
+    parallelism: dict[str, int] = {}
+    """how many subtasks an operator has from now on, by its name; the others have as many as before"""
+    inserted: dict[str, str] = {}
+    """operators that this job has and the one before had not: maps that change nothing, by their names, each with the
+    node (or `sink`) that it stands before, on the first of its inputs.  The snapshot holds no state of them, so the
+    job is to be refused; the next is resumed without them"""
+
+
+AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume
+
+COMMANDS: dict[str, type[Command]] = {str(kind.__struct_config__.tag): kind for kind in AnyCommand.__args__}
+"""Every command kind by its name."""
+
+
+class Deviation(Value, kw_only=True):
+    """One departure from the default schedule: who is late, and by how much.
+
+    `what` addresses a happening by a stable name:
+    `message CHANNEL` (the n-th message through a data channel),
+    `control KIND TASK` (the n-th control message of a kind from or to a task),
+    `write TASK` (the n-th snapshot write; `write coordinator`: of a checkpoint's record),
+    `read TASK` (the n-th snapshot read), `step TASK` (the n-th step of a task),
+    `transaction TASK` (the n-th transaction request of a sink);
+    occurrences count from 1, over all attempts.
+    """
+
+    what: str
+    occurrence: int
+    by_us: int
+
+
+class Scenario(Value, kw_only=True):
+    """What is run: the workload, its layout, the engine, and everything that goes wrong."""
+
+    format: str = FORMAT
+    name: str = ""
+    workload: Workload
+    topology: Topology
+    engine: Engine = Engine()
+    faults: tuple[AnyFault, ...] = ()
+    commands: tuple[AnyCommand, ...] = ()
+    deviations: tuple[Deviation, ...] = ()
+    defect: str = ""
+    """the planted defect it was found with, if any"""
+    seed: str = ""
+    """where it was drawn from, if it was"""
+    expects: str = ""
+    """`holds`, or the name of the invariant that its defect violates: set in corpus files"""
+
+
+def kind_of(command: Command) -> str:
+    """The command's kind by name, as in a scenario file."""
+    return str(type(command).__struct_config__.tag)

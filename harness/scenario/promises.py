@@ -1,0 +1,141 @@
+"""What a scenario is able to show, decided from the scenario alone, before it runs.
+
+An invariant that a scenario could exercise and did not is a miss of the
+strategies; the shares by invariant (see `profiles`) keep them honest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
+from ...properties.model.workload import Workload, window_of
+from ...properties.reconstruct.held_back import batches
+from ...properties.semantics.classes import promised
+from ...properties.semantics.user_functions import has_user_timers
+from .forecast import Forecast, forecast
+from .model import Cancel, Resume, Scenario, StopWithSavepoint
+
+RESTORING = frozenset(
+    {
+        "kill-task",
+        "kill-node",
+        "kill-coordinator",
+        "pause-task",
+        "cut-channel",
+        "tear-write",
+        "lose-unsynced",
+        "raise-in-operator",
+        "pause-node",
+        "reset-channel",
+        "limit-channel",
+        "timeout-channel",
+        "kill-proxy",
+    }
+)
+"""kinds of faults after which some attempt restores"""
+HEARTBEAT_TIMEOUT_US = 12_000
+"""after which an engine gives up a node that stands still, and shorter than which it mostly notices nothing"""
+
+
+def can_show(scenario: Scenario) -> frozenset[str]:
+    """The names of the promised invariants that the scenario could exercise."""
+    if scenario.workload.records() == 0:
+        return frozenset()
+    engine = scenario.engine
+    course = forecast(scenario.workload, scenario.topology, engine)
+    if _expires(scenario):
+        return frozenset()
+    strikes = list(_strikes(scenario, course))
+    troubled = engine.sink == "transactional" and any(isinstance(fault, FailCommit) for fault in scenario.faults)
+    # some checkpoint begins while records are read
+    amid = course.span_us > engine.checkpoint_interval_us + 2 * engine.control_latency_us and not _is_poisoned(scenario)
+    if (_gives_up(scenario) or _forgets(scenario)) and min(strikes, default=0) <= course.first_completion_us:
+        return frozenset()  # it may fail with nothing to go on from, or nothing committed
+    could = {
+        "exactly-once": bool(strikes) or troubled,
+        "no-data-loss": any(True for _ in _losses(scenario, course)) or troubled,
+        "consistent-cut": amid,
+        "at-least-once": bool(strikes),
+        "at-most-once": bool(strikes),
+        "order": bool(strikes),
+        "restored-state": any(at_us > course.first_completion_us for at_us in strikes),
+        "visibility": engine.sink == "transactional" and amid,
+        "drain": amid and _holds_back(scenario.workload) and not _is_endless(scenario),
+        "progress": not _may_fail(scenario),
+        "no-leaks": amid,
+    }
+    owed = promised(engine.guarantee, engine.sink)
+    if engine.guarantee != "exactly-once" and has_user_timers(scenario.workload):
+        owed &= {"progress", "no-leaks"}  # what is taken again comes late for them: no counterpart speaks of it
+    return frozenset(name for name in owed if could.get(name, False))
+
+
+def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
+    """About when something makes the job restore while records flow."""
+    yield from _losses(scenario, course)
+    yield from _resumed(scenario, course, StopWithSavepoint)
+
+
+def _losses(scenario: Scenario, course: Forecast) -> Iterator[int]:
+    """Those of them that may leave something uncommitted, as a stop does not."""
+    end_us = course.start_us + course.span_us
+    for fault in scenario.faults:
+        if _restores(fault):
+            at_us = course.time_of(fault.trigger)
+            if at_us is None:
+                yield end_us // 2
+            elif course.start_us < at_us < end_us:
+                yield at_us
+    yield from _resumed(scenario, course, Cancel)
+
+
+def _resumed(scenario: Scenario, course: Forecast, kind: type[Cancel] | type[StopWithSavepoint]) -> Iterator[int]:
+    """About when commands of a kind end the job amid records, where it is resumed."""
+    if any(isinstance(command, Resume) for command in scenario.commands):
+        for command in scenario.commands:
+            at_us = course.time_of(command.trigger)
+            if isinstance(command, kind) and at_us is not None and at_us < course.start_us + course.span_us:
+                yield at_us
+
+
+def _restores(fault: AnyFault) -> bool:
+    if isinstance(fault, (PauseNode, PauseTask)) and fault.for_us < HEARTBEAT_TIMEOUT_US:
+        return False
+    return kind_of(fault) in RESTORING
+
+
+def _may_fail(scenario: Scenario) -> bool:
+    """Whether a correct engine may give the job up."""
+    return _is_poisoned(scenario) or _forgets(scenario) or _expires(scenario) or _gives_up(scenario)
+
+
+def _forgets(scenario: Scenario) -> bool:
+    """Snapshots are lost with whoever held them."""
+    return scenario.engine.snapshot_store == "memory" and any(
+        kind_of(fault) in ("kill-coordinator", "kill-node", "lose-unsynced") for fault in scenario.faults
+    )
+
+
+def _gives_up(scenario: Scenario) -> bool:
+    """More can go wrong than the job may restart."""
+    return sum(_restores(fault) for fault in scenario.faults) > scenario.engine.restart_attempts
+
+
+def _expires(scenario: Scenario) -> bool:
+    """The store gives a transaction up: its rows are lost, and nobody can know what else would have been."""
+    return any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults)
+
+
+def _is_poisoned(scenario: Scenario) -> bool:
+    return any(isinstance(fault, RaiseInOperator) and fault.always for fault in scenario.faults)
+
+
+def _holds_back(workload: Workload) -> bool:
+    """Some rows may wait for the end of the data."""
+    return window_of(workload) is not None or bool(batches(workload))
+
+
+def _is_endless(scenario: Scenario) -> bool:
+    """Some input stays open, so that rows may be uncommitted when the run is over."""
+    return any(not source.bounded for source in scenario.workload.inputs)

@@ -1,0 +1,63 @@
+"""Scenarios over more data than one can digest: each is put over a slice of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...properties.model.workload import Workload
+from ..workloads.inputs import LoadedWorkload
+from .model import Scenario
+
+SLICE = 120
+"""records of a slice, about: what a scenario digests in a few milliseconds"""
+STRIDE = 7919
+"""a prime, so that consecutive scenarios see slices far apart"""
+
+Draw = Callable[[int, int], Scenario]
+"""Scenario i of a seed."""
+
+
+def slice_of(workload: Workload, start: int, records: int = SLICE) -> Workload:
+    """A window of about `records` records of the workload, each split's share in its own order.
+
+    `start` counts records of the whole; a workload that is no larger is its own slice.
+    """
+    total = workload.records()
+    if total <= records:
+        return workload
+    inputs = []
+    for source in workload.inputs:
+        bounds = []
+        for split in source.splits:
+            size = max(1, len(split) * records // total)
+            first = min(len(split) * start // total, max(0, len(split) - size))
+            bounds.append(slice(first, first + size))
+        splits = tuple(split[bound] for split, bound in zip(source.splits, bounds, strict=True))
+        times = tuple(timed[bound] for timed, bound in zip(source.times, bounds, strict=False))
+        inputs.append(msgspec.structs.replace(source, splits=splits, times=times))
+    return msgspec.structs.replace(workload, inputs=tuple(inputs))
+
+
+def first_slice(loaded: LoadedWorkload) -> LoadedWorkload:
+    """What scenarios are drawn over."""
+    return msgspec.structs.replace(loaded, workload=slice_of(loaded.workload, 0))
+
+
+def sliced(draw: Draw, loaded: LoadedWorkload) -> Draw:
+    """Scenarios that were drawn over the first slice, each put over another.
+
+    All slices have the same splits and sizes, so that what a scenario's faults
+    aim at is there in each; which slice it is follows from the index alone.
+    """
+    whole = loaded.workload
+    if whole.records() <= SLICE:
+        return draw
+    last = whole.records() - SLICE
+
+    def drawn(seed: int, index: int) -> Scenario:
+        window = slice_of(whole, index * STRIDE % last)
+        return msgspec.structs.replace(draw(seed, index), workload=window)
+
+    return drawn

@@ -1,0 +1,1 @@
+"""The search: scenarios drawn, run, judged and counted."""

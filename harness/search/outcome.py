@@ -1,0 +1,171 @@
+"""What a search keeps of one scenario: verdicts and counts, small enough to be sent and stored."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...properties.model.history import (
+    AttemptRunning,
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointTriggered,
+    CommandReturned,
+    FaultFired,
+    History,
+)
+from ...properties.model.verdict import Holds, Verdict, Violated
+from ...properties.spark.unasked import ASKED, Unasked
+from ..scenario.model import Scenario, StopWithSavepoint, kind_of
+from ..scenario.promises import can_show
+from .coverage import Cell, cells_hit
+from .stops import Stop, stops_of
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of the frozen, keyword-only values of an outcome."""
+
+
+class Commanded(Value, frozen=True, kw_only=True):
+    """One planned command, and whether it returned without an error."""
+
+    kind: str
+    finished: bool = False
+    drain: bool = False
+
+
+class PartRestarted(Value, frozen=True, kw_only=True):
+    """The tasks that came up, and what had them do so: failover of their region, or local."""
+
+    failover: str
+    tasks: tuple[str, ...]
+
+
+class Measured(Value, frozen=True, kw_only=True):
+    """What a history counts up to; times in µs of the run's clock."""
+
+    completed: int = 0
+    aborted: int = 0
+    recoveries: int = 0
+    read: int = 0
+    committed: int = 0
+    fired: tuple[tuple[str, str], ...] = ()
+    """(fault kind, phase) of every planned fault that fired, counted once"""
+    commands: tuple[Commanded, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    """of the coverage, one for each fault that fired in one"""
+    unapplied: tuple[str, ...] = ()
+    foreign_connections: int = 0
+    restarts: tuple[PartRestarted, ...] = ()
+    """recoveries in which the others went on"""
+    checkpoint_durations_us: tuple[int, ...] = ()
+    recovery_times_us: tuple[int, ...] = ()
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """One scenario, run and judged by the quick checker."""
+
+    index: int
+    scenario: Scenario
+    verdicts: dict[str, Verdict]
+    can_show: frozenset[str] = frozenset()
+    measured: Measured = Measured()
+    not_asked: Unasked = ASKED
+    """why PySpark is not asked about it; empty where it is"""
+    defect_reached: bool = False
+    history: History | None = None
+    """kept for failures, and for all on request"""
+    draw_s: float = 0.0
+    run_s: float = 0.0
+    judge_s: float = 0.0
+
+    @property
+    def violations(self) -> list[tuple[str, Violated]]:
+        return [(name, verdict) for name, verdict in self.verdicts.items() if isinstance(verdict, Violated)]
+
+    @property
+    def held(self) -> bool:
+        """Nothing is violated and at least one invariant holds."""
+        return not self.violations and any(isinstance(verdict, Holds) for verdict in self.verdicts.values())
+
+
+def outcome_of(
+    index: int,
+    scenario: Scenario,
+    history: History,
+    verdicts: dict[str, Verdict],
+    *,
+    not_asked: Unasked = ASKED,
+    keep_history: bool = False,
+    seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
+) -> Outcome:
+    """`seconds` are those that drawing, running and judging took."""
+    failed = any(isinstance(verdict, Violated) for verdict in verdicts.values())
+    draw_s, run_s, judge_s = seconds
+    return Outcome(
+        index=index,
+        scenario=scenario,
+        verdicts=verdicts,
+        can_show=can_show(scenario),
+        measured=measure(scenario, history),
+        not_asked=not_asked,
+        defect_reached=history.defect_reached,
+        history=history if keep_history or failed else None,
+        draw_s=draw_s,
+        run_s=run_s,
+        judge_s=judge_s,
+    )
+
+
+def measure(scenario: Scenario, history: History) -> Measured:
+    fired: dict[int, tuple[str, str]] = {}
+    returned: set[int] = set()
+    triggered_at: dict[int, int] = {}
+    started: dict[int, AttemptStarted] = {}
+    recovered: list[tuple[AttemptRunning, AttemptStarted | None]] = []
+    aborted = 0
+    for entry in history.journal:
+        match entry:
+            case FaultFired():
+                fired.setdefault(entry.fault, (entry.kind, entry.phase))
+            case CommandReturned(error=""):
+                returned.add(entry.command)
+            case CheckpointTriggered():
+                triggered_at[entry.checkpoint] = entry.at_us
+            case CheckpointAborted():
+                aborted += 1
+            case AttemptStarted():
+                started[entry.attempt] = entry
+            case AttemptRunning() if started and entry.attempt != min(started):
+                recovered.append((entry, started.get(entry.attempt)))
+            case _:
+                pass
+    return Measured(
+        completed=len(history.completed),
+        aborted=aborted,
+        recoveries=len(recovered),
+        read=sum(len(run.reads) for run in history.runs),
+        committed=len(history.committed),
+        fired=tuple(fired.values()),
+        commands=tuple(
+            Commanded(
+                kind=kind_of(command),
+                finished=number in returned,
+                drain=isinstance(command, StopWithSavepoint) and command.drain,
+            )
+            for number, command in enumerate(scenario.commands)
+        ),
+        stops=stops_of(scenario, history),
+        cells=cells_hit(scenario, history),
+        unapplied=tuple(history.unapplied),
+        foreign_connections=history.foreign_connections,
+        restarts=tuple(
+            PartRestarted(failover="local" if began.in_place else "region", tasks=tuple(began.tasks))
+            for _, began in recovered
+            if began is not None and began.tasks
+        ),
+        checkpoint_durations_us=tuple(
+            done.at_us - triggered_at[done.checkpoint] for done in history.completed if done.checkpoint in triggered_at
+        ),
+        recovery_times_us=tuple(ran.at_us - (began.at_us if began else ran.at_us) for ran, began in recovered),
+    )

@@ -1,0 +1,106 @@
+"""Where a search's work is done: worker processes, or this process alone."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from ..runtime.cancellation import Cancellation, cancellable
+from ..runtime.interruption import unheard
+from ..scenario.model import Scenario
+from ..shrink.shrink import Shrunk
+from ..subject.port import Subject
+from . import worker
+from .worker import Chunk, Plan, Worker
+
+T = TypeVar("T")
+
+_chunks = msgspec.msgpack.Decoder(Chunk)
+
+
+class Pool(Protocol):
+    """Runs chunks and shrinks; what it is given it may do at once, or later."""
+
+    workers: int
+
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
+        """Scenarios `first` to `end` - 1; `chunk_of` makes a chunk of what comes back."""
+
+    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]: ...
+
+    def stop(self) -> None:
+        """Have what is under way end at once, and come to nothing."""
+
+    def close(self) -> None: ...
+
+
+Encoded = bytes | Chunk
+
+
+def chunk_of(done: Encoded) -> Chunk:
+    return _chunks.decode(done) if isinstance(done, bytes) else done
+
+
+class Processes:
+    """Worker processes: spawned, so that no lock or thread of this process is inherited."""
+
+    def __init__(self, plan: Plan, workers: int) -> None:
+        self.workers = workers
+        self._cancellation: Cancellation | None = None
+        self._executor = ProcessPoolExecutor(
+            workers, mp_context=multiprocessing.get_context("spawn"), initializer=worker.start, initargs=(plan,)
+        )
+
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
+        return self._submit(worker.chunk, first, end)
+
+    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
+        return self._submit(worker.shrunk, scenario, invariant, difference)
+
+    def stop(self) -> None:
+        if self._cancellation is None:
+            self._cancellation = Cancellation(self._executor)
+
+    def close(self) -> None:
+        if self._cancellation is not None:
+            self._cancellation.wait()
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+        """Submitting may start a process; a signal to this one is none of its business."""
+        with unheard():
+            return self._executor.submit(cancellable, work, *arguments)
+
+
+class Here:
+    """This process: for a subject that cannot be named to another, and for tests."""
+
+    workers = 1
+
+    def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
+        self._worker = Worker(plan, subject)
+
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
+        return _done(lambda: self._worker.chunk(first, end))
+
+    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
+        return _done(lambda: self._worker.shrink(scenario, invariant, difference))
+
+    def stop(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _done(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(work())
+    except Exception as error:  # told to whoever asks for the result
+        future.set_exception(error)
+    return future

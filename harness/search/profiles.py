@@ -1,0 +1,159 @@
+"""Profiles: how much a run does, and what it has to show for it.
+
+A run at least as large as its profile falls short (exit code 3) when an
+invariant was exercised in too small a share of the scenarios that can show it,
+a fault kind never fired, a possible cell of the coverage stayed empty, or nothing
+hit some way to end a job.  A smaller run is not judged by that, nor one that was
+interrupted or stopped at its first violated scenario: what it had no room for is
+no shortfall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ...faults.plan import KINDS
+from ..runtime.exit_codes import UsageError
+from ..subject.port import Capabilities
+
+SHARES: dict[str, int] = {
+    "exactly-once": 90,
+    "no-data-loss": 90,
+    "consistent-cut": 90,
+    "order": 60,
+    "restored-state": 50,
+    "visibility": 65,
+    "drain": 80,
+    "progress": 90,
+    "no-leaks": 60,
+}
+"""per cent of the scenarios that can show an invariant in which it must be exercised"""
+
+
+UNJUDGED = "whether it exercised enough is not judged"
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the scenarios that can show an invariant, how many exercised it."""
+
+    shown: int = 0
+    can_show: int = 0
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of a run, and the shares that it must reach."""
+
+    name: str
+    scenarios: int
+    max_records: int
+    max_faults: int
+    shares: dict[str, int]
+    every_fault: bool = True
+    """each kind of fault that the subject knows has to fire"""
+    cells: int = 1
+    """so many times its usual share the template is drawn that aims at the cells of the coverage"""
+    every_cell: bool = False
+    """each possible cell of the coverage has to be hit (`coverage`)"""
+    every_stop: bool = False
+    """each way to end a job and to go on that the subject knows has to be hit (`stops`)"""
+
+
+PROFILES: dict[str, Profile] = {
+    "smoke": Profile(name="smoke", scenarios=200, max_records=60, max_faults=3, shares=SHARES, every_fault=False),
+    "default": Profile(name="default", scenarios=1_500, max_records=160, max_faults=4, shares=SHARES, cells=3),
+    "nightly": Profile(
+        name="nightly",
+        scenarios=50_000,
+        max_records=240,
+        max_faults=6,
+        shares=SHARES,
+        cells=13,
+        every_cell=True,
+        every_stop=True,
+    ),
+}
+
+REAL_TIME_SHARES: dict[str, int] = {
+    "exactly-once": 75,
+    "no-data-loss": 80,
+    "consistent-cut": 85,
+    "order": 50,
+    "restored-state": 35,
+    "visibility": 65,
+    "drain": 60,
+    "progress": 80,
+    "no-leaks": 60,
+}
+"""the same where times are the machine's, and a run has a few dozen scenarios, not thousands"""
+
+REAL_TIME_NIGHTLY_SHARES: dict[str, int] = {
+    "exactly-once": 90,
+    "no-data-loss": 90,
+    "consistent-cut": 85,
+    "order": 80,
+    "restored-state": 50,
+    "visibility": 90,
+    "drain": 75,
+    "progress": 90,
+    "no-leaks": 90,
+}
+"""with ten times as many, of which chance decides less: a little below what 1,300 scenarios reached"""
+
+REAL_TIME_PROFILES: dict[str, Profile] = {
+    name: Profile(
+        name=name,
+        scenarios=scenarios,
+        max_records=60,
+        max_faults=3,
+        shares=shares,
+        every_fault=name != "smoke",
+    )
+    for name, scenarios, shares in (
+        ("smoke", 8, REAL_TIME_SHARES),
+        ("default", 60, REAL_TIME_SHARES),
+        ("nightly", 600, REAL_TIME_NIGHTLY_SHARES),
+    )
+}
+"""for a subject whose scenarios cost seconds"""
+
+
+def profile_called(name: str, *, real_time: bool = False) -> Profile:
+    """The profile of that name for such a subject; raises UsageError when there is none."""
+    if name not in PROFILES:
+        raise UsageError(f"there is no profile {name!r}; there are: {', '.join(PROFILES)}")
+    return (REAL_TIME_PROFILES if real_time else PROFILES)[name]
+
+
+def shortfalls(
+    profile: Profile, shares: Mapping[str, Share], fired: frozenset[str], capabilities: Capabilities
+) -> list[str]:
+    """What the run did not show, each in one sentence; empty when it showed all."""
+    found: list[str] = []
+    for name, wanted in profile.shares.items():
+        share = shares.get(name, Share())
+        if share.shown * 100 < wanted * share.can_show:
+            reached = share.shown * 100 / share.can_show
+            found.append(
+                f"{name} was exercised in {reached:.1f} % of the {share.can_show:,} scenarios that can show it; "
+                f"{wanted} % are wanted"
+            )
+    if profile.every_fault:
+        found.extend(f"{kind} never fired" for kind in sorted((capabilities.faults & set(KINDS)) - fired))
+    return found
+
+
+def unjudged(profile: Profile, scenarios: int, *, stopped: bool = False, interrupted: bool = False) -> str:
+    """Why a run of so many scenarios is not judged by its profile's shares, in one sentence; empty where it is.
+
+    `stopped`: at its first violated scenario.
+    """
+    if interrupted:
+        return f"The run was interrupted: {UNJUDGED}."
+    if stopped:
+        return f"The run stopped at its first violated scenario: {UNJUDGED}."
+    if scenarios < profile.scenarios:
+        few = f"{scenarios:,} of the {profile.scenarios:,} scenarios of the profile {profile.name}"
+        return f"The run had {few}: {UNJUDGED}."
+    return ""

@@ -1,0 +1,360 @@
+"""The search: draw scenarios, run and judge them, have PySpark judge them too.
+
+Workers draw, run and judge by the quick checker; meanwhile Spark starts, and
+then works through the scenarios in batches.  Where the two reckonings differ
+the harness has failed: nothing is called a violation that only one of them
+sees.  Scenario i of a seed is the same whatever the budget, the order of the
+work or the number of workers.  So is what counts of a search that stops at its
+first violated scenario: those up to it, in the order of drawing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+
+import msgspec
+
+from ...properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
+from ...reports.model import NotRun, OracleCounts
+from ..counterexamples.store import RunFolder
+from ..runtime.background import in_background
+from ..runtime.cancellation import WorkCancelled
+from ..runtime.exit_codes import CutproofError, UsageError, one_line
+from ..runtime.interruption import Interruption
+from ..runtime.progress import Progress, Silent
+from ..scenario.files import text_of
+from .batches import BatchOutcome
+from .oracle import Examined, Oracle
+from .outcome import Outcome
+from .pool import Encoded, Pool, chunk_of
+from .summary import Tally
+from .systems import SystemOutcome
+from .worker import Chunk
+
+CHUNK = 20
+"""scenarios that a worker takes at a time"""
+AHEAD = 2
+"""chunks that wait for each worker"""
+BATCH = 4_000
+"""scenarios in one question to PySpark: a query costs much the same for ten as for a thousand"""
+WORTHWHILE = 1_500
+"""scenarios that are worth a question while more are being run"""
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a search goes on; whichever is reached first."""
+
+    scenarios: int
+    seconds: float | None = None
+    stop_at_first: bool = False
+    """at the first violated scenario in the order of drawing; what was run behind it counts for nothing"""
+
+
+class Found(msgspec.Struct, kw_only=True):
+    """What a search found, as far as it came."""
+
+    tally: Tally
+    oracle: OracleCounts = OracleCounts()
+    failing: list[Outcome] = []
+    """violated by the quick checker, by index"""
+    wrong_systems: list[SystemOutcome] = []
+    """violated, by number"""
+    wrong_batches: list[BatchOutcome] = []
+    """which left something else than streaming, by index"""
+    unconfirmed: dict[int, str] = {}
+    """indexes of those that PySpark did not judge, and why; of those that it judged otherwise, empty"""
+    not_run: list[NotRun] = []
+    """what the subject could not be driven through, by number"""
+    failures: list[str] = []
+    """of the harness or its environment, each in one sentence"""
+    interrupted: bool = False
+    stopped: bool = False
+    """at the first violated scenario, as was asked for"""
+    search_s: float = 0.0
+    start_s: float = 0.0
+    """nothing was done but to wait for the interpreters and Spark to start"""
+    oracle_s: float = 0.0
+    first_failure_s: float = 0.0
+
+    @property
+    def something(self) -> bool:
+        """Whether anything is violated by what is known so far."""
+        return bool(self.failing or self.wrong_systems or self.wrong_batches)
+
+
+class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that waits for PySpark's word."""
+
+    index: int
+    question: bytes
+    not_asked: Unasked
+    by_both: tuple[str, ...]
+    """the invariants that PySpark bears out if it agrees"""
+
+
+class Search:
+    """One search; `run` once."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        oracle: Oracle,
+        budget: Budget,
+        *,
+        folder: RunFolder | None = None,
+        progress: Progress | None = None,
+        on_outcome: Callable[[Outcome], None] | None = None,
+        interruption: Interruption | None = None,
+        chunk: int = CHUNK,
+    ) -> None:
+        """`chunk`: how many scenarios a worker takes at a time; one, where each takes seconds."""
+        self._pool = pool
+        self._chunk = chunk
+        self._oracle = oracle
+        self._budget = budget
+        self._folder = folder
+        self._progress = progress or Silent()
+        self._on_outcome = on_outcome
+        self._interruption = interruption or Interruption()
+        self._found = Found(
+            tally=Tally(), failing=[], wrong_systems=[], wrong_batches=[], unconfirmed={}, not_run=[], failures=[]
+        )
+        self._next = 0
+        self._running: dict[Future[Encoded], int] = {}
+        """chunks under way, and the first scenario of each"""
+        self._come: dict[int, Chunk] = {}
+        """chunks that are done and not yet taken, by their first scenario"""
+        self._waiting: list[_Waiting] = []
+        self._examining: Future[Examined] | None = None
+        self._asked: list[_Waiting] = []
+        self._up: Future[None] = Future()
+        """done once the oracle is up, or has failed to come up"""
+        self._began = 0.0
+        self._ended = False
+        """no more can be run: the environment failed"""
+
+    def run(self) -> Found:
+        """Search until the budget is spent; whatever ends it sooner, what was done so far is found.
+
+        Raises UsageError for code of the user's that nothing can be judged by.
+        """
+        self._began = time.perf_counter()
+        self._progress.step("running scenarios", self._budget.scenarios)
+        try:
+            self._feed()
+            self._oracle.start()
+            self._up = in_background(self._oracle.wait)
+            self._work()
+            self._judge_the_rest()
+        except (KeyboardInterrupt, WorkCancelled):  # a signal to the whole group reaches the workers too
+            self._found.interrupted = self._interruption.came = True
+            self._take_out_of_turn()
+            self._abandon()
+        except UsageError:
+            self._abandon()
+            raise
+        except BrokenExecutor:
+            self._found.failures.append("a worker process died; what it was doing is lost")
+            self._abandon()
+        except Exception as error:  # of a strategy, or of whoever is told of outcomes
+            self._found.failures.append(f"the search failed: {one_line(error)}")
+            self._abandon()
+        self._found.failing.sort(key=lambda outcome: outcome.index)
+        self._found.not_run.sort(key=lambda one: one.number)
+        self._found.wrong_systems.sort(key=lambda outcome: outcome.number)
+        self._found.wrong_batches.sort(key=lambda outcome: outcome.number)
+        self._found.search_s = time.perf_counter() - self._began
+        return self._found
+
+    def _abandon(self) -> None:
+        """Give up what has not been done; what PySpark has not judged is not confirmed."""
+        self._unanswered([*self._asked, *self._waiting], ENDED)
+
+    def _work(self) -> None:
+        while self._running:
+            with self._interruption.open():
+                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+            for future in sorted(done, key=self._running.__getitem__):
+                self._come[self._running.pop(future)] = chunk_of(future.result())
+            self._take_what_came()
+            if not self._over():
+                self._feed()
+            self._examine(least=WORTHWHILE)
+
+    def _feed(self) -> None:
+        while len(self._running) < AHEAD * self._pool.workers and self._next < self._budget.scenarios:
+            first, end = self._next, min(self._next + self._chunk, self._budget.scenarios)
+            with self._interruption.open():
+                future = self._pool.chunk(first, end)
+            self._running[future] = first
+            self._next = end
+
+    def _over(self) -> bool:
+        budget = self._budget
+        late = budget.seconds is not None and time.perf_counter() - self._began >= budget.seconds
+        return self._ended or late or self._found.stopped
+
+    def _take_what_came(self) -> None:
+        """All chunks that are done; where the first violated scenario ends the search, none before an earlier one."""
+        for first in sorted(self._come):
+            if self._budget.stop_at_first and any(other < first for other in self._running.values()):
+                return
+            chunk = self._come.pop(first)
+            self._take(chunk.up_to_first_violation() if self._budget.stop_at_first else chunk)
+            if self._budget.stop_at_first and self._found.something:
+                self._stop()
+                return
+
+    def _take_out_of_turn(self) -> None:
+        """What waited for an earlier scenario that will not come: it was done, and is kept."""
+        while self._budget.stop_at_first and self._come:
+            self._take(self._come.pop(min(self._come)))
+
+    def _stop(self) -> None:
+        """What lies behind the first violated scenario counts for nothing, whether it has been run or not."""
+        self._found.stopped = True
+        for future in self._running:
+            future.cancel()
+        self._running.clear()
+        self._come.clear()
+
+    def _take(self, chunk: Chunk) -> None:
+        found = self._found
+        if chunk.wrong:
+            raise UsageError(chunk.wrong)
+        if not found.tally.run and not found.tally.undriven:
+            found.start_s += time.perf_counter() - self._began
+        found.tally.undriven += len(chunk.undriven)
+        if chunk.ended:
+            self._end(chunk)
+        self._store(chunk)
+        for outcome, question in zip(chunk.outcomes, chunk.questions, strict=True):
+            found.tally.add(outcome)
+            why = outcome.not_asked
+            both = by_both(outcome.verdicts, why)
+            self._waiting.append(_Waiting(index=outcome.index, question=question, not_asked=why, by_both=both))
+            if outcome.violations:
+                self._note_first()
+                found.failing.append(outcome)
+            if self._on_outcome is not None:
+                self._on_outcome(outcome)
+        self._take_beside(chunk)
+        self._progress.advance(found.tally.run, _note(found.tally))
+
+    def _note_first(self) -> None:
+        if not self._found.something:
+            self._found.first_failure_s = time.perf_counter() - self._began
+
+    def _take_beside(self, chunk: Chunk) -> None:
+        found = self._found
+        found.failures.extend(one.reason for one in chunk.failures)
+        for outcome in chunk.systems:
+            found.tally.add_system(outcome)
+            if outcome.system is not None:
+                self._note_first()
+                found.wrong_systems.append(outcome)
+        for compared in chunk.batches:
+            found.tally.add_batch(compared)
+            if compared.scenario is not None:
+                self._note_first()
+                found.wrong_batches.append(compared)
+
+    def _end(self, chunk: Chunk) -> None:
+        """Told once, however many workers say so; what has not begun does not begin."""
+        self._ended = True
+        failures = self._found.failures
+        if not any(told.endswith(chunk.ended) for told in failures):
+            failures.append(chunk.ended)
+        for future in [future for future in self._running if future.cancel()]:
+            del self._running[future]
+
+    def _store(self, chunk: Chunk) -> None:
+        """Into the run folder, as long as it can be written to."""
+        kept = dict.fromkeys((undriven.index for undriven in chunk.undriven), "")
+        try:
+            if self._folder is not None:
+                self._folder.add(chunk.outcomes)
+                for undriven in chunk.undriven:
+                    name = f"undriven-{undriven.index}"
+                    kept[undriven.index] = self._folder.add_counterexample(name, text_of(undriven.scenario))
+        except CutproofError as error:
+            self._found.failures.append(one_line(error))
+            self._folder = None
+        self._found.not_run.extend(
+            NotRun(number=undriven.index, reason=undriven.reason, scenario=kept[undriven.index])
+            for undriven in chunk.undriven
+        )
+
+    def _examine(self, *, least: int) -> None:
+        """Hand PySpark the next batch, when it is up and has none, and enough have gathered."""
+        if self._examining is not None and self._examining.done():
+            self._answered(self._examining)
+        if self._examining is None and self._up.done() and len(self._waiting) >= max(1, least):
+            batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
+            self._asked = batch
+            self._examining = in_background(self._oracle.examine, [one.question for one in batch])
+
+    def _answered(self, examining: Future[Examined]) -> None:
+        found, asked = self._found, self._asked
+        self._examining, self._asked = None, []
+        try:
+            examined = examining.result()
+        except UsageError:
+            raise
+        except Exception as error:
+            self._unanswered(asked, SPARK_FAILED)
+            told = one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"
+            if told not in found.failures:
+                found.failures.append(told)
+            return
+        found.oracle_s += examined.seconds
+        found.oracle = msgspec.structs.replace(
+            found.oracle,
+            engine=examined.engine,
+            workloads=found.oracle.workloads + examined.workloads,
+            expected_rows=found.oracle.expected_rows + examined.expected_rows,
+            queries=found.oracle.queries + examined.queries,
+            disagreements=found.oracle.disagreements + len(examined.disagreements),
+        )
+        differing = dict(examined.disagreements)
+        for position, one in enumerate(asked):
+            found.tally.add_word(one.not_asked, one.by_both if position not in differing else ())
+        for position, words in differing.items():
+            index = asked[position].index
+            found.unconfirmed[index] = ""
+            found.failures.append(f"the two judges disagree about scenario {index}: {words}")
+
+    def _unanswered(self, asked: list[_Waiting], why: str) -> None:
+        """Scenarios of which PySpark has said nothing, though some of them it was to be asked about."""
+        for one in asked:
+            self._found.unconfirmed[one.index] = why
+            self._found.tally.add_word(Unasked(rows=one.not_asked.rows or why, state=one.not_asked.state or why))
+
+    def _judge_the_rest(self) -> None:
+        if self._examining is None and not self._waiting:
+            return
+        self._progress.step("waiting for PySpark")
+        idle = time.perf_counter()
+        with self._interruption.open():
+            wait([self._up])
+        self._found.start_s += time.perf_counter() - idle
+        self._progress.step("judging with PySpark", self._found.tally.run)
+        while self._examining is not None or self._waiting:
+            if self._examining is not None:
+                with self._interruption.open():
+                    wait([self._examining])
+            self._examine(least=1)
+            self._progress.advance(self._found.tally.run - len(self._waiting) - len(self._asked))
+
+
+def _note(tally: Tally) -> str:
+    """Beside the bar: what the bar does not count."""
+    violated = tally.violated + tally.systems["violated"] + tally.batches["violated"]
+    said = (
+        f"{tally.systems.total():,} systems" if tally.systems else "",
+        f"{violated} violated" if violated else "",
+        f"{tally.undriven:,} could not be run" if tally.undriven else "",
+    )
+    return ", ".join(filter(None, said))

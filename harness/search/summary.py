@@ -1,0 +1,213 @@
+"""The summary of a run, counted up scenario by scenario."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from ...faults.plan import KINDS, kind_of
+from ...properties.model.verdict import INVARIANTS, Holds, Violated, in_a_word
+from ...properties.spark.unasked import Unasked
+from ...reports.model import (
+    Asked,
+    BatchCounts,
+    CheckpointCounts,
+    CommandCounts,
+    FaultCounts,
+    InvariantCounts,
+    OracleCounts,
+    RecordCounts,
+    RestartCounts,
+    Samples,
+    ScenarioCounts,
+    StopCounts,
+    Summary,
+    SystemCounts,
+)
+from ..scenario.model import COMMANDS
+from .batches import BatchOutcome
+from .coverage import CoverageTally
+from .outcome import Outcome
+from .profiles import Share
+from .stops import StopTally
+from .systems import SystemOutcome
+
+SAMPLES_AT_MOST = 20_000
+
+
+class Tally:
+    """Counts over outcomes, each added once, in any order."""
+
+    def __init__(self) -> None:
+        self.run = self.held = self.violated = self.undriven = 0
+        self.seconds = {"draw": 0.0, "run": 0.0, "judge": 0.0}
+        self._invariants = {name: Counter[str]() for name in INVARIANTS}
+        self._reasons = {name: Counter[str]() for name in INVARIANTS}
+        self._rows_asked = Counter[str]()
+        self._state_asked = Counter[str]()
+        """scenarios by why PySpark was not asked; by "" where it has spoken"""
+        self._planned = Counter[str]()
+        self._fired: dict[str, Counter[str]] = {}
+        self._commands: dict[str, Counter[str]] = {}
+        self._stops = StopTally()
+        self.coverage = CoverageTally()
+        self.systems = Counter[str]()
+        """outcomes of systems of processes, in a word"""
+        self.batches = Counter[str]()
+        """the same of batches held against streaming"""
+        self._totals = Counter[str]()
+        self._unapplied = Counter[str]()
+        self._durations_us: list[int] = []
+        self._recoveries_us: list[int] = []
+        self._restarts = Counter[str]()
+        self._restarted: dict[str, Counter[str]] = {}
+
+    def add(self, outcome: Outcome) -> None:
+        self.run += 1
+        self.held += outcome.held
+        self.violated += bool(outcome.violations)
+        self._add_verdicts(outcome)
+        self._add_measured(outcome)
+        self._planned.update(kind_of(fault) for fault in outcome.scenario.faults)
+        for name, spent in (("draw", outcome.draw_s), ("run", outcome.run_s), ("judge", outcome.judge_s)):
+            self.seconds[name] += spent
+
+    def add_word(self, not_asked: Unasked, by_both: Iterable[str] = ()) -> None:
+        """What PySpark has said of a scenario that was added, or why it has not; `by_both` are the invariants that it
+        bears out."""
+        self._rows_asked[not_asked.rows] += 1
+        self._state_asked[not_asked.state] += 1
+        for name in by_both:
+            self._invariants[name]["by_both"] += 1
+
+    def add_system(self, outcome: SystemOutcome) -> None:
+        self.systems[in_a_word((outcome.verdict,))] += 1
+        self._totals.update(snapshots=outcome.snapshots, under_way=outcome.under_way)
+
+    def add_batch(self, outcome: BatchOutcome) -> None:
+        self.batches[in_a_word((outcome.verdict,))] += 1
+
+    def _add_verdicts(self, outcome: Outcome) -> None:
+        for name, verdict in outcome.verdicts.items():
+            counts = self._invariants.setdefault(name, Counter())
+            shown = isinstance(verdict, (Holds, Violated))
+            counts["can_show"] += name in outcome.can_show
+            counts["shown"] += shown and name in outcome.can_show
+            if isinstance(verdict, Holds):
+                counts["holds"] += 1
+            elif isinstance(verdict, Violated):
+                counts["violated"] += 1
+            else:
+                counts["unknown"] += 1
+                self._reasons.setdefault(name, Counter())[verdict.reason] += 1
+
+    def _add_measured(self, outcome: Outcome) -> None:
+        measured = outcome.measured
+        for kind, phase in measured.fired:
+            self._fired.setdefault(kind, Counter())[phase] += 1
+        for command in measured.commands:
+            counts = self._commands.setdefault(command.kind, Counter())
+            counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
+        self._stops.add(measured.stops)
+        self.coverage.add(measured.cells, len(measured.fired))
+        for name in ("completed", "aborted", "recoveries", "read", "committed", "foreign_connections"):
+            self._totals[name] += getattr(measured, name)
+        self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
+        for one in measured.restarts:
+            self._restarts[one.failover] += 1
+            self._restarted.setdefault(one.failover, Counter()).update(one.tasks)
+        room = SAMPLES_AT_MOST - len(self._durations_us)
+        self._durations_us.extend(measured.checkpoint_durations_us[: max(0, room)])
+        room = SAMPLES_AT_MOST - len(self._recoveries_us)
+        self._recoveries_us.extend(measured.recovery_times_us[: max(0, room)])
+
+    def shares(self) -> dict[str, Share]:
+        """By invariant: in how many of the scenarios that can show it, it was exercised."""
+        return {
+            name: Share(shown=counts["shown"], can_show=counts["can_show"]) for name, counts in self._invariants.items()
+        }
+
+    def fired(self) -> frozenset[str]:
+        """The fault kinds that fired at least once."""
+        return frozenset(self._fired)
+
+    def stops(self) -> dict[str, StopCounts]:
+        """Every way to end a job and to go on, by kind (`stops.STOPS`)."""
+        return self._stops.counts()
+
+    def with_words(self, oracle: OracleCounts) -> OracleCounts:
+        """The oracle's own counts, with the scenarios on which it has spoken."""
+        rows, state = _asked(self._rows_asked), _asked(self._state_asked)
+        return replace(oracle, asked=rows.asked, not_asked=rows.not_asked, state=state)
+
+    def samples(self) -> Samples:
+        return Samples(checkpoint_durations_us=list(self._durations_us), recovery_times_us=list(self._recoveries_us))
+
+    def summary(self) -> Summary:
+        """The counts alone; what is known of the run as a whole is its owner's to add."""
+        kinds = sorted({*self._planned, *self._fired})
+        return Summary(
+            scenarios=ScenarioCounts(
+                run=self.run, held=self.held, violated=self.violated, unknown=self.run - self.held - self.violated
+            ),
+            invariants={
+                name: InvariantCounts(
+                    can_show=counts["can_show"],
+                    exercised=counts["shown"],
+                    holds=counts["holds"],
+                    violated=counts["violated"],
+                    unknown=counts["unknown"],
+                    by_both=counts["by_both"],
+                    reasons=dict(sorted(self._reasons[name].items())),
+                )
+                for name, counts in self._invariants.items()
+                if counts.total()
+            },
+            faults={kind: self._faults_of(kind) for kind in kinds},
+            commands={
+                kind: CommandCounts(planned=counts["planned"], finished=counts["finished"], drain=counts["drain"])
+                for kind, counts in sorted(self._commands.items())
+            },
+            stops=self.stops(),
+            checkpoints=CheckpointCounts(completed=self._totals["completed"], aborted=self._totals["aborted"]),
+            recoveries=self._totals["recoveries"],
+            oracle=self.with_words(OracleCounts()),
+            restarts={
+                failover: RestartCounts(recoveries=number, tasks=dict(sorted(self._restarted[failover].items())))
+                for failover, number in sorted(self._restarts.items())
+            },
+            records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
+            unapplied=dict(sorted(self._unapplied.items())),
+            foreign_connections=self._totals["foreign_connections"],
+            systems=SystemCounts(
+                run=self.systems.total(),
+                held=self.systems["held"],
+                violated=self.systems["violated"],
+                unknown=self.systems["unknown"],
+                snapshots=self._totals["snapshots"],
+                under_way=self._totals["under_way"],
+            ),
+            batches=BatchCounts(
+                run=self.batches.total(),
+                held=self.batches["held"],
+                violated=self.batches["violated"],
+                unknown=self.batches["unknown"],
+            ),
+        )
+
+    def _faults_of(self, kind: str) -> FaultCounts:
+        phases = self._fired.get(kind, Counter())
+        return FaultCounts(planned=self._planned[kind], fired=phases.total(), phases=dict(sorted(phases.items())))
+
+
+def _asked(counts: Counter[str]) -> Asked:
+    return Asked(asked=counts[""], not_asked={reason: number for reason, number in sorted(counts.items()) if reason})
+
+
+def kind_of_unapplied(words: str) -> str:
+    """The kind of what a subject says never applied: "fault 0: kill-task", "command 1: savepoint",
+    "resume", or a deviation by its name, "write coordinator, occurrence 2"."""
+    kind = words.rpartition(": ")[2].split(" ", 1)[0].rstrip(",")
+    return kind if kind in KINDS or kind in COMMANDS else f"deviation of a {kind}"

@@ -1,0 +1,52 @@
+"""Systems of processes that a search runs beside its jobs: general snapshots on drawn graphs (CL-1, CL-3).
+
+One stands beside every `EVERY` scenarios.  System n of a seed is the same whatever
+the budget, the order of the work or the number of workers, as scenario i is.
+Causality alone judges it: there is no row that PySpark could expect.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...properties.model.verdict import Verdict, Violated
+from ...reference_impl.simulated.graph_plan import System
+from ..generate.systems import system_of
+from ..reference_engine.graphs.run import run_and_judge
+
+EVERY = 20
+"""scenarios to one system: it costs a tenth of a scenario"""
+
+
+class SystemOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a search keeps of one system."""
+
+    number: int
+    verdict: Verdict
+    snapshots: int = 0
+    """that completed"""
+    under_way: int = 0
+    """messages that these have in channels"""
+    system: System | None = None
+    """kept where it is violated"""
+
+
+class Beside:
+    """The systems of a seed, drawn and run by their numbers."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._draw = system_of()
+
+    def run(self, number: int) -> SystemOutcome:
+        """Draw system `number`, run it and judge it; raises what the machine raises."""
+        system = self._draw(self._seed, number)
+        told = run_and_judge(system)
+        complete = [one for one in told.history.snapshots if one.complete_us is not None]
+        return SystemOutcome(
+            number=number,
+            verdict=told.verdict,
+            snapshots=len(complete),
+            under_way=sum(len(held) for one in complete for part in one.parts for held in part.channels.values()),
+            system=system if isinstance(told.verdict, Violated) else None,
+        )

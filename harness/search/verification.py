@@ -1,0 +1,184 @@
+"""Verification as a user asks for it: names, files and numbers become a campaign."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ...properties.model.workload import Topology, Workload
+from ..counterexamples.store import RunFolder
+from ..generate.coverage.cells import CELLS
+from ..generate.situations.templates import SHARES
+from ..generate.strategies import Drawing
+from ..runtime.exit_codes import UsageError
+from ..runtime.progress import Progress
+from ..subject.names import name_of, subject_called
+from ..subject.port import Subject, closing
+from ..workloads import user_functions
+from ..workloads.inputs import LoadedWorkload
+from ..workloads.library import find
+from ..workloads.user_functions import UserFunction
+from . import known_failures
+from .campaign import Campaign, Verified, verify_campaign
+from .oracle import Oracle
+from .profiles import profile_called
+from .search import Budget
+from .worker import Plan
+
+OUT = Path("out")
+LATEST = "latest"
+UNBOUNDED = 1_000_000
+"""scenarios of a run that is bounded by time alone"""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for; what is None is the profile's, or drawn."""
+
+    subject: str = "simulated"
+    defect: str | None = None
+    profile: str = "default"
+    scenarios: int | None = None
+    seconds: float | None = None
+    seed: int
+    workload: LoadedWorkload | None = None
+    stop_at_first: bool = False
+    keep_histories: bool = False
+    max_faults: int | None = None
+    real_time: bool = False
+    """the subject's scenarios cost seconds, so that the profile is another"""
+    workers: int | None = None
+    functions: tuple[str, ...] = ()
+    """package.module:NAME of the user's own operators"""
+
+
+def verify(
+    subject: Subject | str = "simulated",
+    workload: Workload | str | None = None,
+    *,
+    topology: Topology | None = None,
+    scenarios: int | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
+    profile: str = "default",
+    defect: str | None = None,
+    max_faults: int | None = None,
+    stop_at_first: bool = False,
+    out: Path | str | None = None,
+    known: Path | str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    oracle: Oracle | None = None,
+    functions: Sequence[UserFunction | str] = (),
+) -> Verified:
+    """Draw scenarios, run them on the subject, and judge them against PySpark.
+
+    A subject is a `Subject`, run in this process, or a name as on the command
+    line, run in worker processes.  A workload is a `Workload`, a name or a
+    workload file; without one, workloads are drawn too.  With `out` a run
+    folder is written there; `known` is a file of known failures.  `functions` are
+    the user's own operators that the workload has: package.module:NAME, or
+    themselves where the subject is run in this process.
+    """
+    user_functions.known(functions)
+    request = Request(
+        subject=subject if isinstance(subject, str) else name_of(subject),
+        defect=defect,
+        profile=profile,
+        scenarios=scenarios,
+        seconds=seconds,
+        seed=seed,
+        workload=loaded_workload(workload, topology),
+        stop_at_first=stop_at_first,
+        max_faults=max_faults,
+        real_time=is_in_real_time(subject, defect),
+        workers=workers,
+        functions=user_functions.entries_of(functions) if isinstance(subject, str) else (),
+    )
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(RunFolder(Path(out))) if out is not None else None
+        return verify_campaign(
+            campaign_of(request),
+            subject=None if isinstance(subject, str) else subject,
+            folder=folder,
+            known=known_failures.read(Path(known) if known is not None else None),
+            progress=progress,
+            oracle=oracle,
+        )
+
+
+def is_in_real_time(subject: Subject | str, defect: str | None = None) -> bool:
+    """Whether a subject's scenarios cost seconds; one that is named is made, asked and closed."""
+    if not isinstance(subject, str):
+        return subject.capabilities.real_time
+    with closing(subject_called(subject, defect)) as made:
+        return made.capabilities.real_time
+
+
+def loaded_workload(workload: Workload | str | None, topology: Topology | None = None) -> LoadedWorkload | None:
+    """A workload by value or by name; an example is no workload to draw scenarios over."""
+    if workload is None:
+        return None
+    if isinstance(workload, Workload):
+        return LoadedWorkload(workload=workload, topology=topology)
+    found = find(workload)
+    if not isinstance(found, LoadedWorkload):
+        raise UsageError(f"{workload} is one scenario; run it with `cutproof verify --workload {workload}`")
+    return msgspec.structs.replace(found, topology=topology) if topology is not None else found
+
+
+def campaign_of(request: Request) -> Campaign:
+    """The campaign that a request means; raises UsageError for a workload with a function that nobody knows."""
+    if request.workload is not None:
+        user_functions.demand(request.workload.workload)
+    from ... import __version__
+
+    profile = profile_called(request.profile, real_time=request.real_time)
+    default = profile.scenarios if request.seconds is None else UNBOUNDED
+    budget = Budget(
+        scenarios=request.scenarios or default, seconds=request.seconds, stop_at_first=request.stop_at_first
+    )
+    return Campaign(plan=plan_of(request), budget=budget, profile=profile, version=__version__, workers=request.workers)
+
+
+def plan_of(request: Request) -> Plan:
+    """What its scenarios are drawn from: the profile's sizes, and the workload where one is given."""
+    profile = profile_called(request.profile, real_time=request.real_time)
+    return Plan(
+        subject=request.subject,
+        defect=request.defect,
+        drawing=Drawing(
+            max_records=profile.max_records,
+            max_faults=request.max_faults or profile.max_faults,
+            templates=(*SHARES, *[CELLS] * (profile.cells - 1)),
+        ),
+        loaded=request.workload,
+        seed=request.seed,
+        keep_histories=request.keep_histories,
+        functions=request.functions,
+        beside=request.subject == "simulated" and request.defect is None and request.workload is None,
+    )
+
+
+def drawn_seed() -> int:
+    """A seed where none was asked for; printed, so that the run can be had again."""
+    return secrets.randbelow(1 << 32)
+
+
+def new_folder(what: int | str) -> Path:
+    """A folder of its own for a run, under out/, called by when it began and its seed, or what it ran."""
+    now = datetime.datetime.now().astimezone()
+    return OUT / f"{now:%Y%m%d-%H%M%S}-{what}"
+
+
+def point_latest(folder: Path) -> None:
+    """Make out/latest lead to the folder, where links are to be had."""
+    link = folder.parent / LATEST
+    with contextlib.suppress(OSError):
+        if link.is_symlink():
+            link.unlink()
+        link.symlink_to(folder.name)

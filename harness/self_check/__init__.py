@@ -1,0 +1,1 @@
+"""Whether the harness sees what is wrong: mutated histories and planted defects."""

@@ -1,0 +1,363 @@
+"""`defects run`: are the planted defects reached, and caught?
+
+A defect is caught when the invariant named beforehand is violated, the wrong code
+itself ran, and the same scenario holds and is exercised on the unmodified engine.
+Shrinking keeps all of that, and the kind of difference.
+
+The hunt is always in virtual time.  Where another subject of the reference engine
+is asked for, what was found, or a scenario from a folder, is run there some times:
+the defect is caught when it shows at least once, and its rate is told.
+
+A hunt that breaks is the harness's failure: it is told, and the others go on.  A
+scenario that cannot be run is counted, and the hunt goes on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import textwrap
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import msgspec
+
+from ...properties.model.verdict import Holds, Violated
+from ...reports.model import Size
+from ..generate.strategies import Drawing, scenario_of
+from ..reference_engine.subjects.simulated import SimulatedSubject
+from ..runtime import cancellation
+from ..runtime.exit_codes import CutproofError, UsageError, one_line
+from ..runtime.interruption import unheard
+from ..runtime.progress import Progress, Silent
+from ..scenario.files import as_written, read_scenario
+from ..scenario.model import Scenario
+from ..search.oracle import question_of
+from ..shrink.repetition import Rate, repeat
+from ..shrink.shrink import shrink, size_of
+from ..subject.names import subject_called
+from ..subject.port import Subject, SubjectFailed, closing
+from ..subject.run import Result, run
+from .hunts import templates_for
+
+LINE = 240
+"""characters that an unforeseen exception may fill"""
+replace = msgspec.structs.replace
+
+
+class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one defect; `reached`: the wrong code itself ran in at least one scenario."""
+
+    id: str
+    upstream: str
+    reached: bool
+    caught: bool
+    invariant: str
+    scenarios_tried: int
+    seconds_to_find: float
+    seconds_to_shrink: float = 0.0
+    size: Size = Size()
+    difference: str = ""
+    violated_instead: list[str] = []
+    """of one that was missed: other invariants that were violated where it ran"""
+    rate: Rate | None = None
+    """on another subject than the simulated one: in how many runs of its scenario it showed"""
+    error: str = ""
+    """why the hunt broke, in one line"""
+    refused: int = 0
+    """scenarios among those tried that could not be run"""
+    refusal: str = ""
+    """which of them was the last, and why, in one line"""
+    scenario: Scenario | None = None
+    """shrunk, unless that was not wanted; kept by whoever asked"""
+    questions: tuple[bytes, ...] = ()
+    """for PySpark: of the run that caught it, and of that without the defect"""
+    trace: str = ""
+    """of a hunt that broke: the traceback"""
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """Where defects are hunted, and where what was found has to show."""
+
+    seed: int = 0
+    scenarios: int = 400
+    """drawn at most, for each"""
+    subject: str = "simulated"
+    runs: int = 10
+    """of each scenario, on another subject than the simulated one"""
+    folder: Path | None = None
+    """scenario files by defect (ID.json), instead of a hunt"""
+    shrinks: bool = True
+    asks: bool = False
+    """PySpark will be asked about what is found"""
+
+    @property
+    def elsewhere(self) -> bool:
+        return self.subject != "simulated"
+
+
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """A defect as the hunt needs it: its id, the bug it is modelled on, what it must violate."""
+
+    id: str
+    upstream: str
+    invariant: str
+
+
+def run_defects(
+    wanted: Sequence[Named], field: Field, *, workers: int | None = None, progress: Progress | None = None
+) -> Iterator[DefectRun]:
+    """Hunt every defect, some at a time; results come as they are found.
+
+    A hunt that breaks is a result with its `error`.  Raises CutproofError where the environment
+    failed, or a file is wrong: the others would fare no better.
+    """
+    progress = progress or Silent()
+    progress.step("running defects" if field.elsewhere or field.folder else "hunting defects", len(wanted))
+    cores = os.cpu_count() or 1
+    workers = min(workers or (min(2, cores) if field.elsewhere else cores), len(wanted))
+    if workers <= 1:
+        for done, defect in enumerate(wanted, start=1):
+            yield attempted(defect, field)
+            progress.advance(done, defect.id)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=cancellation.obey)
+    try:
+        with unheard():
+            futures = [pool.submit(cancellation.cancellable, attempted, defect, field) for defect in wanted]
+        for done, future in enumerate(as_completed(futures), start=1):
+            result = future.result()
+            progress.advance(done, result.id)
+            yield result
+    except cancellation.WorkCancelled:  # by a signal to the whole group
+        raise KeyboardInterrupt from None
+    finally:  # what is under way when it ends early would keep the user waiting
+        cancellation.Cancellation(pool).wait()
+
+
+def attempted(defect: Named, field: Field) -> DefectRun:
+    """What became of it, be it that the hunt broke."""
+    try:
+        return run_defect(defect, field)
+    except CutproofError:
+        raise
+    except Exception as error:  # whatever it is, the other hunts can go on
+        return DefectRun(
+            id=defect.id,
+            upstream=defect.upstream,
+            reached=False,
+            caught=False,
+            invariant=defect.invariant,
+            scenarios_tried=0,
+            seconds_to_find=0.0,
+            error=_short(error),
+            trace=traceback.format_exc(),
+        )
+
+
+def run_defect(defect: Named, field: Field) -> DefectRun:
+    """Its scenario, hunted or read, and how it fares where it has to show."""
+    if field.folder is None:
+        found = hunt(defect, field.seed, field.scenarios, shrinks=field.shrinks)
+    else:
+        found = read(defect, field.folder)
+    if found.scenario is None:
+        return found
+    if not field.elsewhere:
+        return _with_questions(found, found.scenario) if field.asks and found.caught else found
+    with (
+        closing(subject_called(field.subject, defect.id)) as faulty,
+        closing(subject_called(field.subject)) as sound,
+    ):
+        return reproduce(found, found.scenario, faulty, sound, field.runs)
+
+
+def _with_questions(found: DefectRun, scenario: Scenario) -> DefectRun:
+    results = [run(subject, scenario) for subject in (SimulatedSubject(found.id), SimulatedSubject())]
+    return replace(found, questions=tuple(question_of(result) for result in results))
+
+
+def read(defect: Named, folder: Path) -> DefectRun:
+    """The defect by its scenario file, as it shows in virtual time; without a file it is missed.
+
+    Raises UsageError for a file that cannot be read, or was found with another defect.
+    """
+    path = folder / f"{defect.id}.json"
+    began = time.monotonic()
+    missed = DefectRun(
+        id=defect.id,
+        upstream=defect.upstream,
+        reached=False,
+        caught=False,
+        invariant=defect.invariant,
+        scenarios_tried=0,
+        seconds_to_find=0.0,
+    )
+    if not path.is_file():
+        return missed
+    scenario = read_scenario(path)
+    if scenario.defect not in ("", defect.id):
+        raise UsageError(f"{path} was found with the defect {scenario.defect}, not with {defect.id}")
+    with as_written(path):
+        result = run(SimulatedSubject(defect.id), scenario)
+    catch = Catch.of(result, defect.invariant)
+    tasks, records, faults = size_of(scenario)
+    return replace(
+        missed,
+        reached=result.history.defect_reached,
+        caught=catch is not None and catch.holds_without(SimulatedSubject(), scenario),
+        scenarios_tried=1,
+        seconds_to_find=round(time.monotonic() - began, 3),
+        size=Size(tasks=tasks, records=records, faults=faults),
+        difference=catch.difference if catch is not None else "",
+        violated_instead=[] if catch is not None else sorted(result.judgement.violated),
+        scenario=scenario,
+    )
+
+
+def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subject, runs: int) -> DefectRun:
+    """Run its scenario on a subject with the defect, so many times, and once on one without.
+
+    Caught: the wrong code ran and the invariant was violated, at least once, and
+    nothing is violated without the defect.
+    """
+    reached = False
+    instead: dict[str, None] = {}
+
+    def shows(result: Result) -> bool:
+        nonlocal reached
+        reached = reached or result.history.defect_reached
+        instead.update(dict.fromkeys(result.judgement.violated))
+        return Catch.of(result, found.invariant) is not None
+
+    repeated = repeat(faulty, scenario, runs, shows)
+    catch = Catch.of(repeated.result, found.invariant)
+    without = run(sound, scenario) if catch is not None else None
+    accused = without.judgement.violated if without is not None else {}
+    caught = catch is not None and not accused
+    return replace(
+        found,
+        reached=reached,
+        caught=caught,
+        difference=catch.difference if catch is not None else found.difference,
+        violated_instead=[] if caught else sorted(accused or instead),
+        rate=repeated.rate,
+        questions=tuple(question_of(result) for result in (repeated.result, without) if result and caught),
+    )
+
+
+def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> DefectRun:
+    """Draw scenarios until one catches the defect, then shrink it.
+
+    One that cannot be run is counted; raises SubjectFailed where that is so for all of them.
+    """
+    faulty, sound = SimulatedSubject(defect.id), SimulatedSubject()
+    draw = scenario_of(Drawing(capabilities=faulty.capabilities, templates=templates_for(defect.id)))
+    began = time.monotonic()
+    reached = False
+    instead: set[str] = set()
+    refused, refusal = 0, ""
+    for index in range(scenarios):
+        scenario = msgspec.structs.replace(draw(seed, index), defect=defect.id)
+        try:
+            result = run(faulty, scenario)
+            reached = reached or result.history.defect_reached
+            instead.update(result.judgement.violated if result.history.defect_reached else ())
+            catch = Catch.of(result, defect.invariant)
+            holds = catch is not None and catch.holds_without(sound, scenario)
+        except SubjectFailed as error:
+            refused += 1
+            refusal = f"scenario {index} of seed {seed}: {_short(error)}"
+            if refused == scenarios:
+                raise
+            continue
+        if catch is not None and holds:
+            hunter = Hunter(faulty, sound, catch) if shrinks else None
+            found = _caught(defect, catch, hunter, scenario, index + 1, time.monotonic() - began)
+            return replace(found, refused=refused, refusal=refusal)
+    return DefectRun(
+        id=defect.id,
+        upstream=defect.upstream,
+        reached=reached,
+        caught=False,
+        invariant=defect.invariant,
+        scenarios_tried=scenarios,
+        seconds_to_find=round(time.monotonic() - began, 3),
+        violated_instead=sorted(instead),
+        refused=refused,
+        refusal=refusal,
+    )
+
+
+def _short(error: BaseException) -> str:
+    return textwrap.shorten(one_line(error), LINE, placeholder=" ...")
+
+
+class Catch(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scenario catches a defect; while it is shrunk it has to go on doing so."""
+
+    invariant: str
+    difference: str
+    violated: frozenset[str]
+    """all that is violated: nothing else may come to be, which would be another failure"""
+
+    @classmethod
+    def of(cls, result: Result, invariant: str) -> Catch | None:
+        """What a run of the defective engine shows, if the wrong code ran and violated the invariant."""
+        verdict = result.judgement.verdicts.get(invariant)
+        if not (result.history.defect_reached and isinstance(verdict, Violated)):
+            return None
+        return cls(invariant=invariant, difference=verdict.difference, violated=frozenset(result.judgement.violated))
+
+    def again(self, result: Result) -> bool:
+        """Whether a run shows the same."""
+        other = Catch.of(result, self.invariant)
+        return other is not None and other.difference == self.difference and other.violated <= self.violated
+
+    def holds_without(self, sound: Subject, scenario: Scenario) -> bool:
+        """Whether the unmodified engine violates nothing, and exercises the invariant."""
+        judgement = run(sound, scenario).judgement
+        return not judgement.violated and isinstance(judgement.verdicts.get(self.invariant), Holds)
+
+
+class Hunter:
+    """Tells whether a scenario still catches the defect in the same way."""
+
+    def __init__(self, faulty: Subject, sound: Subject, catch: Catch) -> None:
+        self._faulty = faulty
+        self._sound = sound
+        self.catch = catch
+
+    def __call__(self, scenario: Scenario) -> bool:
+        try:
+            return self.catch.again(run(self._faulty, scenario)) and self.catch.holds_without(self._sound, scenario)
+        except CutproofError:
+            raise
+        except Exception:  # a smaller scenario that breaks the subject is no smaller case of what was caught
+            return False
+
+
+def _caught(
+    defect: Named, catch: Catch, hunter: Hunter | None, scenario: Scenario, tried: int, found_s: float
+) -> DefectRun:
+    """Of a scenario that catches the defect, or what a hunter shrinks it to."""
+    began = time.monotonic()
+    smallest = shrink(scenario, hunter).scenario if hunter is not None else scenario
+    tasks, records, faults = size_of(smallest)
+    return DefectRun(
+        id=defect.id,
+        upstream=defect.upstream,
+        reached=True,
+        caught=True,
+        invariant=defect.invariant,
+        scenarios_tried=tried,
+        seconds_to_find=round(found_s, 3),
+        seconds_to_shrink=round(time.monotonic() - began, 3) if hunter is not None else 0.0,
+        size=Size(tasks=tasks, records=records, faults=faults),
+        difference=catch.difference,
+        scenario=msgspec.structs.replace(smallest, expects=defect.invariant),
+    )

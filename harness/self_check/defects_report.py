@@ -1,0 +1,76 @@
+"""What `defects run` tells of its hunts, and PySpark's word on what they caught."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..search.oracle import Examined, Oracle
+from .defects import DefectRun
+
+FORMAT = "cutproof-defects/1"
+_NOT_TOLD = ("scenario", "questions", "trace")
+"""of a `DefectRun`, what is no part of the JSON"""
+_TOLD_IF_ANY = ("rate", "error", "refused", "refusal")
+
+
+class DefectsReport(msgspec.Struct, kw_only=True):
+    """What `defects run --json` prints."""
+
+    format: str = FORMAT
+    defects: list[dict[str, object]] = []
+    caught: int = 0
+    missed: int = 0
+    broken: int = 0
+    """of those that were missed: whose hunt broke"""
+    oracle: dict[str, object] | None = None
+    """what PySpark said of the runs that caught one, and of those without the defect; None where it was not asked"""
+    interrupted: bool = False
+
+
+def confirmed(runs: Sequence[DefectRun], oracle: Oracle) -> tuple[int, Examined]:
+    """PySpark's word on all that was caught, asked at once: about how many runs, and what it said.
+
+    Of a disagreement the position is that of the defect among the runs.  Raises HarnessFailed when it cannot be asked.
+    """
+    asked = [(number, question) for number, run in enumerate(runs) for question in run.questions]
+    if not asked:
+        return 0, Examined()
+    examined = oracle.examine([question for _, question in asked])
+    told = tuple((asked[position][0], words) for position, words in examined.disagreements)
+    return len(asked), msgspec.structs.replace(examined, disagreements=told)
+
+
+def report_of(
+    runs: Sequence[DefectRun], *, interrupted: bool = False, oracle: tuple[int, Examined] | None = None
+) -> DefectsReport:
+    """What is told of the runs, in the order of their ids."""
+    rows = [
+        {
+            name: getattr(run, name)
+            for name in run.__struct_fields__
+            if name not in _NOT_TOLD and (name not in _TOLD_IF_ANY or getattr(run, name))
+        }
+        for run in sorted(runs, key=lambda run: run.id)
+    ]
+    count = sum(run.caught for run in runs)
+    return DefectsReport(
+        defects=rows,
+        caught=count,
+        missed=len(runs) - count,
+        broken=sum(bool(run.error) for run in runs),
+        oracle=_told(*oracle) if oracle is not None else None,
+        interrupted=interrupted,
+    )
+
+
+def _told(asked: int, examined: Examined) -> dict[str, object]:
+    return {
+        "engine": examined.engine,
+        "asked": asked,
+        "workloads": examined.workloads,
+        "expected_rows": examined.expected_rows,
+        "queries": examined.queries,
+        "disagreements": len(examined.disagreements),
+    }

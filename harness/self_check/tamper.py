@@ -1,0 +1,173 @@
+"""`verify --tamper`: lies told about an engine's own histories, and whether the judge sees them.
+
+Scenarios are drawn and run as ever.  Wherever an invariant held, the history is
+altered so that it no longer may, and the verdict has to turn.  A lie for which no
+history had a place was not reached; that too is a shortfall.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from ...properties.invariants.judge import judge
+from ...properties.model.history import History
+from ...properties.model.verdict import Holds, Verdict, Violated
+from ...properties.mutations.tampering import LIES, Tampering, tamperings
+from ...properties.quick_checker.case import Case
+from ...reports.model import NotRun
+from ..runtime.exit_codes import CutproofError
+from ..runtime.progress import Progress, Silent
+from ..scenario.model import Scenario
+from ..scenario.slices import Draw
+from ..search.worker import where
+from ..subject.port import Subject, SubjectFailed, forget
+from ..subject.run import history_of
+
+FORMAT = "cutproof-tamper/1"
+SCENARIOS = 200
+"""how many histories, where nothing else is said"""
+MISSES_KEPT = 5
+FURTHER = 10
+"""times as many scenarios are drawn for lies that had no place"""
+
+
+class LieCount(msgspec.Struct, kw_only=True):
+    """How often one lie was told, and seen."""
+
+    name: str
+    tried: int = 0
+    caught: int = 0
+    by_invariant: dict[str, int] = {}
+    """how often which invariant turned"""
+    missed: list[str] = []
+    """seeds of scenarios in which it was not seen, the first few"""
+
+
+class TamperReport(msgspec.Struct, kw_only=True):
+    """What `verify --tamper --json` prints."""
+
+    format: str = FORMAT
+    subject: str
+    seed: int
+    scenarios: int = 0
+    searched: int = 0
+    """scenarios drawn beyond them, for the lies that none of them had a place for"""
+    not_run: list[NotRun] = []
+    """scenarios that the subject could not be driven through"""
+    accused: list[str] = []
+    """seeds of scenarios in which an invariant was violated before any lie was told"""
+    held: dict[str, int] = {}
+    """how many histories each invariant held in, as they were"""
+    tamperings: list[LieCount]
+    caught: int = 0
+    missed: int = 0
+    not_reached: list[str] = []
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def has_teeth(self) -> bool:
+        """Every lie was told, and every time it was seen; nothing was accused without one."""
+        return not self.missed and not self.not_reached and not self.accused
+
+
+def tamper(
+    subject: Subject,
+    draw: Draw,
+    *,
+    seed: int,
+    scenarios: int,
+    time_s: float | None = None,
+    progress: Progress | None = None,
+    keep: Callable[[int, Scenario], NotRun] | None = None,
+) -> TamperReport:
+    """Tell every lie about every drawn scenario's history; an interruption keeps what was done.
+
+    Lies for which none of them had a place are told about the first that has one, of some times as many more.
+    `keep` is given each scenario that could not be run; raises CutproofError when the environment failed.
+    """
+    progress = progress or Silent()
+    keep = keep or (lambda number, scenario: NotRun(number=number, reason=""))
+    counts = {name: LieCount(name=name) for name in LIES}
+    report = TamperReport(subject=subject.name, seed=seed, tamperings=list(counts.values()))
+    began = time.monotonic()
+    progress.step("tampering with histories", scenarios)
+    try:
+        while report.scenarios < scenarios and not _is_over(began, time_s):
+            _tell_of(subject, draw(seed, report.scenarios), report.scenarios, counts, report, keep)
+            report.scenarios += 1
+            progress.advance(report.scenarios)
+        further = FURTHER * scenarios if len(report.not_run) < report.scenarios else 0
+        while _untold(counts) and report.searched < further and not _is_over(began, time_s):
+            number = report.scenarios + report.searched
+            untold = {name: counts[name] for name in _untold(counts)}
+            _tell_of(subject, draw(seed, number), number, untold, report, keep)
+            report.searched += 1
+    except KeyboardInterrupt:
+        report.interrupted = True
+    report.caught = sum(count.caught for count in counts.values())
+    report.missed = sum(count.tried - count.caught for count in counts.values())
+    report.not_reached = _untold(counts)
+    report.seconds = round(time.monotonic() - began, 3)
+    return report
+
+
+def _is_over(began: float, time_s: float | None) -> bool:
+    return bool(time_s) and time.monotonic() - began > (time_s or 0)
+
+
+def _untold(counts: dict[str, LieCount]) -> list[str]:
+    return [name for name, count in counts.items() if not count.tried]
+
+
+def _tell_of(
+    subject: Subject,
+    scenario: Scenario,
+    number: int,
+    counts: dict[str, LieCount],
+    report: TamperReport,
+    keep: Callable[[int, Scenario], NotRun],
+) -> None:
+    """Run a scenario and lie about it; one that cannot be run is told, and the next has its turn."""
+    try:
+        _tell_all(scenario, history_of(subject, scenario), counts, report)
+        forget(subject)
+    except CutproofError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = " ".join(str(error).split()) if isinstance(error, SubjectFailed) else where(error)
+        report.not_run.append(replace(keep(number, scenario), reason=reason))
+
+
+def _tell_all(scenario: Scenario, history: History, counts: dict[str, LieCount], report: TamperReport) -> None:
+    before = _verdicts(scenario, history)
+    if any(isinstance(verdict, Violated) for verdict in before.values()):
+        report.accused.append(scenario.seed)
+    for name in [name for name, verdict in before.items() if isinstance(verdict, Holds)]:
+        report.held[name] = report.held.get(name, 0) + 1
+    for tampering in tamperings(Case(scenario.workload, scenario.topology, history)):
+        if tampering.name in counts and any(isinstance(before.get(name), Holds) for name in tampering.invariants):
+            _count(scenario, _turned(scenario, history, tampering), counts[tampering.name])
+
+
+def _turned(scenario: Scenario, history: History, tampering: Tampering) -> list[str]:
+    """Which of the invariants that the lie touches are violated after it."""
+    after = _verdicts(scenario, tampering.apply(history))
+    return [name for name in tampering.invariants if isinstance(after.get(name), Violated)]
+
+
+def _count(scenario: Scenario, turned: list[str], count: LieCount) -> None:
+    count.tried += 1
+    count.caught += bool(turned)
+    for name in turned:
+        count.by_invariant[name] = count.by_invariant.get(name, 0) + 1
+    if not turned and len(count.missed) < MISSES_KEPT:
+        count.missed.append(scenario.seed)
+
+
+def _verdicts(scenario: Scenario, history: History) -> dict[str, Verdict]:
+    return judge(scenario.workload, scenario.topology, history).verdicts

@@ -1,0 +1,91 @@
+"""Shrinking on a subject: what counts as the same failure, and how much may be run for it.
+
+In virtual time a failure is a function of its scenario, and a run costs
+milliseconds.  In real time it may come or not, and costs seconds: there the twin
+in virtual time is asked first, and what it shrinks to is confirmed on the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..runtime.exit_codes import CutproofError
+from ..scenario.model import Scenario
+from ..subject.port import Subject
+from ..subject.run import run
+from .shrink import MAX_RUNS, Shrunk, shrink
+
+REAL_TIME_RUNS = 60
+REAL_TIME_S = 120.0
+"""how much is run for one cause where a run costs seconds"""
+CONFIRMATIONS = 5
+"""runs within which a case that was shrunk elsewhere has to show"""
+
+
+def fails_like(
+    subject: Subject, scenario: Scenario, invariant: str, difference: str, *, among: frozenset[str] | None = None
+) -> bool:
+    """Whether the scenario violates the invariant by the same kind of difference, and none but `among`.
+
+    An environment that failed is no answer: its error goes on to whoever asked.
+    """
+    try:
+        violated = run(subject, scenario).judgement.violated
+    except CutproofError:
+        raise
+    except Exception:  # a smaller scenario that breaks the subject is another failure, not this one
+        return False
+    if invariant not in violated or (among is not None and not among.issuperset(violated)):
+        return False
+    return violated[invariant].difference == difference
+
+
+def shrink_on(
+    subject: Subject,
+    scenario: Scenario,
+    invariant: str,
+    difference: str,
+    *,
+    go_on: Callable[[], None] = lambda: None,
+    max_runs: int = MAX_RUNS,
+    max_seconds: float | None = None,
+) -> Shrunk:
+    """Smaller, and no other invariant violated than already is: a workload that lost what gave it
+    one right answer must not pass for a smaller case of the same bug.
+
+    `go_on` is called before each run; what it raises ends the shrinking.
+    """
+    among = frozenset(run(subject, scenario).judgement.violated) | {invariant}
+
+    def still_fails(smaller: Scenario) -> bool:
+        go_on()
+        return fails_like(subject, smaller, invariant, difference, among=among)
+
+    return shrink(scenario, still_fails, max_runs=max_runs, max_seconds=max_seconds)
+
+
+def shrink_in_real_time(
+    subject: Subject,
+    stand_in: Subject | None,
+    scenario: Scenario,
+    invariant: str,
+    difference: str,
+    *,
+    go_on: Callable[[], None] = lambda: None,
+) -> Shrunk:
+    """By the twin in virtual time, where it fails alike and the subject confirms the result; else on the subject."""
+    if stand_in is not None and fails_like(stand_in, scenario, invariant, difference):
+        shrunk = shrink_on(stand_in, scenario, invariant, difference, go_on=go_on)
+        for _ in range(CONFIRMATIONS):
+            go_on()
+            if fails_like(subject, shrunk.scenario, invariant, difference):
+                return shrunk
+    return shrink_on(
+        subject,
+        scenario,
+        invariant,
+        difference,
+        go_on=go_on,
+        max_runs=REAL_TIME_RUNS,
+        max_seconds=REAL_TIME_S,
+    )

@@ -1,0 +1,87 @@
+"""A scenario run again and again: how often it shows what it shows, and the first run that does.
+
+In virtual time one run tells all.  In real time a race may be won or lost, so a
+counterexample has a rate, which is told and not hidden.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from ...properties.model.verdict import INVARIANTS, Violated
+from ..scenario.model import Scenario
+from ..subject.port import Subject
+from ..subject.run import Result, run
+
+
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
+    """In how many of its runs a scenario showed the same."""
+
+    reproduced: int = 0
+    runs: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.reproduced} of {self.runs}"
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """Some runs of one scenario, and the one that is told of them."""
+
+    result: Result
+    """the first that shows it; the first of all, when none does"""
+    rate: Rate
+
+
+def repeat(
+    subject: Subject,
+    scenario: Scenario,
+    runs: int,
+    shows: Callable[[Result], bool],
+    *,
+    timeline: bool = False,
+    max_seconds: float | None = None,
+    on_run: Callable[[int], None] | None = None,
+) -> Repeated:
+    """Run the scenario so many times, or until the seconds are over; at least once.
+
+    `on_run` is told after each run how many there were.
+    """
+    began = time.monotonic()
+    told = run(subject, scenario, timeline=timeline)
+    found, count = int(shows(told)), 1
+    while True:
+        if on_run is not None:
+            on_run(count)
+        if count >= runs or (max_seconds is not None and time.monotonic() - began >= max_seconds):
+            return Repeated(result=told, rate=Rate(reproduced=found, runs=count))
+        result = run(subject, scenario, timeline=timeline)
+        count += 1
+        if shows(result):
+            told = told if found else result
+            found += 1
+
+
+def violates(invariant: str, difference: str = "") -> Callable[[Result], bool]:
+    """Whether a run violates the invariant, by that kind of difference where one is named."""
+
+    def shows(result: Result) -> bool:
+        verdict = result.judgement.verdicts.get(invariant)
+        return isinstance(verdict, Violated) and difference in ("", verdict.difference)
+
+    return shows
+
+
+def violates_alike(expected: str = "") -> Callable[[Result], bool]:
+    """Whether a run violates what is expected, or without that, what the first run that violates anything does."""
+    first = expected if expected in INVARIANTS else ""
+
+    def shows(result: Result) -> bool:
+        nonlocal first
+        violated = result.judgement.violated
+        first = first or next(iter(violated), "")
+        return first in violated
+
+    return shows

@@ -1,0 +1,334 @@
+"""Shrinking: delta debugging on the scenario value, until it reads as a story.
+
+Ever smaller scenarios are tried and kept while they still fail in the same
+way: first whole things go (faults, commands, deviations, operators, splits,
+chunks of records), then what is left gets plainer (parallelism, engine,
+operators, values, times).  It needs no memory of how the scenario was drawn,
+so it serves files and recorded failures alike; it is deterministic, and
+bounded in runs, and in seconds where they count.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from ...faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
+from ...properties.model.workload import AnyOperator, InputRecord, Topology, User, Window
+from ..scenario.checks import problems_of
+from ..scenario.layout import layout_of
+from ..scenario.model import Engine, Resume, Scenario
+from . import reductions
+from .reductions import replace
+
+StillFails = Callable[[Scenario], bool]
+"""Whether a scenario fails in the same way: same invariant, same kind of difference, exercised."""
+
+MAX_RUNS = 600
+
+
+class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
+    scenario: Scenario
+    runs: int
+    """how many smaller scenarios were tried"""
+    early: bool = False
+    """a bound ended it: there may be smaller ones"""
+
+
+def size_of(scenario: Scenario) -> tuple[int, int, int]:
+    """(tasks, records, faults)."""
+    tasks = len(layout_of(scenario.workload, scenario.topology, scenario.engine.committing).tasks)
+    return tasks, scenario.workload.records(), len(scenario.faults)
+
+
+def shrink(
+    scenario: Scenario, still_fails: StillFails, *, max_runs: int = MAX_RUNS, max_seconds: float | None = None
+) -> Shrunk:
+    """The smallest scenario found that still fails; the given one when none smaller does.
+
+    `max_seconds` bounds what runs cost where they take real time; without it the
+    result is a function of the scenario and of what fails.
+    """
+    search = _Search(scenario, still_fails, max_runs, max_seconds)
+    while search.round():
+        pass
+    return Shrunk(scenario=search.best, runs=search.runs, early=search.early)
+
+
+class _Search:
+    """The best scenario so far, and the tries that are left."""
+
+    def __init__(self, scenario: Scenario, still_fails: StillFails, max_runs: int, max_seconds: float | None) -> None:
+        self.best = scenario
+        self.runs = 0
+        self.early = False
+        self._deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
+        self._still_fails = still_fails
+        self._max_runs = max_runs
+        self._tried: set[bytes] = set()
+
+    def round(self) -> bool:
+        """One pass over everything; whether it got smaller."""
+        before = self.best
+        self._drop_sequence("faults")
+        self._drop_sequence("commands")
+        self._drop_sequence("deviations")
+        self._try_each(_narrower)
+        self._drop_records()
+        self._try_each(_fewer_nodes)
+        self._try_each(_fewer_splits)
+        self._drop_records()
+        self._try_each(_squeezed)
+        self._drop_records()
+        self._try_each(_plainer_engine)
+        self._try_each(_plainer_topology)
+        self._try_each(_plainer_operators)
+        self._try_each(_plainer_records)
+        self._try_each(_plainer_triggers)
+        self._try_each(_plainer_fields)
+        if self.best == before:
+            return False
+        self.early = self.early or self._spent()
+        return not self._spent()
+
+    def _spent(self) -> bool:
+        return self.runs >= self._max_runs or time.monotonic() >= self._deadline
+
+    def accept(self, candidate: Scenario | None) -> bool:
+        """Keep the candidate when it is valid, new, and still fails."""
+        if candidate is None:
+            return False
+        key = msgspec.msgpack.encode(candidate)
+        if key in self._tried or next(problems_of(candidate), None) is not None:
+            return False
+        if self._spent():
+            self.early = True
+            return False
+        self._tried.add(key)
+        self.runs += 1
+        if not self._still_fails(candidate):
+            return False
+        self.best = candidate
+        return True
+
+    def _try_each(self, candidates: Callable[[Scenario], Iterator[Scenario | None]]) -> None:
+        """Take what can be taken; after each success the list is made anew."""
+        progress = True
+        while progress:
+            progress = any(self.accept(candidate) for candidate in candidates(self.best))
+
+    def _drop_sequence(self, field: str) -> None:
+        self._drop_chunks(
+            lambda: len(getattr(self.best, field)),
+            lambda first, end: replace(
+                self.best, **{field: getattr(self.best, field)[:first] + getattr(self.best, field)[end:]}
+            ),
+        )
+
+    def _drop_records(self) -> None:
+        self._drop_chunks(
+            lambda: self.best.workload.records(),
+            lambda first, end: reductions.without_records(self.best, first, end),
+            lambda first, end: _records_only(self.best, first, end),
+        )
+
+    def _drop_chunks(self, length: Callable[[], int], *without: Callable[[int, int], Scenario]) -> None:
+        """Drop ever smaller chunks of something that has a length, from its end to its start."""
+        chunk = length()
+        while chunk:
+            end = length()
+            while end > 0:
+                first = max(0, end - chunk)
+                any(self.accept(drop(first, end)) for drop in without)
+                end = min(first, length())
+            chunk = min(chunk - 1, length()) if chunk <= 2 else chunk // 2
+
+
+def _records_only(scenario: Scenario, first: int, end: int) -> Scenario:
+    """Without these records, but with every trigger where it was."""
+    fewer = reductions.without_records(scenario, first, end)
+    return replace(fewer, faults=scenario.faults, commands=scenario.commands)
+
+
+def _fewer_nodes(scenario: Scenario) -> Iterator[Scenario | None]:
+    for node, kept in reductions.branches(scenario.workload):
+        yield reductions.without_branch(scenario, node, kept)
+        yield reductions.with_inputs_merged(scenario, node)
+    for node_ in reversed(scenario.workload.nodes):
+        yield reductions.without_node(scenario, node_.name)
+
+
+def _fewer_splits(scenario: Scenario) -> Iterator[Scenario | None]:
+    for split, source, _ in reversed(list(scenario.workload.splits())):
+        if len(source.splits) > 1:
+            yield reductions.without_split(scenario, split)
+
+
+def _squeezed(scenario: Scenario) -> Iterator[Scenario | None]:
+    if scenario.workload.records() > 2:
+        for numerator, denominator in ((1, 4), (1, 2), (3, 4)):
+            yield reductions.squeezed(scenario, numerator, denominator)
+            interval_us = scenario.engine.checkpoint_interval_us * numerator // denominator
+            if interval_us >= scenario.engine.read_interval_us:  # sooner checkpoints, so that fewer records do
+                yield replace(scenario, engine=replace(scenario.engine, checkpoint_interval_us=interval_us))
+
+
+def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
+    current = scenario.topology.parallelism
+    if any(number > 1 for number in current.values()):
+        yield reductions.with_parallelism(scenario, dict.fromkeys(current, 1))
+    for name, number in current.items():
+        for smaller in sorted({1, number - 1} - {0, number}):
+            yield reductions.with_parallelism(scenario, {**current, name: smaller})
+    for index, command in enumerate(scenario.commands):
+        if isinstance(command, Resume) and command.parallelism:
+            for told in _less_anew(command.parallelism):
+                yield reductions.with_command(scenario, index, replace(command, parallelism=told))
+        if isinstance(command, Resume):
+            for fewer in _fewer(command.inserted):
+                yield reductions.with_command(scenario, index, replace(command, inserted=fewer))
+
+
+def _less_anew(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Less of another layout: none, of one operator less, each narrower."""
+    yield {}
+    for name, number in parallelism.items():
+        yield {other: wide for other, wide in parallelism.items() if other != name}
+        if number > 1:
+            yield {**parallelism, name: number - 1}
+
+
+def _fewer(inserted: dict[str, str]) -> Iterator[dict[str, str]]:
+    """None of the new operators, or all but one."""
+    if inserted:
+        yield {}
+    for name in inserted if len(inserted) > 1 else ():
+        yield {other: behind for other, behind in inserted.items() if other != name}
+
+
+def _plainer_engine(scenario: Scenario) -> Iterator[Scenario | None]:
+    plain = Engine(guarantee=scenario.engine.guarantee, sink=scenario.engine.sink)
+    if scenario.engine.committing != plain.committing:
+        yield reductions.without_committers(scenario)
+    if scenario.engine == plain:
+        return
+    yield replace(scenario, engine=plain)
+    for field in Engine.__struct_fields__:
+        value = getattr(plain, field)
+        if getattr(scenario.engine, field) != value and field != "checkpoint_interval_us":
+            yield replace(scenario, engine=replace(scenario.engine, **{field: value}))
+
+
+def _plainer_topology(scenario: Scenario) -> Iterator[Scenario | None]:
+    topology = scenario.topology
+    if topology.key_groups != 16:
+        yield replace(scenario, topology=replace(topology, key_groups=16))
+    for index, edge in enumerate(topology.edges):
+        if edge.partitioning != "forward":
+            edges = (*topology.edges[:index], replace(edge, partitioning="forward"), *topology.edges[index + 1 :])
+            plainer = Topology(parallelism=topology.parallelism, edges=edges, key_groups=topology.key_groups)
+            yield replace(scenario, topology=plainer)
+
+
+def _plain_operator(operator: AnyOperator) -> AnyOperator:
+    """The operator with what can be left out left out; a window keeps its size."""
+    if isinstance(operator, Window):
+        return replace(operator, of="count", lateness=0)
+    if isinstance(operator, User):
+        return operator
+    return type(operator)()
+
+
+def _plainer_operators(scenario: Scenario) -> Iterator[Scenario | None]:
+    nodes = scenario.workload.nodes
+    for index, node in enumerate(nodes):
+        plain = _plain_operator(node.operator)
+        if node.operator != plain:
+            changed = (*nodes[:index], replace(node, operator=plain), *nodes[index + 1 :])
+            yield replace(scenario, workload=replace(scenario.workload, nodes=changed))
+    for index, source in enumerate(scenario.workload.inputs):
+        if not source.bounded:
+            inputs = list(scenario.workload.inputs)
+            inputs[index] = replace(source, bounded=True)
+            yield replace(scenario, workload=replace(scenario.workload, inputs=tuple(inputs)))
+
+
+def _plainer_records(scenario: Scenario) -> Iterator[Scenario | None]:
+    yield reductions.with_records(scenario, _plain)
+    order = reductions.record_order(scenario.workload)
+    splits = [records for _, _, records in scenario.workload.splits()]
+    for split, offset in order:
+        key, value, _ = splits[split][offset]
+        if (key, value) != (0, 1):
+            yield reductions.with_record(scenario, (split, offset), _plain)
+            yield reductions.with_record(scenario, (split, offset), lambda record: (record[0], 1, record[2]))
+            yield reductions.with_record(scenario, (split, offset), lambda record: (0, record[1], record[2]))
+
+
+def _plain(record: InputRecord) -> InputRecord:
+    return 0, 1, record[2]
+
+
+def _plainer_triggers(scenario: Scenario) -> Iterator[Scenario | None]:
+    for index, fault in enumerate(scenario.faults):
+        for trigger in _plainer_trigger(fault.trigger):
+            yield reductions.with_fault(scenario, index, replace(fault, trigger=trigger))
+    for index, command in enumerate(scenario.commands):
+        for trigger in _plainer_trigger(command.trigger):
+            yield reductions.with_command(scenario, index, replace(command, trigger=trigger))
+    for index, deviation in enumerate(scenario.deviations):
+        for occurrence in _lower(deviation.occurrence, 1):
+            yield _with_deviation(scenario, index, replace(deviation, occurrence=occurrence))
+        for by_us in _rounder(deviation.by_us):
+            yield _with_deviation(scenario, index, replace(deviation, by_us=by_us))
+
+
+def _with_deviation(scenario: Scenario, index: int, deviation: msgspec.Struct) -> Scenario:
+    deviations = (*scenario.deviations[:index], deviation, *scenario.deviations[index + 1 :])
+    return replace(scenario, deviations=deviations)
+
+
+def _plainer_trigger(trigger: AnyTrigger) -> Iterator[AnyTrigger]:
+    match trigger:
+        case AtTime():
+            yield from (replace(trigger, at_us=at_us) for at_us in _rounder(trigger.at_us))
+        case AtPoint():
+            if trigger.side != "after":
+                yield replace(trigger, side="after")
+            yield from (replace(trigger, occurrence=number) for number in _lower(trigger.occurrence, 1))
+        case InPhase():
+            yield from (replace(trigger, occurrence=number) for number in _lower(trigger.occurrence, 1))
+            yield from (replace(trigger, after_us=after_us) for after_us in _rounder(trigger.after_us))
+
+
+def _plainer_fields(scenario: Scenario) -> Iterator[Scenario | None]:
+    for index, fault in enumerate(scenario.faults):
+        for field in ("for_us", "by_us", "down_us", "after_us"):
+            for time_us in _rounder(getattr(fault, field, 0)):
+                yield reductions.with_fault(scenario, index, replace(fault, **{field: time_us}))
+        for times in _lower(getattr(fault, "times", 1), 1):
+            yield reductions.with_fault(scenario, index, replace(fault, times=times))
+        if getattr(fault, "always", False):
+            yield reductions.with_fault(scenario, index, replace(fault, always=False))
+
+
+def _lower(number: int, least: int) -> Iterator[int]:
+    """Smaller numbers, the smallest first."""
+    if number > least:
+        yield least
+        if (number + least) // 2 not in (least, number):
+            yield (number + least) // 2
+        if number - 1 != least:
+            yield number - 1
+
+
+def _rounder(time_us: int) -> Iterator[int]:
+    """The time with fewer digits; never a shorter one that is as long to read."""
+    for unit in (10_000, 1_000, 100):
+        rounded = time_us // unit * unit
+        if 0 < rounded < time_us:
+            yield rounded
+            return

@@ -1,0 +1,59 @@
+"""A violated system made smaller: without a snapshot, an act, a channel or a process, for as long as it fails alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from ...properties.model.verdict import Violated
+from ...reference_impl.simulated.graph_plan import System, faults_of
+from ..reference_engine.graphs.run import SystemRun, run_and_judge
+
+Judge = Callable[[System], SystemRun]
+
+
+def shrunk(system: System, difference: str, judge: Judge = run_and_judge) -> System:
+    """The smallest found that can run and whose snapshots are wrong in the same way; each step has a part fewer."""
+    while True:
+        smaller = next((one for one in _smaller(system) if _fails(one, difference, judge)), None)
+        if smaller is None:
+            return system
+        system = smaller
+
+
+def _fails(system: System, difference: str, judge: Judge) -> bool:
+    if faults_of(system):
+        return False
+    verdict = judge(system).verdict
+    return isinstance(verdict, Violated) and verdict.difference == difference
+
+
+def _smaller(system: System) -> Iterator[System]:
+    """With one part fewer, the largest parts first; what hangs on a part goes with it."""
+    for process in system.processes:
+        yield _without_process(system, process)
+    for channel in system.channels:
+        yield _without_channels(system, [channel.name])
+    for number in range(len(system.beginnings)):
+        yield replace(system, beginnings=system.beginnings[:number] + system.beginnings[number + 1 :])
+    for number in range(len(system.acts)):
+        yield replace(system, acts=system.acts[:number] + system.acts[number + 1 :])
+
+
+def _without_process(system: System, process: str) -> System:
+    ends = [one.name for one in system.channels if process in (one.sender, one.receiver)]
+    return replace(
+        _without_channels(system, ends),
+        processes=tuple(name for name in system.processes if name != process),
+        acts=tuple(act for act in system.acts if act.process != process and act.channel not in ends),
+        beginnings=tuple(one for one in system.beginnings if one.process != process),
+    )
+
+
+def _without_channels(system: System, names: list[str]) -> System:
+    return replace(
+        system,
+        channels=tuple(one for one in system.channels if one.name not in names),
+        acts=tuple(act for act in system.acts if act.channel not in names),
+    )

@@ -1,0 +1,1 @@
+"""The port that an engine is driven through, what it declares, and one run through it."""

@@ -1,0 +1,208 @@
+"""The names by which an engine says what it can do, and what is wrong with a declaration.
+
+An operator is named by its kind, and each flag that it can have beside it: `count` is a
+count without flags, and whoever has `count:signed` too knows retractions there.  So an
+engine that declares `count` alone is never given one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from ...faults.plan import KINDS
+from ...properties.model.workload import KEYED, AnyOperator, Count, Dedup, Join, Operator, Rules, Sum, User, Window
+from ..runtime.config import nearest
+from ..runtime.exit_codes import UsageError
+from ..scenario.checks import (
+    ALIGNMENTS,
+    COMMITTING,
+    GUARANTEES,
+    SINKS,
+    SNAPSHOT_MODES,
+    SNAPSHOT_STORES,
+    SPILL_STORES,
+    SPILLING,
+)
+from ..scenario.model import COMMANDS
+from ..workloads.functions import FUNCTIONS, RESERVED
+from .port import Capabilities
+
+EDGES = ("forward", "hash", "rebalance", "broadcast")
+SOURCES = ("bounded", "unbounded", "idle", "not-rewindable")
+"""inputs that end, that do not, whose splits are not waited for when nothing comes of them, that cannot rewind"""
+
+RETRACTIONS = "retractions"
+"""stands for the flag `signed` of each declared operator that has it"""
+
+_FLAGS: dict[str, tuple[str, ...]] = {
+    "count": ("tagged", "signed"),
+    "sum": ("signed",),
+    "join": ("signed",),
+    "dedup": ("rows",),
+    "tumbling": ("late",),
+    "sliding": ("late",),
+    "session": ("late",),
+    "user": ("ordered", "timed", "clocked"),
+    FUNCTIONS: ("ordered", "timed", "clocked"),
+}
+"""by kind, the flags that an operator can have"""
+
+_KINDS: dict[str, type[Operator]] = {str(kind.__struct_config__.tag): kind for kind in AnyOperator.__args__}
+
+OPERATORS: tuple[str, ...] = tuple(
+    name for kind in (*_KINDS, FUNCTIONS) for name in (kind, *(f"{kind}:{flag}" for flag in _FLAGS.get(kind, ())))
+)
+"""every name of an operator, with a flag or without"""
+
+VOCABULARIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "faults": ("fault", tuple(KINDS)),
+    "commands": ("command", tuple(COMMANDS)),
+    "operators": ("operator", (*OPERATORS, RETRACTIONS)),
+    "guarantees": ("guarantee", GUARANTEES),
+    "alignments": ("alignment", ALIGNMENTS),
+    "spilling": ("way of spilling", SPILLING),
+    "spill_stores": ("spill store", SPILL_STORES),
+    "local_spilling": ("way of spilling", SPILLING),
+    "sinks": ("sink", SINKS),
+    "committing": ("way of committing", COMMITTING),
+    "edges": ("edge", EDGES),
+    "sources": ("source", SOURCES),
+    "snapshot_modes": ("snapshot mode", SNAPSHOT_MODES),
+    "snapshot_stores": ("snapshot store", SNAPSHOT_STORES),
+}
+"""by field of `Capabilities`, what one of its names is called, and every name that there is"""
+
+
+def names_of(operator: Operator) -> frozenset[str]:
+    """What an engine has to declare to be given the operator: its kind, and each flag that it has."""
+    return _names(_kind_of(operator), _flags_of(operator))
+
+
+@lru_cache(maxsize=256)
+def _names(kind: str, flags: tuple[str, ...]) -> frozenset[str]:
+    return frozenset({kind, *(f"{kind}:{flag}" for flag in flags)})
+
+
+def _kind_of(operator: Operator) -> str:
+    if isinstance(operator, User):
+        return FUNCTIONS if operator.function.startswith(RESERVED) else "user"
+    return str(type(operator).__struct_config__.tag)
+
+
+def _flags_of(operator: Operator) -> tuple[str, ...]:
+    match operator:
+        case Count(tagged=tagged, signed=signed):
+            told = {"tagged": tagged, "signed": signed}
+        case Sum(signed=signed) | Join(signed=signed):
+            told = {"signed": signed}
+        case Dedup(keys_only=keys_only):
+            told = {"rows": not keys_only}
+        case User(ordered=ordered, timed=timed, clocked=clocked):
+            told = {"ordered": ordered, "timed": timed, "clocked": clocked}
+        case Window(lateness=lateness) if _kind_of(operator) in _FLAGS:
+            told = {"late": lateness > 0}
+        case _:
+            return ()
+    return tuple(flag for flag, has in told.items() if has)
+
+
+def edge_of(kind: type[Operator]) -> str | None:
+    """The edge without which there can be no operator of a kind."""
+    if issubclass(kind, KEYED):
+        return "hash"
+    return "broadcast" if kind is Rules else None
+
+
+def operators_of(capabilities: Capabilities) -> frozenset[str]:
+    """The operators that a subject has declared, `RETRACTIONS` taken for the flags that it stands for."""
+    declared = capabilities.operators
+    if RETRACTIONS not in declared:
+        return declared
+    signed = {f"{kind}:signed" for kind in declared & {kind for kind, flags in _FLAGS.items() if "signed" in flags}}
+    return declared - {RETRACTIONS} | signed
+
+
+@lru_cache(maxsize=16)
+def drawable(capabilities: Capabilities) -> frozenset[str]:
+    """Those of its operators that the subject has the edges for."""
+    missing = {"hash", "broadcast"} - capabilities.edges
+    return frozenset(name for name in operators_of(capabilities) if edge_of(_kind_called(name)) not in missing)
+
+
+def knows(operators: frozenset[str] | None, operator: AnyOperator) -> bool:
+    """Whether an operator is one of those that a subject knows (None: all)."""
+    return operators is None or names_of(operator) <= operators
+
+
+def _kind_called(name: str) -> type[Operator]:
+    kind = name.partition(":")[0]
+    return User if kind == FUNCTIONS else _KINDS[kind]
+
+
+def is_promised(guarantee: str, sink: str) -> bool:
+    """Whether there is such a job: at-most-once takes no checkpoints, so that only a plain sink shows its rows."""
+    return guarantee != "at-most-once" or sink == "plain"
+
+
+def demand(capabilities: object, who: str) -> None:
+    """Raise UsageError, in one line, for a declaration with a name that there is not, or by which nothing can be
+    drawn."""
+    if not isinstance(capabilities, Capabilities):
+        kind = type(capabilities).__name__
+        raise UsageError(f"the capabilities of {who} are a {kind}; they have to be cutproof.Capabilities")
+    for problem in (*_misspelt(capabilities), *_too_narrow(capabilities)):
+        raise UsageError(f"{who} {problem}")
+
+
+def _misspelt(capabilities: Capabilities) -> Iterator[str]:
+    for field, (what, names) in VOCABULARIES.items():
+        for name in sorted(map(str, getattr(capabilities, field) - frozenset(names))):
+            yield f"declares the {what} {name!r}, which there is not{nearest(name, names)}"
+
+
+def usable(capabilities: Capabilities) -> Capabilities:
+    """The capabilities without the settings that take another, of which the subject declares none."""
+    spilling = capabilities.spilling if capabilities.spill_stores else capabilities.spilling & {"at-once"}
+    alignments = capabilities.alignments if spilling else capabilities.alignments & {"aligned"}
+    return replace(
+        capabilities,
+        spilling=spilling,
+        alignments=alignments,
+        guarantees=capabilities.guarantees if alignments else capabilities.guarantees - {"exactly-once"},
+        sinks=capabilities.sinks if capabilities.committing else capabilities.sinks - {"transactional"},
+    )
+
+
+def _too_narrow(capabilities: Capabilities) -> Iterator[str]:
+    """Why no scenario at all lies within the capabilities."""
+    can = usable(capabilities)
+    if not can.guarantees:
+        yield _none_of(_first_empty(capabilities, ("guarantees", "alignments", "spilling"), "spill_stores"))
+    if not can.sinks:
+        yield _none_of(_first_empty(capabilities, ("sinks",), "committing"))
+    if not any(is_promised(guarantee, sink) for guarantee in can.guarantees for sink in can.sinks):
+        yield "can be given nothing to do: the guarantee at-most-once takes the sink plain, which it does not declare"
+    for field, enough in _ESSENTIAL.items():
+        if not getattr(capabilities, field) & set(enough):
+            yield _none_of(field, enough)
+
+
+_ESSENTIAL: dict[str, tuple[str, ...]] = {
+    "edges": ("forward", "hash", "rebalance"),
+    "sources": ("bounded", "unbounded"),
+    "snapshot_modes": SNAPSHOT_MODES,
+    "snapshot_stores": SNAPSHOT_STORES,
+}
+"""by field, names of which every job takes one"""
+
+
+def _first_empty(capabilities: Capabilities, fields: Iterable[str], last: str) -> str:
+    return next((field for field in fields if not getattr(capabilities, field)), last)
+
+
+def _none_of(field: str, names: Iterable[str] = ()) -> str:
+    known = ", ".join(names or VOCABULARIES[field][1])
+    return f"can be given nothing to do: of {field} it declares none of {known}"

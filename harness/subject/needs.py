@@ -1,0 +1,115 @@
+"""What a scenario needs of whoever runs it: the one place that says so.
+
+Whatever is added to a scenario takes a line here; then no strategy can ask it of a
+subject that has not declared it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...faults.plan import kind_of as fault_kind
+from ...properties.model.workload import Input, Node, Topology, Workload
+from ..runtime.exit_codes import UsageError
+from ..scenario.model import Resume, Scenario
+from ..scenario.model import kind_of as command_kind
+from .abilities import VOCABULARIES, edge_of, names_of, operators_of
+from .port import Capabilities
+
+_NONE: frozenset[str] = frozenset()
+
+
+def needs(scenario: Scenario) -> Capabilities:
+    """The least that a subject has to be able to do: nothing is a default here, what is not needed is left out."""
+    engine = scenario.engine
+    resumes = [command for command in scenario.commands if isinstance(command, Resume)]
+    overtakes, seals = engine.alignment != "aligned", engine.sink == "transactional"
+    spills = engine.spilling != "at-once"
+    alone = engine.failover == "local"
+    return Capabilities(
+        faults=frozenset(fault_kind(fault) for fault in scenario.faults),
+        commands=frozenset(command_kind(command) for command in scenario.commands),
+        operators=_operators(scenario.workload.nodes),
+        edges=_edges(scenario.topology),
+        sources=_sources(scenario.workload.inputs),
+        guarantees=frozenset({engine.guarantee}),
+        alignments=frozenset({engine.alignment}) if engine.guarantee == "exactly-once" or overtakes else _NONE,
+        spilling=frozenset({engine.spilling}) if overtakes or spills else _NONE,
+        spill_stores=frozenset({engine.spill_store}) if spills else _NONE,
+        sinks=frozenset({engine.sink}),
+        committing=frozenset({engine.committing}) if seals or engine.committing != "writer" else _NONE,
+        pooled_ids=engine.pooled_ids,
+        two_phase=bool(engine.two_phase),
+        snapshot_modes=frozenset({engine.snapshot_mode}),
+        snapshot_stores=frozenset({engine.snapshot_store}),
+        concurrent_checkpoints=engine.concurrent_checkpoints > 1,
+        final_checkpoint_alone=not engine.checkpoints_after_finish,
+        trims_logs=engine.trims_logs,
+        local_channels=engine.local_channels,
+        deviations=bool(scenario.deviations),
+        rescales=any(resume.parallelism for resume in resumes),
+        refuses_unfit=any(resume.inserted for resume in resumes),
+        regional_recovery=engine.failover == "region",
+        local_recovery=alone,
+        local_spilling=frozenset({engine.spilling}) if alone else _NONE,
+        enumerators=any(source.is_enumerated for source in scenario.workload.inputs),
+    )
+
+
+def lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[str, ...]:
+    """What a scenario needs and a subject has not declared, each in words; nothing where it can be asked of it."""
+    return tuple(_missing(needs(scenario), capabilities))
+
+
+def demand_given(workload: Workload, topology: Topology | None, capabilities: Capabilities, who: str) -> None:
+    """Raise UsageError, in one line, for a workload of the user's that needs what the subject has not declared."""
+    needed = Capabilities(
+        operators=_operators(workload.nodes),
+        edges=frozenset(filter(None, (edge_of(type(node.operator)) for node in workload.nodes))) | _edges(topology),
+        sources=_sources(workload.inputs),
+        enumerators=any(source.is_enumerated for source in workload.inputs),
+        guarantees=_NONE,
+        alignments=_NONE,
+        spilling=_NONE,
+        spill_stores=_NONE,
+        sinks=_NONE,
+        committing=_NONE,
+        snapshot_modes=_NONE,
+        snapshot_stores=_NONE,
+        local_spilling=_NONE,
+    )
+    missing = tuple(_missing(needed, capabilities))
+    if missing:
+        raise UsageError(
+            f"{who} cannot be given the workload {workload.name}: "
+            f"it takes {', '.join(missing)}, which {who} does not declare"
+        )
+
+
+def _missing(needed: Capabilities, capabilities: Capabilities) -> Iterator[str]:
+    for field in Capabilities.__struct_fields__:
+        wanted = getattr(needed, field)
+        if wanted is True and not getattr(capabilities, field):
+            yield field.replace("_", " ")
+        elif not isinstance(wanted, bool):
+            declared = operators_of(capabilities) if field == "operators" else getattr(capabilities, field)
+            yield from (f"the {VOCABULARIES[field][0]} {name}" for name in sorted(wanted - declared))
+
+
+def _operators(nodes: Iterable[Node]) -> frozenset[str]:
+    return _NONE.union(*(names_of(node.operator) for node in nodes))
+
+
+def _edges(topology: Topology | None) -> frozenset[str]:
+    return frozenset(edge.partitioning for edge in topology.edges) if topology is not None else _NONE
+
+
+def _sources(inputs: Iterable[Input]) -> frozenset[str]:
+    found: set[str] = set()
+    for source in inputs:
+        found.add("bounded" if source.bounded else "unbounded")
+        if source.idle_after_us:
+            found.add("idle")
+        if not source.rewindable:
+            found.add("not-rewindable")
+    return frozenset(found)

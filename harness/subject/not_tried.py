@@ -1,0 +1,54 @@
+"""What a subject cannot do, in words: it was not asked of it, and nothing is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .abilities import RETRACTIONS, VOCABULARIES, operators_of
+from .port import Capabilities, Subject
+
+ABILITIES = {
+    "rescales": "a resume at another parallelism",
+    "refuses_unfit": "a resume of a job that does not fit",
+    "regional_recovery": "the recovery of a region alone",
+    "local_recovery": "the recovery of a task alone",
+    "two_phase": "commits amid a job",
+    "pooled_ids": "transactional ids that are used again",
+    "concurrent_checkpoints": "checkpoints side by side",
+    "final_checkpoint_alone": "no checkpoint but the final one once some input has ended",
+    "trims_logs": "logs that are trimmed",
+    "local_channels": "channels within a node",
+    "enumerators": "splits that are asked for",
+    "deviations": "deviations of the schedule",
+}
+"""What is told of a capability that is there or not."""
+
+
+def not_tried(subject: Subject) -> list[str]:
+    """What the subject cannot do, so that it was not asked of it."""
+    capabilities = subject.capabilities
+    return [
+        *(told for field in VOCABULARIES for told in _names(field, capabilities)),
+        *(told for name, told in ABILITIES.items() if not getattr(capabilities, name)),
+    ]
+
+
+def _names(field: str, capabilities: Capabilities) -> Iterator[str]:
+    what, names = VOCABULARIES[field]
+    declared = getattr(capabilities, field)
+    match field:
+        case "local_spilling":  # told by the recovery that it belongs to
+            return
+        case "operators":
+            declared = operators_of(capabilities)
+            names = tuple(name for name in names if name != RETRACTIONS and _kind(name) in declared | {name})
+        case "spill_stores" if not capabilities.spilling - {"at-once"}:
+            return
+        case _:
+            pass
+    yield from (f"{what} {name}" for name in names if name not in declared)
+
+
+def _kind(name: str) -> str:
+    """A flag is told of an operator that the subject has."""
+    return name.partition(":")[0]

@@ -1,0 +1,64 @@
+"""One scenario: run, and judged by the quick checker.
+
+The phases lie in the scenario itself: its faults disturb and undo themselves,
+and the subject's run goes on until the job has come to rest, so that progress
+can be demanded of it.  What is judged is the history alone.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from ...properties.invariants.judge import Judgement, judge_case
+from ...properties.model.history import History
+from ...properties.quick_checker.case import Case
+from ..scenario.model import Scenario
+from .port import Subject, SubjectFailed, forget
+
+Keep = Literal["nothing", "violated", "everything"]
+"""Of what a subject has saved of its runs, what stays when they have been judged."""
+
+
+class Result:
+    """A scenario, what happened, and what is to be thought of it.
+
+    `case` holds what the checkers found out on their way (lines, expected rows);
+    `run_s` and `judge_s` are the seconds that the subject and the judge took.
+    """
+
+    __slots__ = ("case", "judge_s", "judgement", "run_s", "scenario")
+
+    def __init__(self, scenario: Scenario, case: Case, judgement: Judgement, run_s: float, judge_s: float) -> None:
+        self.scenario = scenario
+        self.case = case
+        self.judgement = judgement
+        self.run_s = run_s
+        self.judge_s = judge_s
+
+    @property
+    def history(self) -> History:
+        return self.case.history
+
+
+def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: Keep = "nothing") -> Result:
+    """Drive the subject through the scenario and judge; `SubjectFailed` when it cannot be driven.
+
+    If the judge crashes, what the subject has saved stays.
+    """
+    began = time.perf_counter()
+    history = history_of(subject, scenario, timeline=timeline)
+    ran = time.perf_counter()
+    case = Case(scenario.workload, scenario.topology, history)
+    judgement = judge_case(case)
+    if keep == "nothing" or (keep == "violated" and not judgement.violated):
+        forget(subject)
+    return Result(scenario, case, judgement, ran - began, time.perf_counter() - ran)
+
+
+def history_of(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> History:
+    """What a subject gives back of a scenario; `SubjectFailed` where that is no history."""
+    history: object = subject.run(scenario, timeline=timeline)
+    if not isinstance(history, History):
+        raise SubjectFailed(f"run gave back a {type(history).__name__}; it has to give back a cutproof.History")
+    return history

@@ -1,0 +1,1 @@
+"""Named workloads, workloads from files, and user functions."""

@@ -1,0 +1,171 @@
+"""A user's own operators (OPS-4): each one made known by its name, in every process that runs or judges it.
+
+A function is code, so it never comes out of a scenario file: the file has its
+name, and what the name means is said on the command line (`--function
+package.module:NAME`), by a test or by `known`.  Those that the package ships are
+known from the start.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+from ...properties.model.workload import User, Workload
+from ...properties.semantics.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by
+from ...reference_impl.core.errors import Refused
+from ...reference_impl.core.operators import Operator
+from ...reference_impl.core.user_functions import Function, UserOperator
+from ..runtime.config import nearest
+from ..runtime.exit_codes import UsageError, one_line
+from .functions import RESERVED, SHIPPED
+from .functions.base import UserFunction as UserFunction
+from .functions.base import never_asked
+
+_known: dict[str, UserFunction] = {}
+_entries: dict[str, str] = {}
+"""by a function's name, the package.module:NAME by which another process can have it"""
+
+
+def known(functions: Iterable[UserFunction | str]) -> None:
+    """Make functions known in this process; a text is package.module:NAME.  Raises UsageError."""
+    for one in functions:
+        function = _loaded(one) if isinstance(one, str) else one
+        if not isinstance(function.name, str) or not function.name:
+            raise UsageError(f"a user function has a text for its name, not {function.name!r}")
+        if function.name.startswith(RESERVED):
+            raise UsageError(f"{function.name}: names that begin with {RESERVED!r} are those of the package's own")
+        if function.function.timed and function.function.clocked:
+            raise UsageError(f"{function.name} goes by event time and by processing time: it can do one of the two")
+        for name in _never_called(function.function):
+            raise UsageError(f"{function.name} has {name}, which nobody calls: say `{_CALLED_IF[name]} = True`")
+        if not function.function.clocked and function.spark is never_asked:
+            raise UsageError(f"{function.name} says nothing to PySpark: give it a `spark`")
+        if function.function.owns_state and function.function.states:
+            raise UsageError(f"{function.name} declares states and owns its state: it can do one of the two")
+        _try_to_make(function)
+        _entries.pop(function.name, None)
+        if isinstance(one, str):
+            _entries[function.name] = one
+        _know(function)
+
+
+def _know(function: UserFunction) -> None:
+    _known[function.name] = function
+    by_key = not _has_rows_of_no_key(function.function)
+    judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark, by_key=by_key))
+
+
+def _has_rows_of_no_key(kind: type[Function]) -> bool:
+    """Whether rows may wait at whichever subtask they were dealt to."""
+    return kind.on_close is not Function.on_close or any(one.kind == "items" for one in kind.states.values())
+
+
+for _function in SHIPPED:
+    _know(_function)
+
+
+def _try_to_make(function: UserFunction) -> None:
+    """Once, before a job would: raises UsageError."""
+    try:
+        UserOperator(function.name, function.function)
+    except Refused as error:
+        raise UsageError(str(error)) from error
+
+
+_CALLED_IF = {"on_timer": "timed", "on_end": "timed", "on_close": "timed", "on_clock": "clocked"}
+
+
+def _never_called(kind: type[Function]) -> Iterator[str]:
+    """What a function defines and the engine does not call, as it does not say which time it goes by."""
+    for name, flag in _CALLED_IF.items():
+        if getattr(kind, name) is not getattr(Function, name) and not getattr(kind, flag):
+            yield name
+
+
+def demand(workload: Workload) -> None:
+    """Raise UsageError for a workload with a user's function that nobody has made known, or that is another than the
+    workload says: it would be judged as what it is not."""
+    for node in workload.nodes:
+        if isinstance(node.operator, User):
+            try:
+                counterpart(node.operator.function)
+            except CounterpartFailed:
+                raise UsageError(_UNKNOWN.format(node.operator.function)) from None
+            for problem in _contradictions(node.operator):
+                raise UsageError(f"{node.name}: {problem}")
+
+
+def _contradictions(said: User) -> Iterator[str]:
+    """What a workload says of a function, and is not so; that the order matters may be said of any."""
+    if said.function not in _known:  # its counterpart alone is known, and flags are the function's
+        return
+    truly = _known[said.function].operator
+    for flag in ("timed", "clocked", "ordered"):
+        is_so = getattr(truly, flag)
+        if getattr(said, flag) is not is_so and (is_so or flag != "ordered"):
+            what = flag if is_so else f"not {flag}"
+            yield f"the function {said.function!r} is {what}, and the workload says otherwise"
+
+
+_UNKNOWN = "there is no user function {!r}; make it known with --function package.module:NAME"
+
+
+def user_operator(name: str) -> Callable[[], Operator]:
+    """What makes an instance of a user's operator; raises Refused for a name that was not made known."""
+    function = _called(name)
+    return lambda: UserOperator(name, function.function)
+
+
+def shares_state(name: str) -> bool:
+    """Whether a function declares a union; raises Refused for a name that was not made known."""
+    return any(declared.kind == "union" for declared in _called(name).function.states.values())
+
+
+def entry_of(name: str) -> str | None:
+    """The package.module:NAME by which another process can have a function, None for one that it knows as the
+    package's own; raises Refused."""
+    _called(name)
+    if name.startswith(RESERVED):
+        return None
+    if name not in _entries:
+        raise Refused(f"the function {name!r} lives in this process alone; name it as package.module:NAME")
+    return _entries[name]
+
+
+def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
+    """What is told to other processes; raises UsageError for a function that only this one has."""
+    told = list(functions)
+    alone = [one.name for one in told if not isinstance(one, str)]
+    if alone:
+        raise UsageError(f"worker processes cannot be given {', '.join(alone)}; name it as package.module:NAME")
+    return tuple(str(one) for one in told)
+
+
+def _called(name: str) -> UserFunction:
+    if name not in _known:
+        raise Refused(_UNKNOWN.format(name))
+    return _known[name]
+
+
+def _loaded(entry: str) -> UserFunction:
+    module_name, _, attribute = entry.partition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"a user function is named package.module:NAME, not {entry!r}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"the function {entry} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever a user's module does when it is imported
+        raise UsageError(f"the function {entry} cannot be imported: {one_line(error)}") from error
+    found = getattr(module, attribute, None)
+    if found is None:
+        public = [other for other in vars(module) if not other.startswith("_")]
+        raise UsageError(f"{module_name} has no {attribute!r}{nearest(attribute, public)}")
+    if not isinstance(found, UserFunction):
+        raise UsageError(f"{entry} is no cutproof.UserFunction")
+    return found

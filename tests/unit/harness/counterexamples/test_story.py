@@ -1,0 +1,150 @@
+"""Stories: every fault, trigger, command and deviation has words, and a run is told in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cutproof.faults import plan
+from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
+from cutproof.faults.points import PHASES, POINTS
+from cutproof.harness.counterexamples.replay import replay
+from cutproof.harness.counterexamples.story import nearest_passing
+from cutproof.harness.counterexamples.words import (
+    command_in_words,
+    deviation_in_words,
+    engine_in_words,
+    fault_in_words,
+    ordinal,
+    time_in_words,
+    trigger_in_words,
+    workload_in_words,
+)
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.scenario.model import COMMANDS, Deviation, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.shrink.on_subject import fails_like
+from cutproof.harness.subject.names import subject_called
+from unit.harness.scenarios import chain
+from unit.harness.subjects import Lossy
+
+NOW = AtTime(at_us=1_000)
+
+
+def test_every_fault_has_words_of_its_own() -> None:
+    drawn: dict[str, AnyFault] = {}
+    able = msgspec.structs.replace(SimulatedSubject().capabilities, faults=frozenset(KINDS), real_time=True)
+    draw = scenario_of(Drawing(capabilities=able))
+    for index in range(60):
+        for fault in draw(1, index).faults:
+            drawn.setdefault(plan.kind_of(fault), fault)
+    assert set(drawn) == set(KINDS)
+    assert len({fault_in_words(fault) for fault in drawn.values()}) == len(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "words"),
+    [
+        (AtTime(at_us=12_500), "12.5 ms after the start"),
+        (AtPoint(point="ack-sent", occurrence=2, task="map-0"), f"2nd ack sent of map-0 ({POINTS['ack-sent']})"),
+        (AtPoint(point="ack-sent", side="before"), f"before the 1st ack sent ({POINTS['ack-sent']})"),
+        (InPhase(phase="aligning", after_us=40), f"aligning for the 1st time, 40 µs in ({PHASES['aligning']})"),
+    ],
+)
+def test_triggers(trigger: AnyTrigger, words: str) -> None:
+    assert trigger_in_words(trigger).endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (plan.KillTask(trigger=NOW, task="map-0"), "task map-0 is killed"),
+        (plan.FailWrite(trigger=NOW, task=None), "the next snapshot write of the coordinator fails"),
+        (plan.LoseMessage(trigger=NOW, message="ack", task="map-0"), "the next ack message from or to map-0 is lost"),
+        (
+            plan.FailCommit(trigger=NOW, how="lost-response", times=3),
+            "the next commit goes wrong 3 times in a row (lost response)",
+        ),
+    ],
+)
+def test_faults(fault: AnyFault, words: str) -> None:
+    assert fault_in_words(fault) == words
+
+
+def test_commands_and_deviations() -> None:
+    assert len({command_in_words(kind(trigger=NOW)) for kind in COMMANDS.values()}) == len(COMMANDS)
+    assert command_in_words(StopWithSavepoint(trigger=NOW, drain=True)).endswith("and drained")
+    late = Deviation(what="control ack map-0", occurrence=3, by_us=2_000)
+    assert deviation_in_words(late) == "the 3rd ack message of map-0 is 2 ms late"
+    assert deviation_in_words(msgspec.structs.replace(late, what="write map-0")).startswith("the 3rd snapshot write of")
+
+
+def test_numbers() -> None:
+    ordinals = [ordinal(number) for number in (1, 2, 3, 4, 11, 12, 21, 113)]
+    assert ordinals == ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "113th"]
+    assert [time_in_words(us) for us in (900, 1_000, 1_250, 2_000_000)] == ["900 µs", "1 ms", "1.25 ms", "2 s"]
+
+
+def test_what_ran() -> None:
+    assert workload_in_words(chain()) == (
+        "source (12 records in 2 splits, 2 tasks), map (2 tasks), count (2 tasks), into a transactional sink (2 tasks)"
+    )
+    assert engine_in_words(chain()) == ("exactly-once, a checkpoint every 800 µs, asynchronous snapshots into files")
+
+
+def test_a_run_that_holds_is_told_in_order() -> None:
+    told = replay(SimulatedSubject(), chain())
+    ran, happened, cut, out = told.story.paragraphs
+    assert ran.startswith("What ran: source")
+    assert happened.index("attempt 1 starts from the very beginning") < happened.index("task count-1 is killed")
+    assert happened.index("task count-1 is killed") < happened.index("attempt 2 starts")
+    assert happened.endswith("the job ends: finished.")
+    assert cut.startswith("Where the cut lay: all input ended")
+    assert out == "What came out: 12 rows committed; 12 rows expected."
+    assert told.story.sentence.startswith("Task count-1 is killed 1.2 ms after the start and ")
+    assert told.story.sentence.endswith("and everything that could be judged holds.")
+
+
+def test_a_run_that_fails_says_what_is_lost_and_what_would_hold() -> None:
+    subject = Lossy()
+    told = replay(subject, chain())
+    assert "exactly-once is violated" in told.story.sentence
+    assert any(line.startswith("Lost: (key 0, value ") for line in told.story.paragraphs)
+    only_kill = msgspec.structs.replace(chain(), faults=chain().faults[:1], deviations=(), commands=())
+    verdict = replay(subject, only_kill).judgement.violated["exactly-once"]
+
+    def still_fails(scenario: Scenario) -> bool:
+        return fails_like(subject, scenario, "exactly-once", verdict.difference)
+
+    neighbour = nearest_passing(only_kill, still_fails)
+    assert neighbour is not None
+    assert neighbour.sentence == "It holds unless task count-1 is killed."
+    assert not still_fails(neighbour.scenario)
+
+
+def test_a_failure_without_a_cause_has_no_neighbour() -> None:
+    assert nearest_passing(chain(), lambda _: True) is None
+
+
+def test_the_resumed_job_is_told() -> None:
+    stopped = msgspec.structs.replace(
+        chain(),
+        faults=(),
+        commands=(StopWithSavepoint(trigger=AtTime(at_us=1_500)), Resume(trigger=AtTime(at_us=1_000))),
+    )
+    story = replay(SimulatedSubject(), stopped).story
+    assert "the job is stopped with a savepoint" in story.paragraphs[1]
+    assert "the job is started again" in story.paragraphs[1]
+
+
+def test_a_violation_without_a_fault_is_not_told_as_if_nothing_were_wrong() -> None:
+    quiet = msgspec.structs.replace(chain(), faults=(), deviations=(), commands=())
+    held = replay(SimulatedSubject(), quiet).story.sentence
+    assert held == "Without any fault, everything that could be judged holds."
+    wrong = read_scenario(Path(__file__).parents[3] / "corpus" / "A01.json")
+    assert not wrong.faults
+    sentence = replay(subject_called("simulated", "A01"), wrong).story.sentence
+    assert sentence.startswith("Without any fault, consistent-cut is violated: sent after, applied before (")

@@ -1,0 +1,62 @@
+"""What PySpark is asked where checkpoints hold data in flight: also of rows that one attempt sent and another took."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cutproof.faults.plan import AtPoint, KillTask
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.scenario.topologies import lay_out
+from cutproof.harness.subject.run import run
+from cutproof.harness.workloads.library import GENERAL
+from cutproof.properties.spark.questions import questions_of
+
+CROWDED = Engine(
+    alignment="unaligned",
+    channel_capacity=4,
+    apply_cost_us=300,
+    checkpoint_interval_us=3_000,
+    checkpoint_timeout_us=200_000,
+)
+"""What is read comes faster than it is applied, so that checkpoints find it in the channels."""
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_rows_in_flight_are_asked_about_though_one_attempt_sent_them_and_another_took_them(crashes: bool) -> None:
+    orders = GENERAL["orders"][1]()
+    killed = KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0")
+    asked = Scenario(
+        workload=orders,
+        topology=lay_out(orders, {"orders": 2}),
+        engine=CROWDED,
+        faults=(killed,) if crashes else (),
+    )
+
+    case = run(SimulatedSubject(), asked).case
+
+    assert case.by_applies, "data was in flight at some checkpoint"
+    assert any(channel.recovered for channel in case.history.channels) is crashes
+    applies = [one for question in questions_of(case, "it") for told in question.job.applies.values() for one in told]
+    assert applies
+    assert any(one.made_by is not None for one in applies) is crashes
+
+
+def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_came_up_alone() -> None:
+    """A survivor has rows of several attempts of its sender, and a question names one."""
+    orders = GENERAL["orders"][1]()
+    laid_out = lay_out(orders, {"orders": 2})
+    edges = tuple(msgspec.structs.replace(edge, partitioning="hash") for edge in laid_out.edges)
+    alone = Scenario(
+        workload=orders,
+        topology=msgspec.structs.replace(laid_out, edges=edges),
+        engine=msgspec.structs.replace(CROWDED, failover="local"),
+        faults=(KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0"),),
+    )
+
+    case = run(SimulatedSubject(), alone).case
+
+    assert case.by_applies, "data was in flight at some checkpoint"
+    assert case.lines.persistent is not None, "a task came up alone"
+    assert [one.job.applies for one in questions_of(case, "it") if one.job.applies] == []

@@ -1,0 +1,94 @@
+"""`verify --tamper`: every lie is told and seen; a judge without teeth is found out."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.scenario.slices import Draw
+from cutproof.harness.search.worker import Plan, drawer
+from cutproof.harness.self_check import tamper as module
+from cutproof.harness.self_check.tamper import TamperReport, tamper
+from cutproof.harness.subject.port import SubjectFailed
+from cutproof.properties.invariants.judge import Judgement, judge
+from cutproof.properties.model.history import History
+from cutproof.properties.model.verdict import Holds, Violated
+from cutproof.properties.model.workload import Topology, Workload
+from cutproof.properties.mutations.tampering import LIES
+from unit.harness.subjects import Broken, Failing
+
+SUBJECT = SimulatedSubject()
+
+
+@pytest.fixture(scope="module")
+def draw() -> Draw:
+    return drawer(Plan(), SUBJECT.capabilities)
+
+
+def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:
+    return tamper(SUBJECT, draw, seed=5, scenarios=scenarios)
+
+
+def test_every_lie_that_is_told_is_seen(draw: Draw) -> None:
+    report = _tamper(draw, 40)
+    assert [lie.name for lie in report.tamperings] == list(LIES)
+    assert report.caught == sum(lie.tried for lie in report.tamperings) > 300
+    assert (report.scenarios, report.missed, report.not_reached) == (40, 0, [])
+    assert report.has_teeth
+
+
+def test_a_judge_that_never_says_violated_has_no_teeth(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+    def toothless(workload: Workload, topology: Topology, history: History) -> Judgement:
+        verdicts = judge(workload, topology, history).verdicts
+        return Judgement(
+            verdicts={
+                name: Holds(exercised=1) if isinstance(verdict, Violated) else verdict
+                for name, verdict in verdicts.items()
+            }
+        )
+
+    monkeypatch.setattr(module, "judge", toothless)
+    report = _tamper(draw)
+    assert report.caught == 0
+    assert report.missed > 50
+    assert not report.has_teeth
+    assert all(lie.missed == [] or lie.missed[0].startswith("5 ") for lie in report.tamperings)
+    assert max(len(lie.missed) for lie in report.tamperings) == module.MISSES_KEPT
+
+
+def test_a_lie_that_no_history_has_a_place_for_is_not_reached(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "tamperings", lambda case: [])
+    report = _tamper(draw, 2)
+    assert report.not_reached == list(LIES)
+    assert not report.has_teeth
+
+
+def test_a_scenario_that_cannot_be_run_is_told_and_ends_nothing(draw: Draw) -> None:
+    report = tamper(Broken(), draw, seed=5, scenarios=12)
+    assert report.scenarios == 12
+    odd = [number for number in range(12) if draw(5, number).workload.records() % 2]
+    assert [one.number for one in report.not_run if one.number < 12] == odd
+    assert report.not_run[0].reason.startswith("RuntimeError: no connection at all (run, line")
+    assert report.caught > 50
+
+
+def test_nothing_more_is_searched_where_nothing_could_be_run(draw: Draw) -> None:
+    report = tamper(Failing(0, SubjectFailed("no port")), draw, seed=5, scenarios=3)
+    assert [one.reason for one in report.not_run] == ["no port"] * 3
+    assert report.searched == 0
+
+
+def test_an_interruption_keeps_what_was_done(draw: Draw) -> None:
+    def interrupted(seed: int, index: int) -> object:
+        if index == 3:
+            raise KeyboardInterrupt
+        return draw(seed, index)
+
+    report = _tamper(interrupted)  # type: ignore[arg-type]
+    assert (report.scenarios, report.interrupted) == (3, True)
+    assert report.caught > 0
+
+
+def test_time_ends_it(draw: Draw) -> None:
+    report = tamper(SUBJECT, draw, seed=5, scenarios=10_000, time_s=0.05)
+    assert 1 <= report.scenarios < 10_000

@@ -1,0 +1,84 @@
+"""Shrinking: to the smallest that still fails, the same way every time, within its bound of runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cutproof.faults.plan import CutChannel, KillTask
+from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.harness.shrink.on_subject import fails_like
+from cutproof.harness.shrink.shrink import shrink, size_of
+from cutproof.harness.subject.run import run
+from cutproof.properties.model.verdict import Violated
+from unit.harness.scenarios import chain
+from unit.harness.subjects import Lossy
+
+
+def a_key_twice_and_a_kill(scenario: Scenario) -> bool:
+    keys = Counter(record[0] for _, _, records in scenario.workload.splits() for record in records)
+    return max(keys.values(), default=0) >= 2 and any(isinstance(fault, KillTask) for fault in scenario.faults)
+
+
+def test_only_what_is_needed_is_left() -> None:
+    found = shrink(chain(), a_key_twice_and_a_kill)
+    assert size_of(found.scenario) == (2, 2, 1)
+    assert not found.scenario.commands
+    assert not found.scenario.deviations
+    assert found.scenario.engine == Engine()
+    assert a_key_twice_and_a_kill(found.scenario)
+
+
+def test_drawn_scenarios_reach_the_minimum_too() -> None:
+    draw = scenario_of(Drawing())
+    failing = [one for one in (draw(5, index) for index in range(40)) if a_key_twice_and_a_kill(one)]
+    assert failing
+    for scenario in failing:
+        assert size_of(shrink(scenario, a_key_twice_and_a_kill).scenario) == (2, 2, 1)
+
+
+def test_the_same_every_time() -> None:
+    first, second = (shrink(chain(), a_key_twice_and_a_kill) for _ in range(2))
+    assert first == second
+
+
+def test_what_depends_on_all_stays() -> None:
+    scenario = chain()
+    assert shrink(scenario, lambda smaller: smaller == scenario).scenario == scenario
+
+
+def test_the_number_of_runs_is_bounded() -> None:
+    calls: list[Scenario] = []
+
+    def never(smaller: Scenario) -> bool:
+        calls.append(smaller)
+        return False
+
+    found = shrink(chain(), never, max_runs=9)
+    assert found.scenario == chain()
+    assert found.runs == len(calls) == 9
+
+
+def test_no_scenario_is_tried_twice() -> None:
+    calls: list[Scenario] = []
+
+    def cut_off(smaller: Scenario) -> bool:
+        calls.append(smaller)
+        return any(isinstance(fault, CutChannel) for fault in smaller.faults)
+
+    shrink(chain(), cut_off)
+    assert len(calls) == len({repr(call) for call in calls})
+
+
+def test_a_failure_of_an_engine_shrinks_to_a_story() -> None:
+    subject = Lossy()
+    draw = scenario_of(Drawing(capabilities=subject.capabilities, templates=("general",)))
+    for index in range(60):
+        scenario = draw(11, index)
+        verdict = run(subject, scenario).judgement.verdicts["exactly-once"]
+        if isinstance(verdict, Violated):
+            break
+    difference = verdict.difference
+    found = shrink(scenario, lambda smaller: fails_like(subject, smaller, "exactly-once", difference))
+    assert sum(size_of(found.scenario)) <= 12
+    assert fails_like(subject, found.scenario, "exactly-once", difference)
