@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .harness.workloads.user_functions import UserFunction
     from .properties.model.history import History
     from .properties.model.verdict import Holds, Unknown, Violated
-    from .properties.model.workload import Topology, Workload
+    from .properties.model.workload import END_OF_TIME, Input, Topology, Workload
+    from .properties.semantics.user_functions import KeyRecord
     from .reference_impl.core.user_functions import (
         Context,
         Function,
@@ -34,11 +35,14 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "END_OF_TIME",
     "Capabilities",
     "Context",
     "Function",
     "History",
     "Holds",
+    "Input",
+    "KeyRecord",
     "Place",
     "Scenario",
     "Subject",
@@ -61,6 +65,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "END_OF_TIME": "properties.model.workload",
+    "Input": "properties.model.workload",
+    "KeyRecord": "properties.semantics.user_functions",
     "Capabilities": "harness.subject.port",
     "Context": "reference_impl.core.user_functions",
     "Function": "reference_impl.core.user_functions",

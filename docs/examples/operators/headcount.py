@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from cutproof import Context, Function, Taken, UserFunction, value_of
-from cutproof.properties.semantics.user_functions import KeyRecord
+from cutproof import Context, Function, KeyRecord, Taken, UserFunction, value_of
 
 WHILE_US = 1_500
 

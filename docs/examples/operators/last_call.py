@@ -12,9 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from cutproof import Context, Function, Taken, UserFunction, items_of
-from cutproof.properties.model.workload import END_OF_TIME
-from cutproof.properties.semantics.user_functions import KeyRecord
+from cutproof import END_OF_TIME, Context, Function, KeyRecord, Taken, UserFunction, items_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from cutproof import Context, Function, Taken, UserFunction, map_of
-from cutproof.properties.semantics.user_functions import KeyRecord
+from cutproof import Context, Function, KeyRecord, Taken, UserFunction, map_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cutproof import Context, Function, Taken, UserFunction
-from cutproof.properties.semantics.user_functions import KeyRecord
+from cutproof import Context, Function, KeyRecord, Taken, UserFunction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from cutproof import Context, Function, Place, Taken, UserFunction, union_of
-from cutproof.properties.semantics.user_functions import KeyRecord
+from cutproof import Context, Function, KeyRecord, Place, Taken, UserFunction, union_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
