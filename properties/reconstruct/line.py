@@ -184,15 +184,20 @@ class Lines:
 
     def _began_with(self, completed: Completed) -> int | None:
         """The snapshot of another job that the job of a checkpoint began with."""
-        attempt: int | None = completed.attempt
-        while attempt is not None and attempt in self.starts:
-            restored = self.starts[attempt].restores
-            if restored is None or restored not in self.completed:
-                return None
-            if self.completed[restored].job != completed.job:
-                return restored
-            attempt = self.completed[restored].attempt
-        return None
+        before = self._restored_by(completed.attempt)
+        while before is not None and before.job == completed.job:
+            before = self._restored_by(before.attempt)
+        return None if before is None else before.checkpoint
+
+    def _restored_by(self, attempt: int) -> Completed | None:
+        """The checkpoint that an attempt restored, where an earlier attempt had completed it.
+
+        A broken engine that gives the number of a checkpoint away twice may seem to restore one of its own: whoever
+        goes back from attempt to attempt would never come to the first.
+        """
+        restored = self.starts[attempt].restores if attempt in self.starts else None
+        found = None if restored is None else self.completed.get(restored)
+        return found if found is not None and found.attempt < attempt else None
 
     def _last_stored(self, task: str, completed: Completed) -> Stored | None:
         """The newest snapshot of a task that lies on the line of a checkpoint which counts it as finished."""
@@ -201,10 +206,8 @@ class Lines:
             of_attempt = self._stored_of.get((task, attempt), ())
             if of_attempt:
                 return _newest(of_attempt)
-            restored = self.starts[attempt].restores if attempt in self.starts else None
-            known = restored is not None and restored in self.completed
-            known_by = self.completed[restored].attempt if known and restored is not None else None
-            attempt = None if known_by is None else self.serving(task, known_by)
+            before = self._restored_by(attempt)
+            attempt = None if before is None else self.serving(task, before.attempt)
         return None
 
     def finished(self, task: str, checkpoint: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from cutproof.properties.model.history import AttemptStarted, Completed, History, Loaded, Mark, Stored, TaskRun
 from cutproof.properties.reconstruct.line import INFINITE, Lines, decode_state, mark_of
 
@@ -225,3 +227,13 @@ def test_the_line_of_the_partial_attempt_itself_has_all_that_the_others_did() ->
     line = partial().of_attempt(2)
     assert [(one.run.attempt, one.cut) for one in line.segments["a-0"]] == [(1, None)]
     assert line.checkpoints == (1, 2, 3)
+
+
+def test_a_checkpoint_of_the_attempt_that_restores_it_is_gone_back_to_once() -> None:
+    """As of an engine that gives a checkpoint's number away again after it has restored it."""
+    runs = [run(1, 3, mark(1, reads=2)), run(2, 4, mark(1, reads=1), mark(4, reads=2), loaded=1)]
+    told = history(runs, {1: 2, 4: 2}, {1: None, 2: 1})
+    finished = [msgspec.structs.replace(one, finished=["other-0"]) for one in told.completed]
+    lines = Lines(msgspec.structs.replace(told, completed=finished))
+    assert sorted(lines.stored(4)) == ["in-0"]
+    assert lines.end.attempts == (2,)
