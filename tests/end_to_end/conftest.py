@@ -29,13 +29,8 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def command_here(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Command:
-    """`command_line.cutproof_command` in this process, whose Spark session is up already, and in the test's folder.
-
-    Tables are named by their whole path: Java stays in the folder in which it was started.
-    """
+def command_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    """`command_line.cutproof_command` in this process, in the test's folder: for what ends before Spark is started."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("CUTPROOF_")]:
         monkeypatch.delenv(name)
@@ -46,3 +41,12 @@ def command_here(
         return CompletedProcess(words, code, *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def command_here(spark: SparkSession, command_inside: Command) -> Command:
+    """The same for all else, since this process has a Spark session that is up.
+
+    Tables are named by their whole path: Java stays in the folder in which it was started.
+    """
+    return command_inside

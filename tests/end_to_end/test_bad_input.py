@@ -11,7 +11,7 @@ import pytest
 
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.scenario.files import SCENARIO_LIMIT_BYTES
-from end_to_end.command_line import cutproof_command, environment, only_line, result, without_java
+from end_to_end.command_line import Command, cutproof_command, environment, only_line, result, without_java
 
 
 def _scenario(**changes: Any) -> dict[str, Any]:
@@ -37,10 +37,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_scenario_file_that_is_none(kind: str, tmp_path: Path) -> None:
+def test_a_scenario_file_that_is_none(kind: str, command_inside: Command, tmp_path: Path) -> None:
     text, says = HOSTILE[kind]
     (tmp_path / "bad.json").write_text(text)
-    done = cutproof_command(tmp_path, "replay", "bad.json")
+    done = command_inside("replay", "bad.json")
     assert done.returncode == 2
     assert says in only_line(done)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.json"]
@@ -66,11 +66,11 @@ def test_a_scenario_file_that_is_none(kind: str, tmp_path: Path) -> None:
         (["frobnicate"], "there is no verb 'frobnicate'"),
     ],
 )
-def test_usage_that_cannot_be(words: list[str], says: str, tmp_path: Path) -> None:
+def test_usage_that_cannot_be(words: list[str], says: str, command_inside: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "short.csv").write_text("a,b\n1,2\n")
     (tmp_path / "empty").mkdir()
-    done = cutproof_command(tmp_path, *words)
+    done = command_inside(*words)
     assert done.returncode == 2
     assert says in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
