@@ -35,6 +35,9 @@ from cutproof.reference_impl.processes.database_reader import Unreachable
 from cutproof.reference_impl.processes.database_sessions import Gid, writers_label
 from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done
 
+PATIENT_S = 20
+"""how long would be waited where nothing is to be waited for: much longer than a busy machine takes to refuse"""
+
 ZOMBIE = """
 import sys
 from cutproof.reference_impl.core.transactions import Begin, Write
@@ -145,16 +148,18 @@ def test_a_zombies_commit_before_the_fence_is_found_done_by_the_successor(world:
 
 
 def test_prepared_transactions_survive_the_server_and_commit_once(
-    server: RunningServer, world: Processes, sink: Asker
+    server: RunningServer, world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink.sealed("sealed", checkpoint=4)
     sink.written("open", (9, 9, 9, 9))
     done(sink(Append, row=(5, 5, 5, 5)))
     server.stop(signal.SIGKILL)
+    monkeypatch.setattr(database_sessions, "PATIENCE_S", PATIENT_S)
     began = time.monotonic()
     lost = [sink(Commit, "sealed"), sink(Fence), sink(Append, row=(6, 6, 6, 6)), sink(Flush)]
     assert [type(outcome) for outcome in lost] == [NoAnswer] * 4
-    assert time.monotonic() - began < 6, "a server that is gone is not waited for, two seconds each"
+    assert time.monotonic() - began < PATIENT_S, "a server that is gone is not waited for"
+    monkeypatch.undo()
     with pytest.raises(Unreachable):
         world.reader.seen()
     server.start()
@@ -217,7 +222,8 @@ def test_a_server_that_says_nothing_is_no_answer_in_bounded_time(
     for (pid,) in found:
         os.kill(pid, signal.SIGCONT)
     assert isinstance(outcome, NoAnswer)
-    assert waited < 2
+    assert "PostgreSQL has said nothing for 0.2 s" in outcome.reason
+    assert waited < PATIENT_S
     done(until_answered(sink, Commit, "a"))
     assert Counter(world.rows()) == Counter(ROWS)
 
@@ -280,7 +286,8 @@ def test_rows_come_in_the_order_of_commits_not_of_names(world: Processes, sink: 
     assert [name for name, _ in world.reader.committed()] == ["c", "a", "b", ""]
 
 
-def test_where_there_is_no_server_nothing_waits(tmp_path: Path) -> None:
+def test_where_there_is_no_server_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_sessions, "PATIENCE_S", PATIENT_S)
     dsn = f"host=127.0.0.1 port={ports.pick()} user=nobody dbname=postgres"
     began = time.monotonic()
     outcome = Asker(Database(dsn, "nowhere"))(AbortTransaction, "a")
@@ -290,7 +297,7 @@ def test_where_there_is_no_server_nothing_waits(tmp_path: Path) -> None:
         create(dsn, "nowhere")
     with pytest.raises(Unreachable, match="refused"):
         Reader(dsn, "nowhere").purge()
-    assert time.monotonic() - began < 5, "of three that ask, each would wait two seconds"
+    assert time.monotonic() - began < PATIENT_S
 
 
 def test_several_sinks_go_through_one_object(world: Processes, sink: Asker) -> None:
