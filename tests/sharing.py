@@ -1,4 +1,4 @@
-"""Which tests share the Spark session of a run, and which files take long."""
+"""What tests share across files, and which take long: how they are dealt out to the workers follows from it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,47 @@ WITH_SPARK = (
 )
 """Files, and folders, with tests that use the fixture `spark`."""
 
+ARITHMETIC = "arithmetic"
+TOGETHER = {
+    SPARK: WITH_SPARK,
+    ARITHMETIC: (
+        "tests/unit/docs/test_spilling_page.py",
+        "tests/unit/harness/examples/pipelines/test_pipeline_report.py",
+    ),
+}
+"""Files that one worker gets together: they share the Spark session, or the figures that `measured.py` measures."""
+
+VIOLATED = "tests/defects/test_on_processes.py::test_its_invariant_is_violated_with_the_defect"
+SOUND = "tests/defects/test_on_processes.py::test_without_the_defect_it_holds_and_is_exercised"
+TEMPLATES = "tests/conformance/test_conformance.py::test_drawn_scenarios_of_every_template"
+ALONE = (VIOLATED, SOUND, TEMPLATES)
+"""Tests that are dealt out apart from the rest of their file, for all that they share is quick to start."""
+
 LONG = (
     SPARK,
-    "tests/defects/test_on_processes.py",
+    VIOLATED,
+    SOUND,
+    TEMPLATES,
     "tests/conformance/test_conformance.py",
     "tests/conformance/test_regions.py",
-    "tests/conformance/test_local.py",
     "tests/conformance/test_unaligned.py",
-    "tests/end_to_end/test_interruption.py",
+    "tests/conformance/test_local.py",
     "tests/end_to_end/test_nothing_left.py",
-    "tests/end_to_end/test_processes.py",
     "tests/end_to_end/test_attacks.py",
-    "tests/end_to_end/test_bad_input.py",
+    "tests/end_to_end/test_interruption.py",
+    "tests/end_to_end/test_processes.py",
+    ARITHMETIC,
 )
 """What takes a worker longest comes first, so that no worker is left with it when the others are done."""
 
 
 def scope_of(nodeid: str) -> str:
-    """What a test is dealt out with: its file, or `SPARK`."""
-    file = nodeid.partition("::")[0]
-    return SPARK if file.startswith(WITH_SPARK) else file
+    """What a test is dealt out with: its file, several files, or its own parameters alone."""
+    file, _, test = nodeid.partition("::")
+    alone = f"{file}::{test.partition('[')[0]}"
+    if alone in ALONE:
+        return alone
+    return next((name for name, files in TOGETHER.items() if file.startswith(files)), file)
 
 
 def turn(nodeid: str) -> int:

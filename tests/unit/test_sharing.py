@@ -13,14 +13,31 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_file_that_is_named_is_there() -> None:
-    named = [one for one in (*sharing.WITH_SPARK, *sharing.LONG) if one != sharing.SPARK]
-    assert [one for one in named if not (ROOT / one).exists()] == []
+    together = [file for files in sharing.TOGETHER.values() for file in files]
+    named = [*together, *(one for one in sharing.LONG if one not in sharing.TOGETHER), *sharing.ALONE]
+    assert [one for one in named if not _is_there(*one.partition("::")[::2])] == []
+
+
+def _is_there(path: str, test: str) -> bool:
+    return (ROOT / path).exists() and (not test or f"\ndef {test}(" in (ROOT / path).read_text(encoding="utf-8"))
 
 
 def test_what_shares_the_session_is_dealt_out_together_and_first() -> None:
     assert sharing.scope_of("tests/unit/spark/test_late.py::test_it") == sharing.SPARK
     assert sharing.turn("tests/unit/spark/test_late.py::test_it") == 0
     assert sharing.turn("tests/unit/core/test_timers.py::test_it") == len(sharing.LONG)
+
+
+def test_what_measures_the_same_is_dealt_out_together() -> None:
+    (page, report) = sharing.TOGETHER[sharing.ARITHMETIC]
+    assert sharing.scope_of(f"{page}::test_it") == sharing.scope_of(f"{report}::test_it") == sharing.ARITHMETIC
+
+
+def test_a_test_that_is_named_is_dealt_out_apart_from_its_file_with_all_its_parameters() -> None:
+    file = sharing.SOUND.partition("::")[0]
+    assert sharing.scope_of(f"{sharing.SOUND}[A01]") == sharing.scope_of(f"{sharing.SOUND}[A03]") == sharing.SOUND
+    assert sharing.scope_of(f"{file}::test_another") == file
+    assert sharing.turn(f"{sharing.SOUND}[A01]") < sharing.turn(f"{file}::test_another")
 
 
 @pytest.mark.parametrize("dist", ["no", "load", "loadscope", "loadgroup", "worksteal", "each", "loadfile"])

@@ -13,20 +13,13 @@ from cutproof.harness.examples.pipelines.tables import (
     figures_of_rounds,
     figures_of_steadiness,
     figures_of_stores,
-    figures_of_the_document,
 )
 from cutproof.harness.reference_engine.pipelines.crashing import EVERY_US, INTERVALS_US, RATES, cell, circle, rounds
-from cutproof.harness.reference_engine.pipelines.measures import (
-    PRESSURES,
-    WAYS,
-    durations,
-    recoveries,
-    steadiness,
-    stores,
-)
+from cutproof.harness.reference_engine.pipelines.measures import PRESSURES, WAYS
 from cutproof.harness.reference_engine.pipelines.run import measured
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.figures import Figures
+from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "spilling.md").read_text(encoding="utf-8")
 OURS = "| Way | Barrier overtakes"
@@ -52,24 +45,24 @@ def _rows(table: Figures) -> list[Row]:
 
 
 def test_the_figures_are_those_of_a_fresh_measurement() -> None:
-    assert _rows(figures_of_the_document()) == DOCUMENT
+    assert _rows(THE_DOCUMENTS()) == DOCUMENT
 
 
 def test_the_durations_are() -> None:
-    assert _rows(figures_of_durations(durations())) == DURATIONS
+    assert _rows(figures_of_durations(MEASURED["durations"]())) == DURATIONS
 
 
 def test_the_stores_are() -> None:
-    assert _rows(figures_of_stores(stores(20 * MB), 20 * MB)) == STORES
+    assert _rows(figures_of_stores(MEASURED["stores"](20 * MB), 20 * MB)) == STORES
 
 
 def test_what_a_crash_costs_is() -> None:
-    assert _rows(figures_of_recoveries(recoveries(10 * MB), 10 * MB)) == RECOVERIES
+    assert _rows(figures_of_recoveries(MEASURED["recoveries"](10 * MB), 10 * MB)) == RECOVERIES
 
 
 @pytest.mark.parametrize(("number", "about"), list(enumerate(PRESSURES)))
 def test_the_steadiness_is(number: int, about: str) -> None:
-    assert _rows(figures_of_steadiness(steadiness(PRESSURES[about]), about)) == STEADINESS[number]
+    assert _rows(figures_of_steadiness(MEASURED["steadiness"](PRESSURES[about]), about)) == STEADINESS[number]
     assert len(STEADINESS) == len(PRESSURES)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
 from html import unescape
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -20,20 +19,17 @@ from cutproof.harness.examples.pipelines.overtaking import VICIOUS_CIRCLE
 from cutproof.harness.examples.pipelines.report import keep_report
 from cutproof.harness.examples.pipelines.tables import as_text, figures_of_rounds
 from cutproof.harness.examples.run import ExampleRun, run_pipeline_example
-from cutproof.harness.reference_engine.pipelines import measures
 from cutproof.harness.reference_engine.pipelines.crashing import Cell, judge_cell
 from cutproof.harness.reference_engine.pipelines.measures import MINUTE, PRESSURES, SECOND, WAYS
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.curves import Chart
 from cutproof.reports.figures import Figures
+from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS
 
 BENCHMARK = Path(__file__).parents[5] / "benchmarks" / "spilling.py"
 ARITHMETIC = ExampleRun(
     name="spilling-arithmetic", about="", document="", subject="simulated", outcome="held", verdicts={}, claims=[]
 )
-# what the page and the benchmark measure alike, once
-MEASURED = {name: cache(getattr(measures, name)) for name in ("durations", "stores", "recoveries", "steadiness")}
-THE_DOCUMENTS = cache(tables.figures_of_the_document)
 
 
 def _two_cells(heard: Callable[[str], None] = lambda _: None) -> Iterator[Cell]:
