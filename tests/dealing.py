@@ -1,4 +1,4 @@
-"""How xdist deals the tests out to its workers: a file as a whole, and all that share the Spark session to one of them.
+"""How xdist deals the tests out to its workers: file by file, several together or a test apart where `sharing` says so.
 
 What the tests of a file share (a server, runs that were judged) is made once
 then, not once a worker.  Marks of xdist's own (`xdist_group`) would say it as

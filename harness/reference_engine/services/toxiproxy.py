@@ -84,7 +84,7 @@ def command(server: Path, port: int, *, mark: Path | None = None) -> list[str]:
 
     The server takes port 0 but never tells which it got, and with a port that is
     taken it stays alive and deaf, while whoever has the port answers.  So choose
-    one (`conducting.ports.pick`), give it a `mark` (a file with the text of
+    one (`orchestrator.ports.pick`), give it a `mark` (a file with the text of
     `faults.injectors.toxiproxy.mark_file`), and when `wait_until_up` finds another
     server there, kill this one and choose again.
     """
