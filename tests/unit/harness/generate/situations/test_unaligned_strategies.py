@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -18,6 +19,7 @@ DRAWN = 200
 RUNS = 60
 
 
+@cache
 def drawn(template: str) -> list[Scenario]:
     draw = scenario_of(Drawing(templates=(template,)))
     return [draw(3, index) for index in range(DRAWN)]
