@@ -13,7 +13,8 @@ from typing import Any
 import cutproof
 
 IMPORTABLE = str(Path(cutproof.__file__).resolve().parent.parent)
-TIMEOUT_S = 240
+TIMEOUT_S = 600
+"""after which a command hangs; none takes a minute where nobody else wants the machine"""
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 """`cutproof WORDS`, run to its end."""
