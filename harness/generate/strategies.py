@@ -23,8 +23,8 @@ from ..subject.needs import demand_given, lacks
 from ..subject.port import Capabilities
 from .admission import admitted
 from .choices import Choices, built
-from .coverage.cells import CELLS
-from .coverage.turns import turn_of
+from .coverage.target_rounds import turn_of
+from .coverage.target_scenarios import CELLS
 from .dealing import told_apart
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .faults.stop_hits import with_hits

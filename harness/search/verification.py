@@ -12,7 +12,7 @@ import msgspec
 
 from ...properties.model.workload import Topology, Workload
 from ..counterexamples.store import RunFolder
-from ..generate.coverage.cells import CELLS
+from ..generate.coverage.target_scenarios import CELLS
 from ..generate.situations.templates import SHARES
 from ..generate.strategies import Drawing
 from ..runtime.exit_codes import UsageError

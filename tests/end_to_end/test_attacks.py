@@ -51,7 +51,7 @@ def _is_of_the_run(pid: int) -> bool:
         told = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return any(name in told for name in (b"conducting.launching", b"toxiproxy-server", b"bin/postgres"))
+    return any(name in told for name in (b"orchestrator.launching", b"toxiproxy-server", b"bin/postgres"))
 
 
 class Attacked:

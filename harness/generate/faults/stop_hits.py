@@ -16,7 +16,7 @@ from ...scenario.forecast import Forecast, forecast
 from ...scenario.layout import topologies_of
 from ...scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario
 from ..choices import Choices
-from ..coverage.aims import UPSETTING
+from ..coverage.target_groups import UPSETTING
 from .faults import draw_fault, possible
 
 CANCELS_PERCENT = 40

@@ -25,7 +25,7 @@ from ....faults.plan import AnyFault, AtPoint
 from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
-from ..coverage import cells
+from ..coverage import target_scenarios as cells
 from ..engines import Tuning, draw_guarantee
 from ..faults import crossing, races
 from ..faults.faults import (

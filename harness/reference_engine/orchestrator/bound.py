@@ -6,7 +6,7 @@ from ....reference_impl.processes.frames import Ask, Count
 from ....reference_impl.processes.loop import monotonic_us
 from ...scenario.model import Scenario
 from ..subjects.translation import standstill_us
-from .scene import Scene
+from .context import Scene
 
 LEAST_US, MOST_US = 20_000_000, 300_000_000
 """of the machine's clock: for how long a run may stand still at least, and how long it may take at most"""

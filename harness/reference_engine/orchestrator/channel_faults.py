@@ -14,8 +14,8 @@ from ....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Tim
 from ....faults.injectors.toxiproxy import ToxiproxyFailed
 from ....reference_impl.processes.frames import Broke, Felt
 from ....reference_impl.processes.loop import monotonic_us
+from .context import Scene
 from .proxying import ProxyServer
-from .scene import Scene
 
 SHARE_FELT = 0.6
 """of a delay that a message must have been late, at least"""

@@ -14,9 +14,9 @@ from ....reference_impl.processes.files import DiskFiles
 from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.sinks import DATABASE
 from .channel_faults import ChannelFaults
-from .crew import Member
+from .context import Scene
 from .layout import COORDINATOR, GIVEN_UP_US
-from .scene import Scene
+from .processes import Member
 from .waiting import Orders
 
 LOOK_AGAIN_US = 10_000

@@ -11,8 +11,8 @@ from ....reference_impl.processes.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.frames import Ended, Submit, TakeOver
 from ....reference_impl.processes.logs import DiskLogs
 from ...scenario.model import Resume, Scenario
-from .crew import Member
-from .scene import Scene
+from .context import Scene
+from .processes import Member
 
 RESUMED_AFTER = ("stopped", "drained", "cancelled", "failed")
 PAUSE_US = 1_000

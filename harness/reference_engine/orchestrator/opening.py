@@ -19,8 +19,8 @@ from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario
 from ...subject.port import ScenarioRefused
 from ..subjects import process_job
-from .crew import full_name
 from .layout import COORDINATOR, Placement, Told, lives_together, proxied, store_of
+from .processes import full_name
 from .services import Services
 
 UP_WITHIN_S = 20.0

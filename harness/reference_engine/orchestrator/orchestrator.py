@@ -19,15 +19,15 @@ from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Scenario
 from ...subject.port import SubjectFailed
 from .bound import Bound
-from .crew import Crew, Exit, Member
+from .context import Scene
 from .disturbing import Disturbances
 from .evidence import Evidence
 from .facts import Facts
 from .jobs import Jobs
 from .layout import COORDINATOR
 from .opening import UP_WITHIN_S, Opened
+from .processes import Crew, Exit, Member
 from .rest import Rest
-from .scene import Scene
 from .steering import Steering
 
 READY_WITHIN_US = 30_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ....reference_impl.core.ids import TaskId
 from ....reference_impl.processes.frames import Ask, Count, Freeze
 from ....reference_impl.processes.loop import monotonic_us
+from .context import Scene
 from .layout import COORDINATOR
-from .scene import Scene
 
 
 class Rest:

@@ -9,10 +9,10 @@ from ....faults.injectors.triggers import Triggers
 from ....faults.plan import kind_of as fault_kind
 from ....reference_impl.processes.frames import Issue
 from ...scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
+from .context import Scene
 from .disturbing import Disturbances
 from .jobs import Jobs
 from .layout import COORDINATOR
-from .scene import Scene
 
 
 class Steering:

@@ -8,9 +8,9 @@ import msgspec
 
 from ....reference_impl.core.ids import TaskId
 from ....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, Poisoned
-from .crew import Member
+from .context import Scene
 from .layout import COORDINATOR
-from .scene import Scene
+from .processes import Member
 
 Order = Callable[[int], Frame]
 """makes the frame, of a stamp"""

@@ -14,19 +14,15 @@ from cutproof.faults.injectors.toxics import Toxic
 from cutproof.faults.injectors.toxiproxy import ToxiproxyFailed
 from cutproof.faults.plan import AnyFault
 from cutproof.faults.plan import kind_of as fault_kind
-from cutproof.harness.reference_engine.orchestrator import (
-    channel_faults,
-    disturbing,
-    rest,
-    scene,
-)
+from cutproof.harness.reference_engine.orchestrator import channel_faults, disturbing, rest
+from cutproof.harness.reference_engine.orchestrator import context as scene
 from cutproof.harness.reference_engine.orchestrator import (
     orchestrator as conductor,
 )
+from cutproof.harness.reference_engine.orchestrator.context import Scene
 from cutproof.harness.reference_engine.orchestrator.facts import Facts
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, Placement, Told, lives_together
 from cutproof.harness.reference_engine.orchestrator.opening import points_of
-from cutproof.harness.reference_engine.orchestrator.scene import Scene
 from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId

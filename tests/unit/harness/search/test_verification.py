@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.generate.coverage.cells import CELLS
+from cutproof.harness.generate.coverage.target_scenarios import CELLS
 from cutproof.harness.generate.situations.templates import SHARES
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode, UsageError

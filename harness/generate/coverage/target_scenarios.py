@@ -23,9 +23,9 @@ from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, Stage, stage_of
 from ..workloads.workloads import Recipe, draw_workload
-from .aimed import aimed_at, lasting, share_of
-from .aims import Aim
-from .turns import aim_of, turns_in_a_round
+from .target_faults import aimed_at, lasting, share_of
+from .target_groups import Aim
+from .target_rounds import aim_of, turns_in_a_round
 
 CELLS = "cells"
 

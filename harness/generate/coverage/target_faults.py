@@ -12,7 +12,7 @@ from ...scenario.forecast import Forecast
 from ...search.coverage import TRANSACTION_POINTS
 from ..choices import Choices
 from ..faults.faults import draw_fault, possible
-from .aims import ENDS, MESSAGES, RECOVERY, Aim, Pair
+from .target_groups import ENDS, MESSAGES, RECOVERY, Aim, Pair
 
 WAITING = frozenset(
     {"delay-channel", "stall-channel", "fail-write", "tear-write", "fail-commit", "raise-in-operator", *MESSAGES}

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, kind_of
-from cutproof.harness.generate.coverage import cells
-from cutproof.harness.generate.coverage.aimed import aimed_at
-from cutproof.harness.generate.coverage.aims import UPSETTING, Aim, needs_of, sink_for
-from cutproof.harness.generate.coverage.cells import CELLS
-from cutproof.harness.generate.coverage.turns import aim_of, turn_of, turns_in_a_round
+from cutproof.harness.generate.coverage import target_scenarios as cells
+from cutproof.harness.generate.coverage.target_faults import aimed_at
+from cutproof.harness.generate.coverage.target_groups import UPSETTING, Aim, needs_of, sink_for
+from cutproof.harness.generate.coverage.target_rounds import aim_of, turn_of, turns_in_a_round
+from cutproof.harness.generate.coverage.target_scenarios import CELLS
 from cutproof.harness.generate.situations.templates import SHARES
 from cutproof.harness.generate.stage import Frame
 from cutproof.harness.generate.strategies import Drawing, scenario_of

@@ -21,7 +21,7 @@ from ...scenario.checks import ALIGNMENTS
 from ...search.coverage import MODES, possible_cells
 from ...subject.port import Capabilities
 from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
-from .aims import UPSETTING, Aim, Pair, needs_of, room_in, sink_for
+from .target_groups import UPSETTING, Aim, Pair, needs_of, room_in, sink_for
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from ....reference_impl.processes.clock import Clock
 from ....reference_impl.processes.connections import Outbox
 from ....reference_impl.processes.journal import Journal
 from ....reference_impl.processes.loop import Loop, monotonic_us
-from .crew import Crew
 from .facts import Facts
 from .layout import Placement, Told
+from .processes import Crew
 from .services import Services
 
 
