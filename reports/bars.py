@@ -16,7 +16,7 @@ class Bar(Value, kw_only=True):
 
     name: str
     value: float
-    told: str
+    text: str
 
 
 class Bars(Value, kw_only=True):
@@ -52,5 +52,5 @@ def _row(one: Bar, y: int, most: float) -> list[str]:
     return [
         element("path", class_="columns", d=path(corners) + "Z"),
         label(one.name, LEFT - 6, middle, text_anchor="end"),
-        label(one.told, end + 6, middle),
+        label(one.text, end + 6, middle),
     ]

@@ -130,7 +130,7 @@ def coverage_lead(coverage: Coverage) -> str:
     return f"{hit} of the coverage were hit, by {plural(coverage.fired, 'fault')}."
 
 
-def empty_cells(coverage: Coverage) -> tuple[str, ...]:
+def targets_not_hit(coverage: Coverage) -> tuple[str, ...]:
     """Possible cells that nothing fired in: some by name, the others counted."""
     found = list(_empty(coverage))
     more = len(found) - MOST_EMPTY

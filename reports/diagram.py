@@ -20,9 +20,8 @@ from .labels import Box, Labels
 from .marks import mark_of
 from .model import CounterexampleView
 from .spacetime import Cut, Drawing, Message, Point, Segment, drawing_of
-from .svg import element, label, path, told
-from .words import duration, plural, record_name, sentence
-from .words import told as told_in_words
+from .svg import element, label, path, title
+from .words import duration, plural, record_name, sentence, with_task
 
 LANE_HEIGHT = 56
 TOP = 46
@@ -96,7 +95,7 @@ def diagram_of(view: CounterexampleView, prefix: str = "") -> Diagram | None:
         height=grid.height,
         sheets=tuple(range(0, grid.width, SHEET)) if grid.width > SHEET * 1.4 else (),
         caption=_caption(drawing),
-        words=tuple((_clock(point.entry), point.entry.task, _said(point, drawing)) for point in drawing.points),
+        words=tuple((_clock(point.entry), point.entry.task, _point_title(point, drawing)) for point in drawing.points),
     )
 
 
@@ -105,7 +104,7 @@ def _picture(content: str, width: int, height: int, **attributes: str) -> str:
 
 
 def _title(view: CounterexampleView, drawing: Drawing) -> Iterator[str]:
-    yield told(f"Space-time diagram of {view.id}")
+    yield title(f"Space-time diagram of {view.id}")
     yield element("desc", escape(_description(drawing)))
 
 
@@ -141,7 +140,7 @@ def _clock(entry: Timed) -> str:
     return duration(entry.at_us) if entry.at_us >= 0 else ""
 
 
-def _said(point: Point, drawing: Drawing) -> str:
+def _point_title(point: Point, drawing: Drawing) -> str:
     crossing = next((one.crossing for one in drawing.messages if one.crossing and point in (one.send, one.receipt)), "")
     return sentence(point.entry) + (f": {crossing}" if crossing else "")
 
@@ -181,7 +180,7 @@ def _segment(segment: Segment, grid: _Grid) -> str:
 def _message(message: Message, grid: _Grid) -> str:
     start, end = _ends(message, grid)
     middle = _in_first_gap(start, end)
-    parts = [told(_told(message)), element("path", d=path([start, end]))]
+    parts = [title(_message_title(message)), element("path", d=path([start, end]))]
     if message.receipt is None:
         parts.append(element("path", class_="lost", d=_cross(end, 4)))
     elif message.kind == "barrier":
@@ -243,10 +242,10 @@ def _nowhere(message: Message, grid: _Grid, start: tuple[float, float]) -> tuple
     return start[0] + grid.step * 0.8, start[1] + (-1 if up else 1) * LANE_HEIGHT * 0.4
 
 
-def _told(message: Message) -> str:
+def _message_title(message: Message) -> str:
     lost = "" if message.receipt else ", which never arrives"
     crossing = f", {message.crossing}" if message.crossing else ""
-    return f"{told_in_words(message.send.entry)}{lost}{crossing}"
+    return f"{with_task(message.send.entry)}{lost}{crossing}"
 
 
 def _cross(at: tuple[float, float], size: float) -> str:
@@ -258,7 +257,7 @@ def _cut(cut: Cut, grid: _Grid, main: bool) -> str:
     line = _line_of(cut, grid)
     (x, top), name = line[0], f"cut {cut.checkpoint}" + ("" if cut.completed else ", not complete")
     parts = [
-        told(f"The cut of checkpoint {cut.checkpoint}"),
+        title(f"The cut of checkpoint {cut.checkpoint}"),
         element("path", class_="leader", d=path([(x, 34), (x, top)])),
         element("path", d=path(line)),
         label(name, x, 30, class_="note"),
@@ -278,7 +277,7 @@ def _marks(drawing: Drawing, grid: _Grid) -> Iterator[str]:
         x, y = grid.at(point)
         mark = mark_of(point.entry, x, y)
         if mark:
-            yield element("g", told(sentence(point.entry)), mark, class_=f"mark {point.entry.what}")
+            yield element("g", title(sentence(point.entry)), mark, class_=f"mark {point.entry.what}")
         if point.entry.what in ("fault-fired", "command-issued", "job-ended"):
             yield _caption_at(point, x, y, occupied)
         if point.entry.channel and drawing.lanes[point.lane] == FAULTS:
@@ -306,7 +305,7 @@ def _cut_link(entry: Timed, drawing: Drawing, grid: _Grid, x: float) -> str:
     down = drawing.lanes.index(receiver) > drawing.lanes.index(sender)
     y = grid.y(drawing.lanes.index(sender)) + (0.5 if down else -0.5) * LANE_HEIGHT
     strokes = path([(x - 8, y + 6), (x + 2, y - 6)]) + path([(x - 2, y + 6), (x + 8, y - 6)])
-    return element("g", told(f"{entry.channel} is hit"), element("path", d=strokes), class_="link-hit")
+    return element("g", title(f"{entry.channel} is hit"), element("path", d=strokes), class_="link-hit")
 
 
 def _times(drawing: Drawing, grid: _Grid) -> Iterator[str]:

@@ -69,9 +69,9 @@ def entries_of(history: History) -> list[Timed]:
         for entry in history.timeline
         if entry.what not in NOT_DRAWN and entry.what not in journalled and not _coordinator_dies(entry)
     ]
-    told = {_identity(entry) for entry in found}
+    named = {_identity(entry) for entry in found}
     others = [*_stored(history), *_transactions(history), *journal]
-    found.extend(entry for entry in others if _identity(entry) not in told)
+    found.extend(entry for entry in others if _identity(entry) not in named)
     found.extend(_acks(history, found))
     found.extend(_ends(history, found))
     return sorted(found, key=lambda entry: entry.order)
@@ -182,9 +182,9 @@ def _acks(history: History, found: list[Timed]) -> Iterator[Timed]:
 
 def _ends(history: History, found: list[Timed]) -> Iterator[Timed]:
     """The end of each attempt of a task, where nothing has told it yet."""
-    told = {(entry.task, entry.attempt) for entry in found if entry.what in ("killed", "failed")}
+    named = {(entry.task, entry.attempt) for entry in found if entry.what in ("killed", "failed")}
     for run in history.runs:
-        if run.ended is not None and (run.task, run.attempt) not in told:
+        if run.ended is not None and (run.task, run.attempt) not in named:
             yield Timed(order=run.ended, at_us=-1, what=_ending(run), task=run.task, attempt=run.attempt)
 
 

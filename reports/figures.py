@@ -13,10 +13,10 @@ from .render import environment
 Picture = Chart | Bars | Grid
 
 
-class Said(Value, kw_only=True):
+class Statement(Value, kw_only=True):
     """A sentence of the text, and what was found."""
 
-    says: str
+    text: str
     shown: bool
     evidence: str
     assumed: bool = False
@@ -45,13 +45,13 @@ class FiguresView(Value, kw_only=True):
     name: str
     about: str
     document: str
-    claims: tuple[Said, ...]
+    claims: tuple[Statement, ...]
     ran: tuple[str, ...] = ()
     """what was run, in words; a paragraph each"""
     replay: str = ""
     """the command that runs it again"""
     verdicts: tuple[Judged, ...] = ()
-    violated_beside: bool = False
+    violated_in_companion: bool = False
     """an invariant is violated, against the text, in a run that claims are set beside"""
     disagreements: tuple[str, ...] = ()
     """where the two judges say otherwise"""
@@ -66,7 +66,7 @@ class FiguresView(Value, kw_only=True):
         """failed (the judges disagree), violated, short (a claim did not show) or held."""
         if self.disagreements:
             return "failed"
-        if self.violated_beside or any(one.verdict == "violated" for one in self.verdicts):
+        if self.violated_in_companion or any(one.verdict == "violated" for one in self.verdicts):
             return "violated"
         return "held" if all(claim.shown or claim.assumed for claim in self.claims) else "short"
 

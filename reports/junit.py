@@ -67,8 +67,8 @@ def _story(one: Counterexample) -> str:
 
 def _clean(text: str) -> str:
     """Without the characters that XML 1.0 cannot hold at all."""
-    return "".join(character if _allowed(ord(character)) else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return "".join(character if _is_allowed(ord(character)) else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
-def _allowed(point: int) -> bool:
+def _is_allowed(point: int) -> bool:
     return point in (0x9, 0xA, 0xD) or 0x20 <= point <= 0xD7FF or 0xE000 <= point <= 0xFFFD or point >= 0x10000

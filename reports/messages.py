@@ -55,16 +55,16 @@ class _Receipts:
 
     def __init__(self, entries: list[Timed]) -> None:
         self._first: dict[tuple[object, ...], Timed] = {}
-        self._heard: dict[tuple[str, int | None], list[Timed]] = {}
+        self._announced: dict[tuple[str, int | None], list[Timed]] = {}
         # Who takes anything from a channel; a source does not, and its snapshot answers the coordinator's trigger.
         fed = {entry.task for entry in entries if entry.what in ("record-applied", "barrier-received")}
         for entry in entries:
             for key in _receipt_keys(entry):
                 self._first.setdefault(key, entry)
-            if entry.what in HEARD:
-                self._heard.setdefault((HEARD[entry.what], entry.checkpoint), []).append(entry)
+            if entry.what in ANNOUNCED_BY:
+                self._announced.setdefault((ANNOUNCED_BY[entry.what], entry.checkpoint), []).append(entry)
             elif entry.what == "snapshot-taken" and fed and entry.task not in fed:
-                self._heard.setdefault(("snapshot", entry.checkpoint), []).append(entry)
+                self._announced.setdefault(("snapshot", entry.checkpoint), []).append(entry)
 
     def one(self, *key: object) -> Timed | None:
         return self._first.get(key)
@@ -74,13 +74,13 @@ class _Receipts:
 
     def of_announcement(self, sent: Timed) -> list[Timed]:
         """All that heard what the coordinator told the tasks, after it told them."""
-        heard = self._heard.get((sent.what, sent.checkpoint), [])
-        if not heard and sent.what == "checkpoint-triggered":
-            heard = self._heard.get(("snapshot", sent.checkpoint), [])
-        return [one for one in heard if one.order > sent.order]
+        receipts = self._announced.get((sent.what, sent.checkpoint), [])
+        if not receipts and sent.what == "checkpoint-triggered":
+            receipts = self._announced.get(("snapshot", sent.checkpoint), [])
+        return [one for one in receipts if one.order > sent.order]
 
 
-HEARD = {
+ANNOUNCED_BY = {
     "trigger-received": "checkpoint-triggered",
     "completion-notified": "checkpoint-completed",
     "abort-received": "checkpoint-aborted",

@@ -43,11 +43,11 @@ class HeatMap(Value, kw_only=True):
 def violated(summary: Summary) -> list[str]:
     """The violated invariants, but those whose every failure is a known one; what stands beside the scenarios last."""
     names = [line.name for line in invariant_lines(summary) if line.verdict == "violated"]
-    beside = {
+    companions = {
         "consistent-cut of general snapshots": summary.systems.violated,
         "exactly-once of batches": summary.batches.violated,
     }
-    return names + [name for name, wrong in beside.items() if wrong]
+    return names + [name for name, wrong in companions.items() if wrong]
 
 
 def headline(summary: Summary) -> str:
@@ -104,8 +104,8 @@ def oracle_lead(summary: Summary) -> str:
     others = sum(oracle.not_asked.values())
     if not oracle.asked and not others:
         return ""
-    said = f"PySpark computed the rows owed in {oracle.asked:,} of {plural(oracle.asked + others, 'scenario')}"
-    return f"{said}; it was not asked in the others: {reasons(oracle.not_asked)}." if others else f"{said}."
+    sentence = f"PySpark computed the rows owed in {oracle.asked:,} of {plural(oracle.asked + others, 'scenario')}"
+    return f"{sentence}; it was not asked in the others: {reasons(oracle.not_asked)}." if others else f"{sentence}."
 
 
 def reasons(counts: Mapping[str, int]) -> str:
@@ -131,7 +131,7 @@ def _most(tasks: dict[str, int]) -> str:
     return ", ".join(f"{name} ({number:,})" for name, number in often)
 
 
-def beside_lead(summary: Summary) -> str:
+def companion_lead(summary: Summary) -> str:
     """What was run beside the scenarios, and who else came to their ports; empty when nothing was and nobody did."""
     foreign = foreign_in_words(summary.foreign_connections)
     return " ".join(filter(None, (_systems(summary), _batches(summary), foreign)))
@@ -219,12 +219,16 @@ def never(summary: Summary) -> tuple[str, ...]:
     return tuple(f"{what}: {', '.join(names)}." for what, names in found if names)
 
 
-TOLD = 16
+NAMED_AT_MOST = 16
 """of what a subject cannot do: a page is no place for fifty names, of which summary.json has all"""
 
 
 def _at_most(names: list[str]) -> list[str]:
-    return names if len(names) <= TOLD else [*names[: TOLD - 1], f"and {len(names) - TOLD + 1:,} more"]
+    return (
+        names
+        if len(names) <= NAMED_AT_MOST
+        else [*names[: NAMED_AT_MOST - 1], f"and {len(names) - NAMED_AT_MOST + 1:,} more"]
+    )
 
 
 def _listed(names: list[str]) -> str:

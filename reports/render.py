@@ -39,7 +39,7 @@ def render_html(view: ReportView) -> str:
         headline=overview.headline(summary),
         outcome=overview.outcome(summary),
         lead=overview.lead(summary),
-        beside_lead=overview.beside_lead(summary),
+        companion_lead=overview.companion_lead(summary),
         oracle_lead=overview.oracle_lead(summary),
         restarts=overview.restarts_lead(summary),
         not_run=overview.by_reason(summary.not_run),
@@ -49,7 +49,7 @@ def render_html(view: ReportView) -> str:
         stops=coverage.stop_lines(summary),
         coverage_lead=coverage.coverage_lead(summary.coverage),
         coverage_maps=coverage.coverage_maps(summary.coverage),
-        empty_cells=coverage.empty_cells(summary.coverage),
+        targets_not_hit=coverage.targets_not_hit(summary.coverage),
         counterexamples=[
             (one, diagram_of(one, f"c{number}-"), shortened(one.rows))
             for number, one in enumerate(view.counterexamples, 1)

@@ -16,13 +16,13 @@ def side_by_side(expected: Iterable[Row], committed: Iterable[Row]) -> tuple[Row
     A committed row beyond its expected copies is *repeated*, one that was never
     expected is *unexpected*.
     """
-    owed, seen = Counter(expected), Counter(committed)
+    expected_counts, seen = Counter(expected), Counter(committed)
     pairs: list[RowPair] = []
-    for row in sorted({*owed, *seen}, key=_sort_key):
-        both = min(owed[row], seen[row])
-        surplus: RowStatus = "repeated" if owed[row] else "unexpected"
+    for row in sorted({*expected_counts, *seen}, key=_sort_key):
+        both = min(expected_counts[row], seen[row])
+        surplus: RowStatus = "repeated" if expected_counts[row] else "unexpected"
         pairs += [RowPair(status="ok", expected=row, committed=row)] * both
-        pairs += [RowPair(status="lost", expected=row)] * (owed[row] - both)
+        pairs += [RowPair(status="lost", expected=row)] * (expected_counts[row] - both)
         pairs += [RowPair(status=surplus, committed=row)] * (seen[row] - both)
     return tuple(pairs)
 

@@ -13,7 +13,7 @@ def element(name: str, *content: str, **attributes: Attribute) -> str:
     return f"<{name}{text}>{''.join(content)}</{name}>" if content else f"<{name}{text}/>"
 
 
-def told(text: str) -> str:
+def title(text: str) -> str:
     """The title of an element: what it says in words."""
     return element("title", escape(text))
 

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from .coverage import WAYS, coverage_lead
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
-from .overview import beside_lead, by_reason, headline, invariant_lines, lead, never, oracle_lead, restarts_lead
+from .overview import by_reason, companion_lead, headline, invariant_lines, lead, never, oracle_lead, restarts_lead
 from .words import STATUS_WORDS, judges_in_words, plural, row_cells
 
 WIDTH = 80
@@ -105,7 +105,7 @@ def _outcome(summary: Summary, report: str) -> Iterator[str]:
     yield from (f"  {one.replay}" for one in firsts[:COMMANDS] if one.replay)
     for shortfall in summary.shortfalls if not summary.failures else ():  # then that is why
         yield from _wrapped(f"shortfall: {shortfall}")
-    yield from _wrapped(" ".join(filter(None, (lead(summary), oracle_lead(summary), beside_lead(summary)))))
+    yield from _wrapped(" ".join(filter(None, (lead(summary), oracle_lead(summary), companion_lead(summary)))))
     if summary.not_judged_by_shares:
         yield from _wrapped(summary.not_judged_by_shares)
     yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."

@@ -77,7 +77,7 @@ def record_name(origin: int | None) -> str:
     return f"{split_of(origin)}:{offset_of(origin)}" + (f".{copy}" if copy else "")
 
 
-def told(entry: Timed) -> str:
+def with_task(entry: Timed) -> str:
     """What happened, with who it happened to."""
     return f"{entry.task} {sentence(entry)}"
 

@@ -38,12 +38,12 @@ def begin(options: argparse.Namespace) -> Oracle | None:
 def ask(oracle: Oracle | None, scenario: Scenario, history: History, judgement: Judgement, progress: Progress) -> Word:
     """PySpark's word on a history; without an oracle, that nobody asked."""
     from ...properties.quick_checker.case import Case
-    from ..counterexamples.replay import UNHEARD
+    from ..counterexamples.replay import NOT_ASKED
     from ..search.oracle import word_on
     from ..subject.run import Result
 
     if oracle is None:
-        return UNHEARD
+        return NOT_ASKED
     progress.step("asking PySpark")
     case = Case(scenario.workload, scenario.topology, history)
     return word_on(oracle, Result(scenario, case, judgement, 0.0, 0.0))

@@ -18,7 +18,7 @@ from typing import NoReturn
 from ..runtime import background
 from ..runtime.config import load, nearest
 from ..runtime.exit_codes import CutproofError, ExitCode, HarnessFailed, UsageError, one_line
-from ..runtime.interruption import SIGNALS, heard
+from ..runtime.interruption import SIGNALS, signals_interrupt
 from .options import Parser, add_common, apply_settings
 from .output import Output, debugging, show_what_can_be_shown
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     output = Output(json="--json" in words)
     try:
-        with heard():
+        with signals_interrupt():
             return int(_dispatch(words))
     except CutproofError as error:
         _debug()

@@ -69,7 +69,7 @@ def examine(out: Path, *, start_spark: bool = True) -> Iterator[Finding]:
     yield _folder(out)
     yield from (_service(what, module) for what, module in SERVICES.items())
     yield _runs_kept()
-    yield _left()
+    yield _bequests()
     yield _browser()
 
 
@@ -146,12 +146,12 @@ def _runs_kept() -> Finding:
     return Finding(what="runs kept", found=f"{how}, {there.folder}", needed=False)
 
 
-def _left() -> Finding:
+def _bequests() -> Finding:
     what = "in PostgreSQL"
     try:
         from ..reference_engine.orchestrator import remembered
 
-        runs = [note.run for _, note in remembered.left()]
+        runs = [note.run for _, note in remembered.bequests()]
     except CutproofError as error:
         return Finding(what=what, found="", needed=False, advice=one_line(error))
     if not runs:
@@ -212,7 +212,7 @@ def clear_database() -> tuple[int, list[str]]:
     from ..reference_engine.orchestrator import remembered
 
     done, failed = 0, []
-    for path, note in remembered.left():
+    for path, note in remembered.bequests():
         reason = remembered.clear_away(path, note)
         if reason:
             failed.append(f"{note.what} cannot be removed from PostgreSQL ({note.dsn}): {reason}")

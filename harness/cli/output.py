@@ -85,8 +85,8 @@ def _json(value: object) -> str:
         encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:  # a file's name need not be text
         encoded = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
-    told = msgspec.json.format(encoded, indent=2).decode()
-    return told if told.isascii() else "".join(map(_escaped, told))
+    text = msgspec.json.format(encoded, indent=2).decode()
+    return text if text.isascii() else "".join(map(_escaped, text))
 
 
 def _escaped(letter: str) -> str:

@@ -100,9 +100,9 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
             keep_run(options.out, replayed.scenario, replayed.history)
             write_report(options.out, report_of(replayed, subject.name, _command(options), word))
         output.say(f"kept in {options.out}, with its report.html")
-    heard = {"seen_by": seen_by(replayed.judgement, word), "not_asked": word.unasked}
-    told = _result(replayed, subject.name, options.scenario)
-    output.result({**told, **heard, "disagreements": word.disagreements})
+    judges = {"seen_by": seen_by(replayed.judgement, word), "not_asked": word.unasked}
+    run = _result(replayed, subject.name, options.scenario)
+    output.result({**run, **judges, "disagreements": word.disagreements})
     return code
 
 
@@ -113,15 +113,15 @@ def _replay_system(system: System, options: argparse.Namespace, output: Output) 
 
     with progress_of(options) as progress:
         progress.step(f"replaying {options.scenario.name}")
-        told = run_and_judge(system)
-    for sentence in sentences(told.history):
+        run = run_and_judge(system)
+    for sentence in sentences(run.history):
         output.say(sentence)
     output.say()
-    tell_verdicts({"consistent-cut": told.verdict}, output)
-    output.say(f"trace sha256 {told.trace_sha256}")
-    output.result({"format": FORMAT, "scenario": str(options.scenario), "outcome": told.outcome,
-                   "verdicts": {"consistent-cut": told.verdict}, "trace_sha256": told.trace_sha256})  # fmt: skip
-    return ExitCode.VIOLATED if told.outcome == "violated" else ExitCode.HELD
+    tell_verdicts({"consistent-cut": run.verdict}, output)
+    output.say(f"trace sha256 {run.trace_sha256}")
+    output.result({"format": FORMAT, "scenario": str(options.scenario), "outcome": run.outcome,
+                   "verdicts": {"consistent-cut": run.verdict}, "trace_sha256": run.trace_sha256})  # fmt: skip
+    return ExitCode.VIOLATED if run.outcome == "violated" else ExitCode.HELD
 
 
 def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) -> ExitCode:

@@ -56,10 +56,10 @@ def tell_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output)
 
 def tell_events(history: History, output: Output) -> None:
     """The time line, a line an event."""
-    from ...reports.words import told
+    from ...reports.words import with_task
 
     for event in sorted(history.timeline, key=lambda event: event.order):
-        output.say(f"{event.at_us / 1000:10.3f} ms  {told(event)}")
+        output.say(f"{event.at_us / 1000:10.3f} ms  {with_task(event)}")
     output.say()
 
 

@@ -19,7 +19,7 @@ from .tell import tell_summary, tell_tampering, tell_verdicts
 if TYPE_CHECKING:
     from ..examples import Example
     from ..examples.pipelines.claims import PipelineExample
-    from ..examples.run import Beside, ExampleRun
+    from ..examples.run import CompanionRun, ExampleRun
     from ..examples.systems.claims import SystemExample
     from ..scenario.model import Scenario
     from ..search.verification import Request
@@ -34,7 +34,7 @@ DESCRIPTION = """\
 Draws scenarios (a workload, its layout, an engine configuration with aligned or
 unaligned checkpoints, and what goes wrong), runs each on the subject, and judges every
 recorded history against what PySpark says the answer is. Failures are shrunk until they
-read as a story. The same seed and version draw the same scenarios. Beside the jobs of
+read as a story. The same seed and version draw the same scenarios. CompanionRun the jobs of
 the simulated engine stand systems of processes, one for every 20 scenarios: any graph,
 on which general snapshots are taken and judged by causality; and of every 40 jobs one
 runs as a batch too, and has to leave what it leaves as a stream.
@@ -256,19 +256,19 @@ def _tell_example(told: ExampleRun, output: Output) -> None:
     output.say()
     for claim in told.claims:
         word = "assumed" if claim.assumed else "shown" if claim.shown else "NOT SHOWN"
-        output.say(f'{word:9}  "{claim.says}"')
+        output.say(f'{word:9}  "{claim.text}"')
         output.say(f"           {claim.evidence}")
     output.say()
     tell_verdicts(told.verdicts, output)
-    if told.beside:
+    if told.companions:
         output.say()
-        output.table(("set beside it", "outcome", ""), [(one.name, one.outcome, _why(one)) for one in told.beside])
-    for one in told.beside:
+        output.table(("set beside it", "outcome", ""), [(one.name, one.outcome, _why(one)) for one in told.companions])
+    for one in told.companions:
         for name, verdict in one.against.items():
             output.say(f"{one.name}: {name} is violated: {verdict.difference} ({verdict.message})")
 
 
-def _why(one: Beside) -> str:
+def _why(one: CompanionRun) -> str:
     """What is violated in a variant, or why it could not be run."""
     if one.problem:
         return one.problem

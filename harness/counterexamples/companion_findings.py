@@ -46,7 +46,7 @@ def grouped(outcomes: Iterable[Ran]) -> dict[str, list[Ran]]:
     return groups
 
 
-def told(
+def companion_findings(
     outcomes: Iterable[Ran],
     invariant: str,
     smallest_of: Callable[[Ran, str], Smallest],
@@ -58,12 +58,12 @@ def told(
         try:
             began = time.perf_counter()
             smallest = smallest_of(alike[0], difference)
-            yield _told(smallest, invariant, keeping, shrink_s=time.perf_counter() - began, alike=len(alike))
+            yield _finding(smallest, invariant, keeping, shrink_s=time.perf_counter() - began, alike=len(alike))
         except CutproofError as error:
             failures.append(one_line(error))
 
 
-def _told(smallest: Smallest, invariant: str, keeping: Keeping, *, shrink_s: float, alike: int) -> Finding:
+def _finding(smallest: Smallest, invariant: str, keeping: Keeping, *, shrink_s: float, alike: int) -> Finding:
     path = keeping.keep(smallest.name, smallest.text)
     counterexample = Counterexample(
         id=smallest.name,

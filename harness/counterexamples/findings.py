@@ -35,10 +35,10 @@ from ..subject.names import stand_in_for
 from ..subject.port import Subject
 from ..subject.run import Result, run
 from .causes import cause_of
-from .story import Neighbour, expected_rows, nearest_passing, tell_case
+from .story import Neighbour, expected_rows, nearest_passing, story_of_case
 
-TELLINGS = 10
-TELLINGS_S = 60.0
+RECORDINGS = 10
+RECORDINGS_S = 60.0
 """how often a counterexample is run again where it may show or not, for its rate, and how long at most"""
 GROUPS_AT_MOST = 12
 """causes that are shrunk and told; more than these are counted"""
@@ -92,7 +92,7 @@ def group(failing: list[Outcome], first: str = "") -> list[Group]:
     return sorted(found, key=lambda one: one.invariant != first)
 
 
-class Teller:
+class FindingBuilder:
     """Makes findings of groups; what it has to say of the harness goes to `found.failures`."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Teller:
         self._began = time.perf_counter()
         shown = self._groups[:GROUPS_AT_MOST]
         for one, shrinking in zip(shown, self._shrinking(shown), strict=True):
-            self._tell(one, shrinking)
+            self._describe(one, shrinking)
         return list(self._by_cause.values())
 
     def _shrinking(self, groups: list[Group]) -> list[Future[Shrunk] | None]:
@@ -150,7 +150,7 @@ class Teller:
         both = (outcome for outcome in one.outcomes if outcome.index not in self._found.unconfirmed)
         return next(both, one.outcomes[0])
 
-    def _tell(self, one: Group, shrinking: Future[Shrunk] | None) -> None:
+    def _describe(self, one: Group, shrinking: Future[Shrunk] | None) -> None:
         """Tell a group by its shrunk case; where that cannot be had, by the one that was found."""
         try:
             with self._interruption.open():
@@ -175,7 +175,7 @@ class Teller:
             self._found.failures.append(f"scenario {index} fails in a search and holds when run again")
             return
         cause = cause_of(one.invariant, verdict, result.scenario, result.history, self._subject_name)
-        finding = self._told(one, result, verdict, cause, hasty=hasty, words=(*words, *more))
+        finding = self._finding(one, result, verdict, cause, hasty=hasty, words=(*words, *more))
         self._by_cause[cause] = _merged(self._by_cause[cause], finding) if cause in self._by_cause else finding
 
     def _again(self, one: Group, scenario: Scenario, *, hasty: bool) -> tuple[Result, tuple[str, ...]]:
@@ -190,7 +190,7 @@ class Teller:
         if hasty and recorded is not None:
             return recorded, ()
         shows = violates(one.invariant, one.difference)
-        again = repeat(self._subject, scenario, TELLINGS, shows, timeline=True, max_seconds=TELLINGS_S)
+        again = repeat(self._subject, scenario, RECORDINGS, shows, timeline=True, max_seconds=RECORDINGS_S)
         if again.rate.reproduced or recorded is None:
             return again.result, (_rate_in_words(again.rate),)
         return recorded, (f"This run was recorded as it was found. {_rate_in_words(again.rate)}",)
@@ -200,13 +200,13 @@ class Teller:
         found = self._example(one)
         return recorded_result(found) if found.history is not None else None
 
-    def _told(
+    def _finding(
         self, one: Group, result: Result, verdict: Violated, cause: Cause, *, hasty: bool, words: tuple[str, ...]
     ) -> Finding:
         """`hasty`: without a neighbour that passes and without PySpark, which take their time."""
         scenario = result.scenario
         confirmed, seen_by = self._seen_by(one, result, verdict, hasty=hasty)
-        story = tell_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
+        story = story_of_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
         neighbour = None if hasty else self._neighbour(one, scenario)
         name = f"{one.invariant}-{self._example(one).index}"
         path = self._keeping.keep(name, text_of(scenario))

@@ -21,9 +21,9 @@ from ..shrink.repetition import Rate, Repeated, repeat, violates_alike
 from ..shrink.shrink import size_of
 from ..subject.port import Subject
 from .findings import witness_of
-from .story import Story, expected_rows, tell_case
+from .story import Story, expected_rows, story_of_case
 
-UNHEARD = Word(unasked=Unasked(rows=QUICK, state=QUICK))
+NOT_ASKED = Word(unasked=Unasked(rows=QUICK, state=QUICK))
 """PySpark was not asked at all."""
 
 
@@ -61,13 +61,13 @@ def replay(
         scenario=scenario,
         history=result.history,
         judgement=result.judgement,
-        story=tell_case(scenario, result.case, result.judgement.verdicts),
+        story=story_of_case(scenario, result.case, result.judgement.verdicts),
         trace_sha256=digest(result.history),
         rate=repeated.rate,
     )
 
 
-def view_of(replayed: Replayed, command: str, word: Word = UNHEARD) -> CounterexampleView:
+def view_of(replayed: Replayed, command: str, word: Word = NOT_ASKED) -> CounterexampleView:
     """A replay that violates something, as a report shows it: by the first of what is violated."""
     scenario = replayed.scenario
     name, verdict = next(iter(replayed.judgement.violated.items()))
@@ -94,7 +94,7 @@ def view_of(replayed: Replayed, command: str, word: Word = UNHEARD) -> Counterex
     )
 
 
-def report_of(replayed: Replayed, subject: str, command: str, word: Word = UNHEARD) -> ReportView:
+def report_of(replayed: Replayed, subject: str, command: str, word: Word = NOT_ASKED) -> ReportView:
     """The report of a run of one scenario."""
     from ... import __version__
 

@@ -29,10 +29,10 @@ from ..shrink.reductions import replace, with_fault
 from .words import (
     command_in_words,
     count_in_words,
-    deviation_in_words,
     engine_in_words,
     fault_in_words,
-    kept_aligned_in_words,
+    never_unaligned_in_words,
+    perturbation_in_words,
     time_in_words,
     trigger_in_words,
     workload_in_words,
@@ -48,11 +48,11 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     paragraphs: tuple[str, ...]
 
 
-def tell(scenario: Scenario, history: History, verdicts: dict[str, Verdict]) -> Story:
-    return tell_case(scenario, Case(scenario.workload, scenario.topology, history), verdicts)
+def story_of(scenario: Scenario, history: History, verdicts: dict[str, Verdict]) -> Story:
+    return story_of_case(scenario, Case(scenario.workload, scenario.topology, history), verdicts)
 
 
-def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, invariant: str = "") -> Story:
+def story_of_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, invariant: str = "") -> Story:
     """The story of a case whose expected rows were already worked out; of one violation, where it is named."""
     history = case.history
     paragraphs = (
@@ -70,7 +70,7 @@ def tell_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, i
 def what_ran(scenario: Scenario) -> tuple[str, ...]:
     """The job and its engine, and of a job whose barriers may overtake the edges on which they do not."""
     ran = f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}."
-    return tuple(filter(None, (ran, kept_aligned_in_words(scenario))))
+    return tuple(filter(None, (ran, never_unaligned_in_words(scenario))))
 
 
 def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict], *, invariant: str = "") -> str:
@@ -81,15 +81,15 @@ def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict],
         for number, fault in enumerate(scenario.faults)
         if number in fired
     ]
-    hits.extend(deviation_in_words(deviation) for deviation in scenario.deviations)
+    hits.extend(perturbation_in_words(perturbation) for perturbation in scenario.deviations)
     cause = " and ".join(hits)
     violated = [(name, verdict) for name, verdict in verdicts.items() if isinstance(verdict, Violated)]
     violated.sort(key=lambda named: named[0] != invariant)
     if not violated:
         return _capital(f"{f'{cause}, and' if cause else 'without any fault,'} everything that could be judged holds.")
     name, verdict = violated[0]
-    told = f"{name} is violated: {verdict.difference} ({verdict.message.rstrip('.')})."
-    return _capital(f"{cause}, and {told}" if cause else f"without any fault, {told}")
+    sentences = f"{name} is violated: {verdict.difference} ({verdict.message.rstrip('.')})."
+    return _capital(f"{cause}, and {sentences}" if cause else f"without any fault, {sentences}")
 
 
 class Neighbour(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,9 +109,9 @@ def nearest_passing(scenario: Scenario, still_fails: Callable[[Scenario], bool])
 
 def _neighbours(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """One thing altered at a time: an order turned round, then a lateness or a fault left out."""
-    for index, deviation in enumerate(scenario.deviations):
+    for index, perturbation in enumerate(scenario.deviations):
         rest = scenario.deviations[:index] + scenario.deviations[index + 1 :]
-        yield f"unless {deviation_in_words(deviation)}", replace(scenario, deviations=rest)
+        yield f"unless {perturbation_in_words(perturbation)}", replace(scenario, deviations=rest)
     for index, fault in enumerate(scenario.faults):
         trigger = fault.trigger
         side = getattr(trigger, "side", None)
@@ -123,29 +123,29 @@ def _neighbours(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         rest_ = scenario.faults[:index] + scenario.faults[index + 1 :]
         yield f"unless {fault_in_words(fault)}", replace(scenario, faults=rest_)
     for index, command in enumerate(scenario.commands):
-        left = scenario.commands[:index] + scenario.commands[index + 1 :]
-        yield f"unless {command_in_words(command)}", replace(scenario, commands=left)
+        others = scenario.commands[:index] + scenario.commands[index + 1 :]
+        yield f"unless {command_in_words(command)}", replace(scenario, commands=others)
 
 
 def _events(scenario: Scenario, history: History) -> list[str]:
-    told: list[str] = []
+    sentences: list[str] = []
     completed = iter(sorted(history.completed, key=lambda done: done.order))
     pending = next(completed, None)
     for entry in sorted(history.journal, key=lambda item: item.order):
         while pending is not None and pending.order < entry.order:
             kind = "savepoint" if pending.savepoint else "checkpoint"
-            told.append(f"at {time_in_words(pending.at_us)} {kind} {pending.checkpoint} is complete")
+            sentences.append(f"at {time_in_words(pending.at_us)} {kind} {pending.checkpoint} is complete")
             pending = next(completed, None)
         words = _entry(scenario, entry)
         if words:
-            told.append(f"at {time_in_words(entry.at_us)} {words}")
+            sentences.append(f"at {time_in_words(entry.at_us)} {words}")
     while pending is not None:
-        told.append(f"at {time_in_words(pending.at_us)} checkpoint {pending.checkpoint} is complete")
+        sentences.append(f"at {time_in_words(pending.at_us)} checkpoint {pending.checkpoint} is complete")
         pending = next(completed, None)
-    if len(told) > EVENTS_AT_MOST:
-        left_out = len(told) - EVENTS_AT_MOST
-        told[EVENTS_AT_MOST // 2 : -EVENTS_AT_MOST // 2] = [f"({left_out} more events)"]
-    return told
+    if len(sentences) > EVENTS_AT_MOST:
+        left_out = len(sentences) - EVENTS_AT_MOST
+        sentences[EVENTS_AT_MOST // 2 : -EVENTS_AT_MOST // 2] = [f"({left_out} more events)"]
+    return sentences
 
 
 def _entry(scenario: Scenario, entry: object) -> str:

@@ -6,8 +6,8 @@ from ...faults import plan
 from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, MachineFault
 from ...faults.points import PHASES, POINTS
 from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
-from ..scenario.layout import kept_aligned
-from ..scenario.model import AnyCommand, Cancel, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
+from ..scenario.layout import never_unaligned
+from ..scenario.model import AnyCommand, Cancel, Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 
 
 def time_in_words(time_us: int) -> str:
@@ -113,14 +113,14 @@ def command_in_words(command: AnyCommand) -> str:
             new = ", ".join(f"{name} before {behind}" for name, behind in inserted.items())
             return f"the job is started again with new operators: {new}"
         case Resume(parallelism=parallelism) if parallelism:
-            anew = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
-            return f"the job is started again, laid out anew: {anew}"
+            widths = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
+            return f"the job is started again, laid out anew: {widths}"
         case Resume():
             return "the job is started again"
 
 
-def deviation_in_words(deviation: Deviation) -> str:
-    what, *rest = deviation.what.split(" ")
+def perturbation_in_words(perturbation: Perturbation) -> str:
+    what, *rest = perturbation.what.split(" ")
     named = {
         "message": f"message through {rest[0]}",
         "control": f"{' message of '.join(rest)}",
@@ -129,7 +129,7 @@ def deviation_in_words(deviation: Deviation) -> str:
         "step": f"step of {rest[0]}",
         "transaction": f"transaction request of {rest[0]}",
     }[what]
-    return f"the {ordinal(deviation.occurrence)} {named} is {time_in_words(deviation.by_us)} late"
+    return f"the {ordinal(perturbation.occurrence)} {named} is {time_in_words(perturbation.by_us)} late"
 
 
 def workload_in_words(scenario: Scenario) -> str:
@@ -169,11 +169,11 @@ def engine_in_words(scenario: Scenario) -> str:
     )
 
 
-def kept_aligned_in_words(scenario: Scenario) -> str:
+def never_unaligned_in_words(scenario: Scenario) -> str:
     """Which edges of a job whose barriers may overtake have to stay in line, and why; nothing of one that aligns."""
     if scenario.engine.alignment == "aligned":
         return ""
-    edges = ", ".join(f"{sender}>{receiver} ({why})" for (sender, receiver), why in kept_aligned(scenario).items())
+    edges = ", ".join(f"{sender}>{receiver} ({why})" for (sender, receiver), why in never_unaligned(scenario).items())
     return f"To be kept aligned: {edges or 'no edge'}."
 
 

@@ -134,14 +134,14 @@ TWO_INPUT_ALIGNMENT = Example(
         faults=(_SLOWER, _DIES),
     ),
     claims=(
-        Claim(says="as soon as the operator received barrier n from an incoming stream, it cannot process any further "
+        Claim(text="as soon as the operator received barrier n from an incoming stream, it cannot process any further "
               "records from that stream until it has received barrier n from the other inputs as well",
               look=_nothing_from_the_fast_one),
-        Claim(says="records that are received from these streams are not processed, but put into an input buffer",
+        Claim(text="records that are received from these streams are not processed, but put into an input buffer",
               look=_put_aside),
-        Claim(says="once the last stream has received barrier n, the operator emits all pending outgoing records, and "
+        Claim(text="once the last stream has received barrier n, the operator emits all pending outgoing records, and "
               "then emits snapshot n barriers itself", look=_emits_then_barrier),
-        Claim(says="after that, it processes records from the input buffers before processing the records from the "
+        Claim(text="after that, it processes records from the input buffers before processing the records from the "
               "streams", look=_waiting_first),
     ),
 )  # fmt: skip
@@ -175,9 +175,9 @@ def _processed_repeatedly(scenario: Scenario, history: History) -> str:
 def _output_repeats(scenario: Scenario, history: History) -> str:
     repeated = {row: number for row, number in Counter(history.committed).items() if number > 1}
     require(bool(repeated), "no pair is in the output twice")
-    left = {record[2]: record for source in scenario.workload.inputs for split in source.splits for record in split}
-    owed = {pair for pair in repeated if left[pair[2]][0] == left[pair[3]][0]}
-    require(owed == set(repeated), "a pair was repeated that is none")
+    by_tag = {record[2]: record for source in scenario.workload.inputs for split in source.splits for record in split}
+    expected_rows = {pair for pair in repeated if by_tag[pair[2]][0] == by_tag[pair[3]][0]}
+    require(expected_rows == set(repeated), "a pair was repeated that is none")
     return f"{len(repeated)} pairs are in the output more than once, and nothing is in it that is not owed"
 
 
@@ -192,11 +192,11 @@ UNBLOCKED_ALIGNMENT = Example(
         faults=(_SLOWER, _DIES),
     ),
     claims=(
-        Claim(says="if the data pipelines that have received the barrier are not blocked during the alignment, the "
+        Claim(text="if the data pipelines that have received the barrier are not blocked during the alignment, the "
               "data belonging to the next checkpoint is included in the current checkpoint",
               look=_next_is_in_the_current),
-        Claim(says="once a fault occurs and is recovered, some data will be processed repeatedly since the source is "
+        Claim(text="once a fault occurs and is recovered, some data will be processed repeatedly since the source is "
               "rewound", look=_processed_repeatedly),
-        Claim(says="this is called at least once", look=_output_repeats),
+        Claim(text="this is called at least once", look=_output_repeats),
     ),
 )  # fmt: skip

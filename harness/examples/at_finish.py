@@ -13,7 +13,7 @@ from ...properties.model.workload import Input, Map, Node, Workload
 from ..scenario import topologies
 from ..scenario.model import Engine, Scenario
 from .claims import Claim, Comparison, Example, Ran, Variant, numbered, require
-from .finishing import ended, finishing_by, owed
+from .finishing import ended, expected_rows, finishing_by
 from .texts import POST
 
 _SHORT, _LONG = numbered(130, 5)[:30], numbered(130, 5)[30:]
@@ -47,29 +47,29 @@ def _without_a_checkpoint(history: History) -> list[Transaction]:
     return found
 
 
-def _duplicated(own: Ran, beside: Sequence[Ran]) -> str:
-    (flawed,) = beside
+def _duplicated(own: Ran, companions: Sequence[Ran]) -> str:
+    (flawed,) = companions
     scenario, other = flawed.scenario, flawed.history
     at_finish = [one for one in _without_a_checkpoint(other) if one.attempt == 1]
     require(bool(at_finish), "nothing was committed when a task finished")
     rows = Counter(row for one in at_finish for row in one.rows)
-    twice = Counter(other.committed) - owed(scenario)
+    twice = Counter(other.committed) - expected_rows(scenario)
     require(bool(twice) and not twice - rows, f"{rows.total()} rows were committed at a finish, {twice.total()} twice")
     found = flawed.violated.get("exactly-once")
     require(found is not None and found.difference == "repeated row", "exactly-once is not violated by a repeated row")
     tasks = ", ".join(sorted({one.task for one in at_finish}))
-    told = f"{tasks} committed its last {rows.total()} rows when its input had ended"
-    return f"{told}; then another task failed, and {twice.total()} rows show twice"
+    sentence = f"{tasks} committed its last {rows.total()} rows when its input had ended"
+    return f"{sentence}; then another task failed, and {twice.total()} rows show twice"
 
 
-def _only_by_a_failure(own: Ran, beside: Sequence[Ran]) -> str:
-    other = beside[0].history
-    require(Counter(other.committed) == owed(own.scenario), "rows are lost or repeated without a failure too")
+def _only_by_a_failure(own: Ran, companions: Sequence[Ran]) -> str:
+    other = companions[0].history
+    require(Counter(other.committed) == expected_rows(own.scenario), "rows are lost or repeated without a failure too")
     return f"without a failure each of {len(other.committed)} rows shows once"
 
 
 def _one_more_checkpoint(scenario: Scenario, history: History) -> str:
-    require(Counter(history.committed) == owed(scenario), "not each row was committed once")
+    require(Counter(history.committed) == expected_rows(scenario), "not each row was committed once")
     early = _without_a_checkpoint(history)
     require(not early, f"{', '.join(one.name for one in early)} was committed before a checkpoint covered it")
     verdict = judge(scenario.workload, scenario.topology, history).verdicts["exactly-once"]
@@ -94,31 +94,34 @@ COMMIT_AT_FINISH = Example(
     document=POST,
     scenario=_COMMITTING,
     claims=(
-        Comparison(says="if we commit them directly on task get finished, then if there are failovers after that, "
-                   "these records would be re-emitted and cause data duplication", beside=(_COMMITTED_AT_FINISH,),
+        Comparison(text="if we commit them directly on task get finished, then if there are failovers after that, "
+                   "these records would be re-emitted and cause data duplication", companions=(_COMMITTED_AT_FINISH,),
                    look=_duplicated),
-        Comparison(says="like due to other unfinished tasks get failed", beside=(_WITHOUT_A_FAILURE,),
+        Comparison(text="like due to other unfinished tasks get failed", companions=(_WITHOUT_A_FAILURE,),
                    look=_only_by_a_failure),
-        Claim(says="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
+        Claim(text="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
     ),
 )  # fmt: skip
 
 
-def _lost(own: Ran, beside: Sequence[Ran]) -> str:
-    (flawed,) = beside
+def _lost(own: Ran, companions: Sequence[Ran]) -> str:
+    (flawed,) = companions
     scenario, other = flawed.scenario, flawed.history
     require(ended(other).status == "finished", f"the job is {ended(other).status}")
-    missing = owed(scenario) - Counter(other.committed)
+    missing = expected_rows(scenario) - Counter(other.committed)
     require(missing.total() > 0, "no row is lost")
-    require(not Counter(other.committed) - owed(scenario), "a row shows twice")
+    require(not Counter(other.committed) - expected_rows(scenario), "a row shows twice")
     require("no-data-loss" in flawed.violated, "no-data-loss is not violated")
-    return f"the job finished, nothing had failed, and {missing.total()} of {owed(scenario).total()} rows are lost"
+    return (
+        f"the job finished, nothing had failed, and {missing.total()} of "
+        f"{expected_rows(scenario).total()} rows are lost"
+    )
 
 
-def _ignored(own: Ran, beside: Sequence[Ran]) -> str:
-    scenario, other = own.scenario, beside[0].history
+def _ignored(own: Ran, companions: Sequence[Ran]) -> str:
+    scenario, other = own.scenario, companions[0].history
     dropped = [one for one in other.transactions if one.status == "aborted" and one.rows]
-    missing = owed(scenario) - Counter(other.committed)
+    missing = expected_rows(scenario) - Counter(other.committed)
     written = Counter(row for one in dropped for row in one.rows)
     require(bool(dropped) and not written - missing, "no transaction with rows was dropped")
     tasks = ", ".join(sorted({one.task for one in dropped}))
@@ -137,10 +140,10 @@ DISCARD_AT_FINISH = Example(
     document=POST,
     scenario=_DISCARDING,
     claims=(
-        Comparison(says="if we discard these records as now, these records would be lost and cause data loss",
-                   beside=(_DISCARDED_AT_FINISH,), look=_lost),
-        Comparison(says="previously the bounded jobs just ignore the uncommitted data when finishing",
-                   beside=(_DISCARDED_AT_FINISH,), look=_ignored),
-        Claim(says="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
+        Comparison(text="if we discard these records as now, these records would be lost and cause data loss",
+                   companions=(_DISCARDED_AT_FINISH,), look=_lost),
+        Comparison(text="previously the bounded jobs just ignore the uncommitted data when finishing",
+                   companions=(_DISCARDED_AT_FINISH,), look=_ignored),
+        Claim(text="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
     ),
 )  # fmt: skip

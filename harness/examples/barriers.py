@@ -88,11 +88,11 @@ SINGLE_INPUT_BARRIER = Example(
         faults=(KillTask(task="count-0", trigger=AtPoint(point="checkpoint-completed")),),
     ),
     claims=(
-        Claim(says="the source will first record the offsets of the partition that it is processing",
+        Claim(text="the source will first record the offsets of the partition that it is processing",
               look=_source_records_offset),
-        Claim(says="when the barrier arrives at the two concurrencies, they record their local states",
+        Claim(text="when the barrier arrives at the two concurrencies, they record their local states",
               look=_each_records_its_state),
-        Claim(says="in the end, the barrier arrives at the final subtask, and the snapshot is completed",
+        Claim(text="in the end, the barrier arrives at the final subtask, and the snapshot is completed",
               look=_last_is_the_sink),
     ),
 )  # fmt: skip
@@ -154,10 +154,10 @@ BARRIERS_IN_STREAM = Example(
         ),
     ),
     claims=(
-        Claim(says="multiple barriers from different snapshots can be in the stream at the same time",
+        Claim(text="multiple barriers from different snapshots can be in the stream at the same time",
               look=_several_in_the_stream),
-        Claim(says="barriers never overtake records, the flow strictly in line", look=_strictly_in_line),
-        Claim(says="a barrier separates the records into the set of records that goes into the current snapshot, "
+        Claim(text="barriers never overtake records, the flow strictly in line", look=_strictly_in_line),
+        Claim(text="a barrier separates the records into the set of records that goes into the current snapshot, "
               "and the records that go into the next", look=_separates),
     ),
 )  # fmt: skip
@@ -194,10 +194,15 @@ def _exactly_what_was_before(scenario: Scenario, history: History) -> str:
     held = 0
     for run in runs_of(history, "count", first.attempt):
         mark = _mark(run, first.checkpoint)
-        owed = Counter(records[split_of(origin)][offset_of(origin)][0] for _, origin in run.applies[: mark.applies])
+        expected_rows = Counter(
+            records[split_of(origin)][offset_of(origin)][0] for _, origin in run.applies[: mark.applies]
+        )
         stored = stored_state(history, first.checkpoint, run.task).entries
         counts = {key: number for _, key, number, _ in stored}
-        require(counts == dict(owed), f"{run.task} stored {counts}, the records before its barriers are {dict(owed)}")
+        require(
+            counts == dict(expected_rows),
+            f"{run.task} stored {counts}, the records before its barriers are {dict(expected_rows)}",
+        )
         held += len(counts)
     require(held > 0, "no key was counted before the snapshot")
     return f"{held} counts, each of exactly the records before the barriers"
@@ -219,11 +224,11 @@ SNAPSHOT_CONTENTS = Example(
         faults=(KillTask(task="count-1", trigger=AtPoint(point="checkpoint-completed")),),
     ),
     claims=(
-        Claim(says="for each parallel stream data source, the offset in the stream when the snapshot was started",
+        Claim(text="for each parallel stream data source, the offset in the stream when the snapshot was started",
               look=_an_offset_a_source),
-        Claim(says="for each operator, a pointer to the state that was stored as part of the snapshot",
+        Claim(text="for each operator, a pointer to the state that was stored as part of the snapshot",
               look=_a_pointer_an_operator),
-        Claim(says="all updates to the state from records before the barriers will have been made, and no updates "
+        Claim(text="all updates to the state from records before the barriers will have been made, and no updates "
               "that depend on records from after the barriers", look=_exactly_what_was_before),
     ),
 )  # fmt: skip

@@ -50,14 +50,14 @@ def _held(history: History) -> Iterator[int]:
 
 
 def _streaming_goes_to_and_fro(scenario: Scenario, history: History) -> str:
-    told = []
+    sentences = []
     for run in runs_of(history, "count", attempts(history)[-1]):
         keys = _keys_of(scenario, run)
         require(_changes(keys) > len(set(keys)), f"{run.task} had its {len(set(keys))} keys one after the other")
-        told.append(f"{run.task} took {len(keys)} records and changed its key {_changes(keys)} times")
+        sentences.append(f"{run.task} took {len(keys)} records and changed its key {_changes(keys)} times")
     most = max(_held(history), default=0)
     require(most > 1, "no snapshot of count holds more than one key")
-    return f"{', '.join(told)}; it held state of {most} keys at once"
+    return f"{', '.join(sentences)}; it held state of {most} keys at once"
 
 
 def _batch_sorts_first(scenario: Scenario, history: History) -> str:
@@ -67,8 +67,10 @@ def _batch_sorts_first(scenario: Scenario, history: History) -> str:
         require(report.keys_held == 1, f"{report.task} held state of {report.keys_held} keys at once")
     changes, keys = sum(report.keys for report in counts), len({row[0] for row in batch.rows})
     require(changes == keys, f"the key changed {changes} times, and there are {keys} keys")
-    told = [f"{report.task} took {report.taken} records and changed its key {report.keys} times" for report in counts]
-    return f"{', '.join(told)}; it held state of 1 key at a time"
+    sentences = [
+        f"{report.task} took {report.taken} records and changed its key {report.keys} times" for report in counts
+    ]
+    return f"{', '.join(sentences)}; it held state of 1 key at a time"
 
 
 def _in_topological_order(scenario: Scenario, history: History) -> str:
@@ -105,11 +107,11 @@ COUNT_STREAMING_BATCH = Example(
         faults=(KillTask(task="count-0", trigger=AtPoint(point="checkpoint-completed")),),
     ),
     claims=(
-        Claim(says="for streaming mode, the arrived elements are not sorted, the operator would read / write the state "
+        Claim(text="for streaming mode, the arrived elements are not sorted, the operator would read / write the state "
               "corresponding to the element for computation", look=_streaming_goes_to_and_fro),
-        Claim(says="for batch mode, the arrived elements are first sorted as a whole and then processed: it avoids "
+        Claim(text="for batch mode, the arrived elements are first sorted as a whole and then processed: it avoids "
               "random state access", look=_batch_sorts_first),
-        Claim(says="it executes all the tasks in topological order", look=_in_topological_order),
-        Claim(says="maintaining consistency between streaming and batch backfilling jobs", look=_same_counts),
+        Claim(text="it executes all the tasks in topological order", look=_in_topological_order),
+        Claim(text="maintaining consistency between streaming and batch backfilling jobs", look=_same_counts),
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from ..scenario.model import Scenario
 
 Described = TypeVar("Described")
 """What is run: a scenario, or a system of processes and channels."""
-Told = TypeVar("Told")
+Outcome = TypeVar("Outcome")
 """What happened, as its judge reads it."""
 
 
@@ -22,14 +22,14 @@ class NotShown(Exception):
     """The history does not show what the text says; its text says what it shows instead."""
 
 
-class Claim(msgspec.Struct, Generic[Described, Told], frozen=True, kw_only=True):
+class Claim(msgspec.Struct, Generic[Described, Outcome], frozen=True, kw_only=True):
     """A sentence of the text, and the function that finds it in a history.
 
     The function returns its evidence in words, or raises NotShown.
     """
 
-    says: str
-    look: Callable[[Described, Told], str]
+    text: str
+    look: Callable[[Described, Outcome], str]
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +63,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     words, or raises NotShown.
     """
 
-    says: str
-    beside: tuple[Variant, ...]
+    text: str
+    companions: tuple[Variant, ...]
     look: Callable[[Ran, Sequence[Ran]], str]
 
 
@@ -80,14 +80,14 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def variants(self) -> tuple[Variant, ...]:
         """What its comparisons run, each once, in the order in which they name them."""
-        named = (variant for claim in self.claims if isinstance(claim, Comparison) for variant in claim.beside)
+        named = (variant for claim in self.claims if isinstance(claim, Comparison) for variant in claim.companions)
         return tuple({variant.name: variant for variant in named}.values())
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """Whether one claim showed, and the evidence, or what was there instead."""
 
-    says: str
+    text: str = msgspec.field(name="says")
     shown: bool
     evidence: str
     assumed: bool = False
@@ -95,40 +95,40 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     evidence says which"""
 
 
-def show(example: Example, own: Ran, beside: Mapping[str, Ran]) -> list[Shown]:
+def show(example: Example, own: Ran, companions: Mapping[str, Ran]) -> list[Shown]:
     """Look every claim of an example up in its own run and, by name, those of its variants.
 
     A comparison does not show where one of its variants did not run.
     """
     return [
-        _compared(claim, own, beside) if isinstance(claim, Comparison) else _look(claim, own.scenario, own.history)
+        _compared(claim, own, companions) if isinstance(claim, Comparison) else _look(claim, own.scenario, own.history)
         for claim in example.claims
     ]
 
 
-def look_up(claims: Iterable[Claim[Described, Told]], described: Described, told: Told) -> list[Shown]:
+def look_up(claims: Iterable[Claim[Described, Outcome]], described: Described, outcome: Outcome) -> list[Shown]:
     """Look each claim up in what a run tells."""
-    return [_look(claim, described, told) for claim in claims]
+    return [_look(claim, described, outcome) for claim in claims]
 
 
-def _look(claim: Claim[Described, Told], described: Described, told: Told) -> Shown:
-    return _found(claim.says, lambda: claim.look(described, told))
+def _look(claim: Claim[Described, Outcome], described: Described, outcome: Outcome) -> Shown:
+    return _found(claim.text, lambda: claim.look(described, outcome))
 
 
-def _compared(claim: Comparison, own: Ran, beside: Mapping[str, Ran]) -> Shown:
-    missing = [variant.name for variant in claim.beside if variant.name not in beside]
+def _compared(claim: Comparison, own: Ran, companions: Mapping[str, Ran]) -> Shown:
+    missing = [variant.name for variant in claim.companions if variant.name not in companions]
     if missing:
-        return Shown(says=claim.says, shown=False, evidence=f"these could not be run: {', '.join(missing)}")
-    return _found(claim.says, lambda: claim.look(own, [beside[variant.name] for variant in claim.beside]))
+        return Shown(text=claim.text, shown=False, evidence=f"these could not be run: {', '.join(missing)}")
+    return _found(claim.text, lambda: claim.look(own, [companions[variant.name] for variant in claim.companions]))
 
 
-def _found(says: str, look: Callable[[], str]) -> Shown:
+def _found(text: str, look: Callable[[], str]) -> Shown:
     try:
-        return Shown(says=says, shown=True, evidence=look())
+        return Shown(text=text, shown=True, evidence=look())
     except NotShown as instead:
-        return Shown(says=says, shown=False, evidence=str(instead))
+        return Shown(text=text, shown=False, evidence=str(instead))
     except (LookupError, ValueError) as missing:  # another engine's history may lack a task, a split, a mark
-        return Shown(says=says, shown=False, evidence=f"the history lacks what the claim is looked up in: {missing}")
+        return Shown(text=text, shown=False, evidence=f"the history lacks what the claim is looked up in: {missing}")
 
 
 def require(condition: bool, instead: str) -> None:

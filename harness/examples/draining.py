@@ -69,32 +69,32 @@ def _open(history: History) -> Counter[Row]:
     return Counter((key, value, tags, start) for start, key, value, tags in _stored(history, "window-0").entries)
 
 
-def _never_committed(own: Ran, beside: Sequence[Ran]) -> str:
-    other = beside[0].history
+def _never_committed(own: Ran, companions: Sequence[Ran]) -> str:
+    other = companions[0].history
     require(_run(other, "window").end_of_data, "the window never saw the end of the data")
     written = Counter(row for one in other.transactions for row in one.rows if one.status != "committed")
     missing = _open(other)
     require(written.total() > 0 and not written - missing, f"{written.total()} rows were written and not committed")
     require(missing.total() > 0 and not missing & Counter(other.committed), "some of the last rows were committed")
-    require("no-data-loss" in beside[0].violated, "no-data-loss is not violated")
-    told = f"the end of the data brought the last {missing.total()} rows out behind the savepoint"
-    return f"{told}; {written.total()} were written, and none was committed"
+    require("no-data-loss" in companions[0].violated, "no-data-loss is not violated")
+    sentence = f"the end of the data brought the last {missing.total()} rows out behind the savepoint"
+    return f"{sentence}; {written.total()} were written, and none was committed"
 
 
-def _not_in_the_savepoint(own: Ran, beside: Sequence[Ran]) -> str:
-    other = beside[0].history
+def _not_in_the_savepoint(own: Ran, companions: Sequence[Ran]) -> str:
+    other = companions[0].history
     require(not _at_the_cut(other), "the window had let everything go before its snapshot")
     require(ended(other).status == "drained", f"the job is {ended(other).status}")
     held = _open(other).total()
-    require(held > 0 and "drain" in beside[0].violated, "drain is not violated")
+    require(held > 0 and "drain" in companions[0].violated, "drain is not violated")
     return f"the job is drained, and its savepoint still holds {held} open windows"
 
 
-def _in_the_savepoint(own: Ran, beside: Sequence[Ran]) -> str:
+def _in_the_savepoint(own: Ran, companions: Sequence[Ran]) -> str:
     history = own.history
     require(_at_the_cut(history), "the window took its snapshot before the end of the data")
     require(not _open(history), f"the savepoint holds {_open(history).total()} open windows")
-    last = _open(beside[0].history)
+    last = _open(companions[0].history)
     require(not last - Counter(history.committed), "not all of the last rows were committed")
     require(not own.violated, f"violated: {', '.join(own.violated)}")
     read = _stored(history, "source-0").positions
@@ -113,12 +113,12 @@ DRAIN_AFTER_SAVEPOINT = Example(
     document=POST,
     scenario=_DRAINED,
     claims=(
-        Comparison(says="with --drain the operator logic like endInput() would still be executed during finishing and "
-                   "generate new records, these records would not be committed", beside=(_SAVEPOINT_FIRST,),
+        Comparison(text="with --drain the operator logic like endInput() would still be executed during finishing and "
+                   "generate new records, these records would not be committed", companions=(_SAVEPOINT_FIRST,),
                    look=_never_committed),
-        Comparison(says="the savepoint also does not include these records and thus it is inconsistent",
-                   beside=(_SAVEPOINT_FIRST,), look=_not_in_the_savepoint),
-        Comparison(says="first process all records, then they have the chance to wait for the same checkpoint / "
-                   "savepoint", beside=(_SAVEPOINT_FIRST,), look=_in_the_savepoint),
+        Comparison(text="the savepoint also does not include these records and thus it is inconsistent",
+                   companions=(_SAVEPOINT_FIRST,), look=_not_in_the_savepoint),
+        Comparison(text="first process all records, then they have the chance to wait for the same checkpoint / "
+                   "savepoint", companions=(_SAVEPOINT_FIRST,), look=_in_the_savepoint),
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ import msgspec
 
 from ... import __version__
 from ...properties.model.verdict import Verdict, Violated
-from ...reports.figures import Figures, FiguresView, Judged, Picture, Said, render_figures
+from ...reports.figures import Figures, FiguresView, Judged, Picture, Statement, render_figures
 from ..counterexamples.words import verdict_in_words
 from ..scenario.files import write_whole
 
@@ -30,27 +30,27 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """of what kind the page's times are; the beginning of a sentence"""
 
 
-def keep(folder: Path, told: ExampleRun, measured: Measured, *, replay: str = "") -> None:
+def keep(folder: Path, run: ExampleRun, measured: Measured, *, replay: str = "") -> None:
     """Write report.html and example.json into a folder; `replay` is the command that runs the example again."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / REPORT, render_figures(view_of(told, measured, replay=replay)).encode())
-    write_whole(folder / KEPT, msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n")
+    write_whole(folder / REPORT, render_figures(view_of(run, measured, replay=replay)).encode())
+    write_whole(folder / KEPT, msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
 
 
-def view_of(told: ExampleRun, measured: Measured, *, replay: str = "") -> FiguresView:
+def view_of(run: ExampleRun, measured: Measured, *, replay: str = "") -> FiguresView:
     """What the page shows of an example."""
     return FiguresView(
-        name=told.name,
-        about=told.about,
-        document=told.document,
+        name=run.name,
+        about=run.about,
+        document=run.document,
         claims=tuple(
-            Said(says=one.says, shown=one.shown, evidence=one.evidence, assumed=one.assumed) for one in told.claims
+            Statement(text=one.text, shown=one.shown, evidence=one.evidence, assumed=one.assumed) for one in run.claims
         ),
         ran=measured.ran,
         replay=replay,
-        verdicts=tuple(_judged(invariant, verdict) for invariant, verdict in told.verdicts.items()),
-        violated_beside=any(one.against for one in told.beside),
-        disagreements=tuple(told.disagreements),
+        verdicts=tuple(_judged(invariant, verdict) for invariant, verdict in run.verdicts.items()),
+        violated_in_companion=any(one.against for one in run.companions),
+        disagreements=tuple(run.disagreements),
         tables=measured.tables,
         charts=measured.charts,
         times=measured.times,

@@ -17,7 +17,7 @@ from .about_finishing import ABOUT_FINISHING
 from .at_finish import COMMIT_AT_FINISH
 from .claims import Ran
 from .finished import FAILURES_US, MIXED_BOUNDED_UNBOUNDED, late_failure, replayed
-from .finishing import THREE_2PC_CHAIN, finishing_by, finishing_us, owed, while_finishing
+from .finishing import THREE_2PC_CHAIN, expected_rows, finishing_by, finishing_us, while_finishing
 from .trials import Trials
 
 OF_FINISHING = tuple(example.scenario.name for example in ABOUT_FINISHING)
@@ -28,7 +28,7 @@ WAYS: dict[str, str] = {
     "commit-at-finish": "FIN-9",
     "discard-at-finish": "FIN-9",
 }
-_SAID = {
+_STATEMENTS = {
     "together": "“the same checkpoint”",
     "one-by-one": "“three more checkpoints”",
     "commit-at-finish": "“data duplication”",
@@ -59,7 +59,7 @@ def of_the_chain(found: dict[str, Ran]) -> Figures:
         rows=tuple(
             (
                 _named(way),
-                _SAID[way],
+                _STATEMENTS[way],
                 str(len(while_finishing(ran.history))),
                 time_in_words(finishing_us(ran.history)),
                 *_rows(ran),
@@ -75,7 +75,7 @@ def bars_of_the_chain(found: dict[str, Ran]) -> Bars:
     return Bars(
         title="Checkpoints that the chain of three waits for",
         caption="From the first end of data to the job's end.",
-        bars=tuple(Bar(name=way, value=float(count), told=str(count)) for way, count in counts.items()),
+        bars=tuple(Bar(name=way, value=float(count), text=str(count)) for way, count in counts.items()),
     )
 
 
@@ -84,8 +84,8 @@ def of_settling(trials: Trials) -> Figures:
     rows = []
     for way in ("together", "commit-at-finish", "discard-at-finish"):
         scenario = finishing_by(COMMIT_AT_FINISH.scenario, way)
-        for told, tried in (("a failure", scenario), ("no failure", finishing_by(scenario, way, faults=()))):
-            rows.append((f"{_named(way)}, {told}", *_rows(trials.ran(tried))))
+        for cause, tried in (("a failure", scenario), ("no failure", finishing_by(scenario, way, faults=()))):
+            rows.append((f"{_named(way)}, {cause}", *_rows(trials.ran(tried))))
     return Figures(
         caption="The rejected ways on two pipelines of which one ends early (FIN-9), with a failure of the other after "
         "that and without",
@@ -145,6 +145,6 @@ def _named(way: str) -> str:
 
 def _rows(ran: Ran) -> tuple[str, str, str, str]:
     """Rows owed, lost and shown twice, and what is violated."""
-    due, shown = owed(ran.scenario), Counter(ran.history.committed)
+    due, shown = expected_rows(ran.scenario), Counter(ran.history.committed)
     against = ", ".join(ran.violated) or "nothing"
     return str(due.total()), str((due - shown).total()), str((shown - due).total()), against

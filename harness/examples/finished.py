@@ -69,23 +69,25 @@ FAILURES_US = (12_000, 20_000, 28_000)
 """when the one failure comes, each in a run of its own"""
 
 
-def _reprocessed(own: Ran, beside: Sequence[Ran]) -> str:
-    told, grown = [], 0
-    for at_us, ran, ran_without in zip(FAILURES_US, beside[::2], beside[1::2], strict=True):
+def _reprocessed(own: Ran, companions: Sequence[Ran]) -> str:
+    sentences, grown = [], 0
+    for at_us, ran, ran_without in zip(FAILURES_US, companions[::2], companions[1::2], strict=True):
         few, other = (replayed(one.history, "events") for one in (ran, ran_without))
         require(other > few, f"a failure at {at_us} µs replays {few} records with such checkpoints, {other} without")
         require(other > grown, f"a failure at {at_us} µs replays {other} records without, an earlier one {grown}")
         grown = other
-        told.append(f"at {at_us // 1000} ms {other} of {_EVENTS} records were read again, with such checkpoints {few}")
-    return "of the unbounded input, after a failure " + "; ".join(told)
+        sentences.append(
+            f"at {at_us // 1000} ms {other} of {_EVENTS} records were read again, with such checkpoints {few}"
+        )
+    return "of the unbounded input, after a failure " + "; ".join(sentences)
 
 
-def _never_committed(own: Ran, beside: Sequence[Ran]) -> str:
-    owed = own.scenario.workload.records()
-    shown, without = (len(ran.history.committed) for ran in (own, *beside))
-    require(shown == owed, f"{shown} of {owed} rows are committed")
-    require(without < owed // 2, f"without such checkpoints {without} rows are committed")
-    return f"{owed} rows are committed; without checkpoints after a finish {without}, and no more"
+def _never_committed(own: Ran, companions: Sequence[Ran]) -> str:
+    expected_rows = own.scenario.workload.records()
+    shown, without = (len(ran.history.committed) for ran in (own, *companions))
+    require(shown == expected_rows, f"{shown} of {expected_rows} rows are committed")
+    require(without < expected_rows // 2, f"without such checkpoints {without} rows are committed")
+    return f"{expected_rows} rows are committed; without checkpoints after a finish {without}, and no more"
 
 
 _SIDE_INPUT_ENDS = Scenario(
@@ -109,19 +111,20 @@ def late_failure(at_us: int, *, after_finish: bool) -> Variant:
     )
 
 
+_LATE_FAILURES = tuple(late_failure(at_us, after_finish=on) for at_us in FAILURES_US for on in (True, False))
+
 MIXED_BOUNDED_UNBOUNDED = Example(
     about="a bounded side input ends, the unbounded one goes on: checkpoints go on too, and what it costs if not",
     document=POST,
     scenario=_SIDE_INPUT_ENDS,
     claims=(
-        Claim(says="mixed jobs involving both unbounded streams and bounded side-inputs", look=_both_kinds),
-        Claim(says="support taking checkpoints with finished tasks", look=_taken_with_finished),
-        Comparison(says="if there are no checkpoints after the bounded part finished, the unbounded part might need "
+        Claim(text="mixed jobs involving both unbounded streams and bounded side-inputs", look=_both_kinds),
+        Claim(text="support taking checkpoints with finished tasks", look=_taken_with_finished),
+        Comparison(text="if there are no checkpoints after the bounded part finished, the unbounded part might need "
                    "to reprocess a large amount of records in case of a failure",
-                   beside=tuple(late_failure(at_us, after_finish=on) for at_us in FAILURES_US for on in (True, False)),
-                   look=_reprocessed),
-        Comparison(says="if a job contains bounded sources, committing the results would not be possible after the "
-                   "bounded sources finish", beside=(late_failure(FAILURES_US[-1], after_finish=False),),
+                   companions=_LATE_FAILURES, look=_reprocessed),
+        Comparison(text="if a job contains bounded sources, committing the results would not be possible after the "
+                   "bounded sources finish", companions=(late_failure(FAILURES_US[-1], after_finish=False),),
                    look=_never_committed),
     ),
 )  # fmt: skip
@@ -140,18 +143,18 @@ _OPERATORS = Workload(
         Node(name="count", operator=Count(), inputs=("all",)),
     ),
 )
-_GONE = ("side-0", "side-1", "tidy-0", "tidy-1")
+_FINISHED = ("side-0", "side-1", "tidy-0", "tidy-1")
 """every subtask of the operators that finish"""
 
 
 def _fully_finished(scenario: Scenario, history: History) -> str:
-    marked = next(_with_finished(history, *_GONE), None)
+    marked = next(_with_finished(history, *_FINISHED), None)
     if marked is None:
         require(False, "no checkpoint counts side and tidy as finished")
         return ""
-    held = sorted(task for task in _GONE if task in marked.handles)
+    held = sorted(task for task in _FINISHED if task in marked.handles)
     require(not held, f"checkpoint {marked.checkpoint} holds states of {held}")
-    return f"checkpoint {marked.checkpoint} counts {', '.join(_GONE)} as finished and holds nothing of them"
+    return f"checkpoint {marked.checkpoint} counts {', '.join(_FINISHED)} as finished and holds nothing of them"
 
 
 def _partly_finished(scenario: Scenario, history: History) -> str:
@@ -194,11 +197,11 @@ FINISHED_OPERATORS_SNAPSHOT = Example(
         faults=(KillTask(task="count-0", trigger=AtTime(at_us=26_000)),),
     ),
     claims=(
-        Claim(says="if all the subtasks of an operator have finished, we could mark it as fully finished",
+        Claim(text="if all the subtasks of an operator have finished, we could mark it as fully finished",
               look=_fully_finished),
-        Claim(says="for other operators, their states are composed of the states of all the running subtasks",
+        Claim(text="for other operators, their states are composed of the states of all the running subtasks",
               look=_partly_finished),
-        Claim(says="mark the finished operators in checkpoints and skip executing these operators after recovery",
+        Claim(text="mark the finished operators in checkpoints and skip executing these operators after recovery",
               look=_skipped),
     ),
 )  # fmt: skip

@@ -45,7 +45,7 @@ def finishing_by(scenario: Scenario, how: str, **changes: object) -> Scenario:
     return msgspec.structs.replace(scenario, engine=engine, **changes)
 
 
-def owed(scenario: Scenario) -> Counter[Row]:
+def expected_rows(scenario: Scenario) -> Counter[Row]:
     return Counter((*record, 0) for _, _, records in scenario.workload.splits() for record in records)
 
 
@@ -76,12 +76,12 @@ def finishing_us(history: History) -> int:
     return ended(history).at_us - first_end_of_data(history).at_us
 
 
-def _three(own: Ran, beside: Sequence[Ran]) -> str:
-    (one_by_one,) = beside
+def _three(own: Ran, companions: Sequence[Ran]) -> str:
+    (one_by_one,) = companions
     found = while_finishing(one_by_one.history)
     require(len(found) == 1 + len(_CHAIN), f"{len(found)} checkpoints completed while they finished one by one")
-    gone = [", ".join(sorted(completed.finished)) or "nobody" for completed in found]
-    return f"one by one they took {len(found)}; by each of them had finished: {'; '.join(gone)}"
+    finished = [", ".join(sorted(completed.finished)) or "nobody" for completed in found]
+    return f"one by one they took {len(found)}; by each of them had finished: {'; '.join(finished)}"
 
 
 def _one(scenario: Scenario, history: History) -> str:
@@ -94,25 +94,25 @@ def _one(scenario: Scenario, history: History) -> str:
     return f"checkpoint {final} alone: on it first-0, second-0 and sink-0 committed their last rows"
 
 
-def _takes_longer(own: Ran, beside: Sequence[Ran]) -> str:
-    (one_by_one,) = beside
+def _takes_longer(own: Ran, companions: Sequence[Ran]) -> str:
+    (one_by_one,) = companions
     took, other = finishing_us(own.history), finishing_us(one_by_one.history)
     require(other > took + own.scenario.engine.checkpoint_interval_us, f"{took} µs together, {other} µs one by one")
     return f"from the first end of data to the job's end: together {took} µs, one by one {other} µs"
 
 
-def _new_sources(own: Ran, beside: Sequence[Ran]) -> str:
-    other = beside[0].history
+def _new_sources(own: Ran, companions: Sequence[Ran]) -> str:
+    other = companions[0].history
     after = {completed.checkpoint for completed in while_finishing(other) if "first-0" in completed.finished}
-    told = sorted(
+    words = sorted(
         {event.task for event in other.timeline if event.what == "trigger-received" and event.checkpoint in after}
     )
-    require("second-0" in told, f"after first-0 had finished, {', '.join(told) or 'nobody'} was told to begin")
-    return f"after source-0 and first-0 had finished, {' and then '.join(told)} was told to begin, as a source is"
+    require("second-0" in words, f"after first-0 had finished, {', '.join(words) or 'nobody'} was told to begin")
+    return f"after source-0 and first-0 had finished, {' and then '.join(words)} was told to begin, as a source is"
 
 
 def _all_commit_once(scenario: Scenario, history: History) -> str:
-    due = owed(scenario)
+    due = expected_rows(scenario)
     require(Counter(history.committed) == due, "the sink did not commit each row once")
     for name in _CHAIN:
         rows = Counter(row for one in history.passing if one.task == f"{name}-0" and one.status == "committed"
@@ -129,15 +129,15 @@ THREE_2PC_CHAIN = Example(
     document=POST,
     scenario=_CHAIN_OF_THREE,
     claims=(
-        Comparison(says="each task would wait for the next checkpoint separately, thus the job needs to wait for three "
-                   "more checkpoints during finishing", beside=(_ONE_BY_ONE,), look=_three),
-        Comparison(says="which might prolong the total execution time for a long time", beside=(_ONE_BY_ONE,),
+        Comparison(text="each task would wait for the next checkpoint separately, thus the job needs to wait for three "
+                   "more checkpoints during finishing", companions=(_ONE_BY_ONE,), look=_three),
+        Comparison(text="which might prolong the total execution time for a long time", companions=(_ONE_BY_ONE,),
                    look=_takes_longer),
-        Claim(says="allows all tasks to first process all records, then they have the chance to wait for the same "
+        Claim(text="allows all tasks to first process all records, then they have the chance to wait for the same "
               "checkpoint / savepoint", look=_one),
-        Comparison(says="treat the running tasks who do not have running precedent tasks as new sources",
-                   beside=(_ONE_BY_ONE,), look=_new_sources),
-        Claim(says="revise the process of finishing so that all the data could always be committed",
+        Comparison(text="treat the running tasks who do not have running precedent tasks as new sources",
+                   companions=(_ONE_BY_ONE,), look=_new_sources),
+        Claim(text="revise the process of finishing so that all the data could always be committed",
               look=_all_commit_once),
     ),
 )  # fmt: skip
@@ -175,23 +175,23 @@ def _after_all_records(scenario: Scenario, history: History) -> str:
     return f"{source.task} read to its end, every task saw it, checkpoint {final} completed, and the job finished"
 
 
-def _savepoint_and_finish(own: Ran, beside: Sequence[Ran]) -> str:
-    told = []
-    for other, status in zip(beside, ("stopped", "drained"), strict=True):
+def _savepoint_and_finish(own: Ran, companions: Sequence[Ran]) -> str:
+    words = []
+    for other, status in zip(companions, ("stopped", "drained"), strict=True):
         savepoint = _savepoint(other.history).checkpoint
         end = next(entry for entry in other.history.journal if isinstance(entry, JobEnded))
         require((end.status, end.checkpoint) == (status, savepoint), f"the job is {end.status} on {end.checkpoint}")
-        told.append(f"{status} on savepoint {savepoint}")
-    return ", ".join(told)
+        words.append(f"{status} on savepoint {savepoint}")
+    return ", ".join(words)
 
 
-def _ends_nothing(own: Ran, beside: Sequence[Ran]) -> str:
-    plain, drained, *windowed = (other.history for other in beside)
+def _ends_nothing(own: Ran, companions: Sequence[Ran]) -> str:
+    plain, drained, *windowed = (other.history for other in companions)
     scenario = own.scenario
     stopped = _savepoint(plain).attempt
     require(not _tasks_at_their_end(plain, stopped), f"{_tasks_at_their_end(plain, stopped)} saw an end of data")
     require(ended(plain).status == "finished", "the resumed job did not finish")
-    require(Counter(plain.committed) == owed(scenario), "the resumed job left a gap or a repeat")
+    require(Counter(plain.committed) == expected_rows(scenario), "the resumed job left a gap or a repeat")
     saw = _tasks_at_their_end(drained, _savepoint(drained).attempt)
     require(len(saw) == len(scenario.topology.parallelism), f"with drain {saw} alone saw the end of data")
     windows = _windows_let_go(*windowed)
@@ -224,14 +224,14 @@ def _windows_let_go(stopped: History, drained: History) -> str:
     return f"of {len(open_then)} open windows without drain none fired, with drain all of them, of {taken} records"
 
 
-def _both_exactly_once(own: Ran, beside: Sequence[Ran]) -> str:
-    told = []
-    for ran in (own, *beside):
+def _both_exactly_once(own: Ran, companions: Sequence[Ran]) -> str:
+    words = []
+    for ran in (own, *companions):
         require(not ran.violated, f"violated: {', '.join(ran.violated)}")
         committed = ran.history.committed
         require(max(Counter(committed).values(), default=0) == 1, "not each row was committed once")
-        told.append(str(len(committed)))
-    return f"{told[0]} rows at the natural end, {told[1]} stopped and resumed, {told[2]} drained; each row once"
+        words.append(str(len(committed)))
+    return f"{words[0]} rows at the natural end, {words[1]} stopped and resumed, {words[2]} drained; each row once"
 
 
 def ended_in(history: History, checkpoint: int) -> list[str]:
@@ -240,8 +240,8 @@ def ended_in(history: History, checkpoint: int) -> list[str]:
     return sorted(one.task for one in stored if msgspec.json.decode(one.state).get("ended"))
 
 
-def _no_one_savepoint(own: Ran, beside: Sequence[Ran]) -> str:
-    one_by_one, together = (ended_in(other.history, _savepoint(other.history).checkpoint) for other in beside)
+def _no_one_savepoint(own: Ran, companions: Sequence[Ran]) -> str:
+    one_by_one, together = (ended_in(other.history, _savepoint(other.history).checkpoint) for other in companions)
     tasks = len(own.scenario.topology.parallelism)
     require(len(together) == tasks, f"together, {together} had ended in the savepoint")
     require(set(one_by_one) < set(together), f"one by one, {one_by_one} had ended in the savepoint")
@@ -262,15 +262,16 @@ TWO_WAYS_TO_FINISH = Example(
     document=POST,
     scenario=_TO_FINISH,
     claims=(
-        Claim(says="all sources are bound and they processed all the input records", look=_after_all_records),
-        Comparison(says="the job will take a savepoint and then finish", beside=(_STOPPED, _DRAINED),
+        Claim(text="all sources are bound and they processed all the input records", look=_after_all_records),
+        Comparison(text="the job will take a savepoint and then finish", companions=(_STOPPED, _DRAINED),
                    look=_savepoint_and_finish),
-        Comparison(says="if the --drain parameter is not set, the savepoint might be used to start new jobs and the "
+        Comparison(text="if the --drain parameter is not set, the savepoint might be used to start new jobs and the "
                    "operators will not flush all the event times or call methods marking all records processed",
-                   beside=(_STOPPED, _DRAINED, _WINDOWS_STOPPED, _WINDOWS_DRAINED), look=_ends_nothing),
-        Comparison(says="ideally we should ensure exactly-once semantics in both cases", beside=(_STOPPED, _DRAINED),
-                   look=_both_exactly_once),
-        Comparison(says="different tasks have to wait for different checkpoints / savepoints, thus we could not finish "
-                   "the job with a specific savepoint", beside=(_DRAINED_ONE_BY_ONE, _DRAINED), look=_no_one_savepoint),
+                   companions=(_STOPPED, _DRAINED, _WINDOWS_STOPPED, _WINDOWS_DRAINED), look=_ends_nothing),
+        Comparison(text="ideally we should ensure exactly-once semantics in both cases",
+                   companions=(_STOPPED, _DRAINED), look=_both_exactly_once),
+        Comparison(text="different tasks have to wait for different checkpoints / savepoints, thus we could not finish "
+                   "the job with a specific savepoint", companions=(_DRAINED_ONE_BY_ONE, _DRAINED),
+                   look=_no_one_savepoint),
     ),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from .trials import Trials, ran_of
 FORMAT = "cutproof-example/1"
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
+class CompanionRun(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a variant that claims set the example's own run beside."""
 
     name: str
@@ -30,7 +30,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     """held, violated (against the text), as the text says (violated, and nothing that the text does not name),
     unknown or not run"""
     verdicts: dict[str, Verdict] = {}
-    said: list[str] = []
+    expected: list[str] = msgspec.field(default_factory=list, name="said")
     """the invariants that the text says this way violates"""
     problem: str = ""
     """why it could not be run"""
@@ -42,7 +42,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
         return {
             name: verdict
             for name, verdict in self.verdicts.items()
-            if isinstance(verdict, Violated) and name not in self.said
+            if isinstance(verdict, Violated) and name not in self.expected
         }
 
 
@@ -57,7 +57,7 @@ class ExampleRun(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     """held, violated (here or in a variant, against the text) or unknown"""
     verdicts: dict[str, Verdict]
-    beside: list[Beside] = []
+    companions: list[CompanionRun] = msgspec.field(default_factory=list, name="beside")
     """the variants that claims set it beside, run on the same engine"""
     claims: list[Shown]
     """what the text says, and whether it showed"""
@@ -86,21 +86,21 @@ def run_example(trials: Trials, example: Example, oracle: Oracle) -> tuple[Examp
     results = [result, *tried.values()]
     examined = oracle.examine([question_of(one) for one in results])
     names = ["", *(f"{name}: " for name in tried)]
-    beside = [_beside(variant, tried.get(variant.name), problems) for variant in example.variants]
+    companions = [_companion(variant, tried.get(variant.name), problems) for variant in example.variants]
     own = result.judgement.outcome
-    told = ExampleRun(
+    run = ExampleRun(
         name=example.scenario.name,
         about=example.about,
         document=example.document,
         subject=trials.subject.name,
-        outcome="violated" if any(one.against for one in beside) else own,
+        outcome="violated" if any(one.against for one in companions) else own,
         verdicts=result.judgement.verdicts,
-        beside=beside,
+        companions=companions,
         claims=show(example, ran_of(result), {name: ran_of(one) for name, one in tried.items()}),
         disagreements=[f"{names[position]}{words}" for position, words in examined.disagreements],
         trace_sha256=digest(result.history),
     )
-    return told, result
+    return run, result
 
 
 def _variants(trials: Trials, variants: tuple[Variant, ...]) -> tuple[dict[str, Result], dict[str, str]]:
@@ -115,34 +115,34 @@ def _variants(trials: Trials, variants: tuple[Variant, ...]) -> tuple[dict[str, 
     return tried, problems
 
 
-def _beside(variant: Variant, result: Result | None, problems: dict[str, str]) -> Beside:
+def _companion(variant: Variant, result: Result | None, problems: dict[str, str]) -> CompanionRun:
     if result is None:
-        return Beside(name=variant.name, outcome="not run", problem=problems[variant.name])
-    told = Beside(
+        return CompanionRun(name=variant.name, outcome="not run", problem=problems[variant.name])
+    run = CompanionRun(
         name=variant.name,
         outcome=result.judgement.outcome,
         verdicts=result.judgement.verdicts,
-        said=list(variant.violates),
+        expected=list(variant.violates),
         trace_sha256=digest(result.history),
     )
-    as_said = told.outcome == "violated" and not told.against
-    return msgspec.structs.replace(told, outcome="as the text says") if as_said else told
+    as_expected = run.outcome == "violated" and not run.against
+    return msgspec.structs.replace(run, outcome="as the text says") if as_expected else run
 
 
 def run_system_example(example: SystemExample) -> ExampleRun:
     """Run an example's system and have causality judge it."""
-    told = run_and_judge(example.system)
-    return _in_its_own_world(example, told, "consistent-cut", show_in_system(example, told.history))
+    run = run_and_judge(example.system)
+    return _in_its_own_world(example, run, "consistent-cut", show_in_system(example, run.history))
 
 
 def run_pipeline_example(example: PipelineExample) -> ExampleRun:
     """Run an example's pipeline of bytes; every byte is accounted for."""
-    told = judged(example.pipeline)
-    return _in_its_own_world(example, told, "exactly-once", show_in_pipeline(example, told))
+    run = judged(example.pipeline)
+    return _in_its_own_world(example, run, "exactly-once", show_in_pipeline(example, run))
 
 
 def _in_its_own_world(
-    example: SystemExample | PipelineExample, told: SystemRun | PipelineRun, invariant: str, claims: list[Shown]
+    example: SystemExample | PipelineExample, run: SystemRun | PipelineRun, invariant: str, claims: list[Shown]
 ) -> ExampleRun:
     """It is simulated whatever the subject; one invariant judges it, and PySpark has no row to expect."""
     return ExampleRun(
@@ -150,8 +150,8 @@ def _in_its_own_world(
         about=example.about,
         document=example.document,
         subject="simulated",
-        outcome=in_a_word((told.verdict,)),
-        verdicts={invariant: told.verdict},
+        outcome=in_a_word((run.verdict,)),
+        verdicts={invariant: run.verdict},
         claims=claims,
-        trace_sha256=told.trace_sha256,
+        trace_sha256=run.trace_sha256,
     )

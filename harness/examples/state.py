@@ -26,9 +26,11 @@ def _records(scenario: Scenario) -> dict[int, tuple[InputRecord, ...]]:
 
 
 def _outputs_the_value(scenario: Scenario, history: History) -> str:
-    owed: Counter[Row] = Counter((*row, 0) for rows in _records(scenario).values() for row in rows)
-    require(Counter(history.committed) == owed, "the output is not each event's value once")
-    return f"{sum(owed.values())} events in, the same {sum(owed.values())} values out, through a failure"
+    expected_rows: Counter[Row] = Counter((*row, 0) for rows in _records(scenario).values() for row in rows)
+    require(Counter(history.committed) == expected_rows, "the output is not each event's value once")
+    return (
+        f"{sum(expected_rows.values())} events in, the same {sum(expected_rows.values())} values out, through a failure"
+    )
 
 
 def _holds_nothing(scenario: Scenario, history: History) -> str:
@@ -55,8 +57,8 @@ STATELESS_PARSE = Example(
         faults=(KillTask(task="parse-0", trigger=_DIES_LATER),),
     ),
     claims=(
-        Claim(says="each event received is parsed and the event value is output", look=_outputs_the_value),
-        Claim(says="this indicates a stateless computation", look=_holds_nothing),
+        Claim(text="each event received is parsed and the event value is output", look=_outputs_the_value),
+        Claim(text="this indicates a stateless computation", look=_holds_nothing),
     ),
 )
 
@@ -75,8 +77,10 @@ _RISING = Workload(
 
 def _only_greater(scenario: Scenario, history: History) -> str:
     (events,) = _records(scenario).values()
-    owed = [event for event, before in zip(events[1:], events, strict=False) if (event[1] or 0) > (before[1] or 0)]
-    rows = [(*event, 0) for event in (events[0], *owed)]
+    expected_rows = [
+        event for event, before in zip(events[1:], events, strict=False) if (event[1] or 0) > (before[1] or 0)
+    ]
+    rows = [(*event, 0) for event in (events[0], *expected_rows)]
     require(history.committed == rows, f"{len(history.committed)} values were output, {len(rows)} were greater")
     return f"{len(rows)} of {len(events)} values were greater than the one before, and were output, in order"
 
@@ -103,7 +107,7 @@ GREATER_THAN_PREVIOUS = Example(
         faults=(KillTask(task="greater-0", trigger=_DIES_LATER),),
     ),
     claims=(
-        Claim(says="the event value is output only when it is greater than the previous one", look=_only_greater),
-        Claim(says="it is a stateful computation", look=_remembers_the_previous),
+        Claim(text="the event value is output only when it is greater than the previous one", look=_only_greater),
+        Claim(text="it is a stateful computation", look=_remembers_the_previous),
     ),
 )

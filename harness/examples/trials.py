@@ -18,16 +18,16 @@ class Trials:
     `heard` is told what runs next.
     """
 
-    def __init__(self, subject: Subject, heard: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, subject: Subject, progress: Callable[[str], None] = lambda _: None) -> None:
         self.subject = subject
-        self._heard = heard
+        self._progress = progress
         self._done: dict[bytes, Result] = {}
 
     def result(self, scenario: Scenario) -> Result:
         """What came of a scenario; raises SubjectFailed."""
         key = msgspec.json.encode(scenario)
         if key not in self._done:
-            self._heard(f"running {scenario.name}, {len(self._done) + 1}")
+            self._progress(f"running {scenario.name}, {len(self._done) + 1}")
             self._done[key] = run(self.subject, scenario, timeline=True)
         return self._done[key]
 

@@ -79,8 +79,8 @@ def admitted(templates: tuple[str, ...], capabilities: Capabilities | None, *, g
     """
     if capabilities is None:
         return templates
-    left = tuple(name for name in templates if _can(capabilities, name, given=given))
-    return left or templates
+    remaining = tuple(name for name in templates if _can(capabilities, name, given=given))
+    return remaining or templates
 
 
 def _can(capabilities: Capabilities, name: str, *, given: bool) -> bool:

@@ -13,7 +13,7 @@ LEFT_OPEN_PERCENT = 10
 """how often they are dealt out nevertheless: the other invariants hold there too"""
 
 
-def told_apart(choices: Choices, scenario: Scenario) -> Scenario:
+def made_distinct(choices: Choices, scenario: Scenario) -> Scenario:
     """The scenario with several rows of one origin sent by their key, where what was applied decides what is owed."""
     engine = scenario.engine
     follows_applies = engine.alignment != "aligned" or engine.guarantee != "exactly-once"

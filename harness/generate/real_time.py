@@ -22,7 +22,7 @@ from .choices import Choices
 from .engines import Tuning, draw_guarantee
 from .faults.faults import RESTARTING, at_some_step, draw_fault, possible
 from .situations import extras
-from .situations.local import alone_stage
+from .situations.local import local_stage
 from .stage import Frame, Stage, Template, stage_of
 
 LONGEST_US = 30_000
@@ -104,7 +104,7 @@ def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
 def _alone(choices: Choices, frame: Frame) -> Stage | None:
     """Now and then tasks recover alone, whatever the faults are."""
     can = frame.capabilities is not None and frame.capabilities.local_recovery
-    return alone_stage(choices, frame) if can and choices.percent(ALONE_PERCENT) else None
+    return local_stage(choices, frame) if can and choices.percent(ALONE_PERCENT) else None
 
 
 def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:

@@ -9,7 +9,7 @@ import msgspec
 from ...faults.plan import AnyFault
 from ...properties.model.workload import Map, Topology, Workload
 from ..scenario.forecast import Forecast, forecast
-from ..scenario.model import AnyCommand, Deviation, Engine, Scenario
+from ..scenario.model import AnyCommand, Engine, Perturbation, Scenario
 from ..subject.abilities import EDGES, drawable
 from ..subject.port import Capabilities
 from .choices import Choices
@@ -33,7 +33,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: Capabilities | None = None
     lead: tuple[str, ...] | None = None
     """in real time, the kinds of fault whose turn it is (`real_time`); None: any"""
-    turn: int | None = None
+    group_number: int | None = None
     """in the template `cells`, which turn it is (`turns`); None: it is drawn"""
 
     @property
@@ -105,7 +105,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         *,
         faults: tuple[AnyFault, ...] = (),
         commands: tuple[AnyCommand, ...] = (),
-        deviations: tuple[Deviation, ...] = (),
+        deviations: tuple[Perturbation, ...] = (),
     ) -> Scenario:
         return Scenario(
             name=name,

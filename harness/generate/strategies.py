@@ -23,9 +23,9 @@ from ..subject.needs import demand_given, lacks
 from ..subject.port import Capabilities
 from .admission import admitted
 from .choices import Choices, built
-from .coverage.target_rounds import turn_of
-from .coverage.target_scenarios import CELLS
-from .dealing import told_apart
+from .coverage.target_rounds import number_of_group
+from .coverage.target_scenarios import TARGETS
+from .dealing import made_distinct
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
@@ -33,7 +33,7 @@ from .plain import plain
 from .real_time import draw_scenario, eased, lead_of, leads_of
 from .situations import extras
 from .situations.hunted import HUNTED
-from .situations.rescaling import laid_out_anew
+from .situations.rescaling import with_rescaling
 from .situations.templates import FAULTLESS, SHARES, TEMPLATES
 from .stage import Frame, Template
 from .workloads.fitting import fit
@@ -128,16 +128,16 @@ class scenario_of:
         self._leads = leads_of(drawing.capabilities) if drawing.capabilities and real_time else ()
         self._drawn: list[Scenario] = []
         table = _left(drawing.templates, self._frame)
-        self._shares = (0 if real_time else table.count(TEMPLATES[CELLS]), len(table))
-        others = tuple(name for name in drawing.templates if name != CELLS)
+        self._shares = (0 if real_time else table.count(TEMPLATES[TARGETS]), len(table))
+        others = tuple(name for name in drawing.templates if name != TARGETS)
         self._free = self._fuzz(drawing.templates if real_time or not others else others)
-        self._aimed = self._fuzz((CELLS,))
+        self._aimed = self._fuzz((TARGETS,))
 
     def __call__(self, seed: int, index: int) -> Scenario:
-        turn = turn_of(self._frame, seed, index, *self._shares)
+        group_number = number_of_group(self._frame, seed, index, *self._shares)
         lead = lead_of(index, self._leads) if self._frame.real_time else None
-        self._now = msgspec.structs.replace(self._frame, lead=lead, turn=turn)
-        draw = self._free if turn is None else self._aimed
+        self._now = msgspec.structs.replace(self._frame, lead=lead, group_number=group_number)
+        draw = self._free if group_number is None else self._aimed
         draw(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
         return msgspec.structs.replace(self._drawn.pop(), seed=f"{seed} {index}")
 
@@ -219,18 +219,18 @@ def _within(choices: Choices, frame: Frame, template: Template) -> Scenario:
 def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
     scenario = _fit(template(choices, frame), frame)  # what follows goes by what is left
     if frame.topology is None:
-        scenario = told_apart(choices, scenario)
+        scenario = made_distinct(choices, scenario)
     if frame.knows_rescaling:
-        scenario = laid_out_anew(choices, scenario)
-    if frame.turn is None:
+        scenario = with_rescaling(choices, scenario)
+    if frame.group_number is None:
         scenario = without_late_checkpoints(choices, scenario)
-    if frame.turn is None and not frame.real_time:
+    if frame.group_number is None and not frame.real_time:
         scenario = with_local_channels(choices, scenario)
-    if frame.turn is None and scenario.name != FAULTLESS:
+    if frame.group_number is None and scenario.name != FAULTLESS:
         scenario = with_hits(choices, scenario, frame.max_faults, real_time=frame.real_time)
     if frame.real_time:
         scenario = eased(choices, scenario)
-    if frame.turn is None:
+    if frame.group_number is None:
         most = frame.max_faults if scenario.name != FAULTLESS else 0
         scenario = with_stragglers(choices, scenario, most, real_time=frame.real_time)
     return _fit(scenario, frame)

@@ -66,9 +66,9 @@ def draw_system(choices: Choices, acyclic: bool, method: str) -> System:
 
 def _some(choices: Choices, names: Sequence[str]) -> list[str]:
     """One of them, or more, each once."""
-    left, found = list(names), []
+    remaining, found = list(names), []
     for _ in range(choices.between(1, len(names))):
-        found.append(left.pop(choices.between(0, len(left) - 1)))
+        found.append(remaining.pop(choices.between(0, len(remaining) - 1)))
     return found
 
 
@@ -93,11 +93,11 @@ def _acts(choices: Choices, names: Sequence[str], channels: Sequence[Channel]) -
 
 def _reaching_all(names: Sequence[str], channels: Sequence[Channel], first: Sequence[str]) -> list[str]:
     """`first`, and whoever else must begin because no marker would come to him."""
-    told = list(first)
+    starts = list(first)
     for name in names:
-        if name not in reached(told, channels):
-            told.append(name)
-    return told
+        if name not in reached(starts, channels):
+            starts.append(name)
+    return starts
 
 
 def _in_order(beginnings: Sequence[Beginning], acyclic: bool) -> tuple[Beginning, ...]:

@@ -68,10 +68,10 @@ def scenario(
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
-        def told(*args: Any, scenario: Scenario, **kwargs: Any) -> None:
+        def wrapped(*args: Any, scenario: Scenario, **kwargs: Any) -> None:
             note(f"The scenario file: {encode_scenario(scenario).decode()}")
             test(*args, scenario=scenario, **kwargs)
 
-        return chosen(given(scenario=drawn)(told))
+        return chosen(given(scenario=drawn)(wrapped))
 
     return decorate

@@ -139,9 +139,9 @@ def _result(test: str, verified: Verified, folder: Path) -> TestResult:
 
 
 def _failure(finding: Finding, subject: str) -> Failure:
-    told = finding.counterexample
+    message = finding.counterexample
     cause = msgspec.structs.replace(finding.cause, subject=subject)
-    return Failure(cause=cause, known=told.known, replay=told.replay)
+    return Failure(cause=cause, known=message.known, replay=message.replay)
 
 
 def _demand(verified: Verified) -> None:
@@ -155,8 +155,8 @@ def _demand(verified: Verified) -> None:
     if verified.summary.interrupted:
         raise KeyboardInterrupt
     if verified.summary.failures:
-        told = "the harness failed: " + "; ".join(verified.summary.failures)
-        raise pytest.fail.Exception("\n".join((told, *_commands(verified.summary))), pytrace=False)
+        message = "the harness failed: " + "; ".join(verified.summary.failures)
+        raise pytest.fail.Exception("\n".join((message, *_commands(verified.summary))), pytrace=False)
 
 
 def _commands(summary: Summary) -> list[str]:

@@ -72,7 +72,7 @@ def question(scenario: Scenario, name: str) -> OracleJob:
     return OracleJob(id=name, workload=scenario.workload, cuts=(Cut(name=INFINITE, positions=ends),))
 
 
-def owed(workload: Workload, expected: Expected) -> Counter[Row]:
+def expected_rows(workload: Workload, expected: Expected) -> Counter[Row]:
     """The final result by PySpark's reckoning: of a count or sum its state in the end."""
     if not is_update_stream(workload):
         return expected.rows_up_to(INFINITE)
@@ -105,7 +105,7 @@ def compare(scenario: Scenario, history: History, batch: BatchResult, expected: 
             batch=nobody,
             equal=why or _held_against(batched, streamed, "streaming", "the batch"),
         )
-    due = owed(workload, expected)
+    due = expected_rows(workload, expected)
     return Comparison(
         name=scenario.name,
         streaming=why or _held_against(streamed, due, "streaming", "PySpark"),
@@ -143,11 +143,11 @@ def _held_against(found: Counter[Row], due: Counter[Row], whose: str, other: str
         rows = found.total()
         return Holds(exercised=rows) if rows else Unknown(reason="not exercised", detail="no row is left")
     lost, extra = due - found, found - due
-    told = [f"{whose} left {number} times ({row_in_words(row)}) beyond {other}" for row, number in _first(extra)]
-    told += [f"{other} has {number} times ({row_in_words(row)}) beyond {whose}" for row, number in _first(lost)]
+    differences = [f"{whose} left {number} times ({row_in_words(row)}) beyond {other}" for row, number in _first(extra)]
+    differences += [f"{other} has {number} times ({row_in_words(row)}) beyond {whose}" for row, number in _first(lost)]
     return Violated(
         difference=difference_of(lost, extra, due),
-        message="; ".join(told),
+        message="; ".join(differences),
         records=tuple(row_in_words(row) for row, _ in [*_first(extra), *_first(lost)]),
     )
 

@@ -115,13 +115,13 @@ def _handles_of(pids: Sequence[int]) -> list[int]:
 
 def _children(pid: int | None) -> list[int]:
     try:
-        told = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
     except OSError:  # it has ended, or there is no /proc
         return []
-    return [int(child) for child in told.split()]
+    return [int(child) for child in children.split()]
 
 
 def _wait_for(handles: Sequence[int], within_s: float) -> None:
-    deadline, left = time.monotonic() + within_s, set(handles)
-    while left and (seconds := deadline - time.monotonic()) > 0:
-        left -= set(select.select(list(left), [], [], seconds)[0])
+    deadline, remaining = time.monotonic() + within_s, set(handles)
+    while remaining and (seconds := deadline - time.monotonic()) > 0:
+        remaining -= set(select.select(list(remaining), [], [], seconds)[0])

@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-PATIENCE = 3
+SIGNALS_AT_MOST = 3
 """signals after which one gets through wherever the work stands"""
 AGAIN_S = 0.02
 DEAF_S = 5.0
 """for so long after one has got through, others do not: what is left of the run is being ended"""
 
 
-class Impatience:
+class SignalCount:
     """Counts signals, and says which of them ends what is being done."""
 
     def __init__(self) -> None:
@@ -36,13 +36,13 @@ class Impatience:
         """What was raised came to nothing."""
         self._raised_at = None
 
-    def hears(self, *, anywhere: bool) -> bool:
+    def raises(self, *, anywhere: bool) -> bool:
         """Whether this signal is to be raised; `anywhere`: where the work stands it may be."""
         self._count += 1
         now = time.monotonic()
         if self._raised_at is not None and now - self._raised_at < DEAF_S:
             return False
-        if not anywhere and self._count < PATIENCE:
+        if not anywhere and self._count < SIGNALS_AT_MOST:
             return False
         self._raised_at = now
         return True
@@ -53,7 +53,7 @@ class Interruption:
 
     def __init__(self) -> None:
         self.came = False
-        self._impatience = Impatience()
+        self._signals = SignalCount()
         self._open = False
         self._before: dict[signal.Signals, object] = {}
 
@@ -83,21 +83,21 @@ class Interruption:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self.came = True
-        if self._impatience.hears(anywhere=self._open):
+        if self._signals.raises(anywhere=self._open):
             raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
-def heard() -> Iterator[None]:
+def signals_interrupt() -> Iterator[None]:
     """Ctrl-C and SIGTERM are both a KeyboardInterrupt, and a second one does not break off what the first one ends."""
-    impatience = Impatience()
+    signals = SignalCount()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if impatience.hears(anywhere=True):
+        if signals.raises(anywhere=True):
             raise KeyboardInterrupt
 
     def insist() -> None:
-        impatience.forget()
+        signals.forget()
         send_again(signal.SIGINT)
 
     before = {one: signal.signal(one, interrupt) for one in SIGNALS}
@@ -116,11 +116,11 @@ def not_swallowed(kind: type[BaseException], insist: Callable[[], None]) -> None
     garbage collector."""
     before = sys.unraisablehook
 
-    def hook(told: sys.UnraisableHookArgs) -> None:
-        if isinstance(told.exc_value, kind):
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, kind):
             insist()
         else:
-            before(told)
+            before(unraisable)
 
     sys.unraisablehook = hook
 
@@ -133,7 +133,7 @@ def send_again(number: signal.Signals) -> None:
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
+def signals_blocked() -> Iterator[None]:
     """Signals wait: a process started meanwhile does not hear them, this one does so afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:

@@ -42,7 +42,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     """after a number: `splits`"""
     advice: str
 
-    def told(self, value: int) -> str:
+    def refusal(self, value: int) -> str:
         return f"{value:,} {self.what}; there can be {self.most:,} at most: {self.advice}"
 
 
@@ -54,7 +54,7 @@ SUBTASKS = Bound(most=1_024, what="subtasks", advice="lower topology.parallelism
 CHANNELS = Bound(most=20_000, what="channels between subtasks", advice="lower topology.parallelism")
 FAULTS = Bound(most=1_000, what="faults", advice=_FEWER)
 COMMANDS = Bound(most=100, what="commands", advice=_FEWER)
-DEVIATIONS = Bound(most=10_000, what="deviations", advice=_FEWER)
+PERTURBATIONS = Bound(most=10_000, what="deviations", advice=_FEWER)
 ROWS = Bound(
     most=250_000,
     what="rows that its operators may be given and make",
@@ -87,7 +87,7 @@ SYSTEM_BOUNDS: tuple[Bound, ...] = (PROCESSES_OF_SYSTEM, CHANNELS_OF_SYSTEM, ACT
 """of a system of processes and channels"""
 
 BOUNDS: tuple[Bound, ...] = (
-    SPLITS, RECORDS, OPERATORS, SUBTASKS, CHANNELS, FAULTS, COMMANDS, DEVIATIONS, ROWS, TIME_US, CHECKPOINTS,
+    SPLITS, RECORDS, OPERATORS, SUBTASKS, CHANNELS, FAULTS, COMMANDS, PERTURBATIONS, ROWS, TIME_US, CHECKPOINTS,
     PROCESSES,
 )  # fmt: skip
 """all that is compared before a run"""
@@ -102,7 +102,7 @@ def size_problems(scenario: Scenario) -> Iterator[str]:
         OPERATORS: len(workload.inputs) + len(workload.nodes),
         FAULTS: len(scenario.faults),
         COMMANDS: len(scenario.commands),
-        DEVIATIONS: len(scenario.deviations),
+        PERTURBATIONS: len(scenario.deviations),
     }
     yield from _beyond(counted)
 
@@ -136,7 +136,7 @@ def system_problems(system: System) -> Iterator[str]:
 
 
 def _beyond(counted: dict[Bound, int]) -> Iterator[str]:
-    yield from (bound.told(value) for bound, value in counted.items() if value > bound.most)
+    yield from (bound.refusal(value) for bound, value in counted.items() if value > bound.most)
 
 
 def channels_of(topology: Topology) -> int:

@@ -14,7 +14,7 @@ _LISTS: dict[tuple[str, str], Bound] = {
     ("Workload", "nodes"): b.OPERATORS,
     ("Scenario", "faults"): b.FAULTS,
     ("Scenario", "commands"): b.COMMANDS,
-    ("Scenario", "deviations"): b.DEVIATIONS,
+    ("Scenario", "deviations"): b.PERTURBATIONS,
     ("System", "processes"): b.PROCESSES_OF_SYSTEM,
     ("System", "channels"): b.CHANNELS_OF_SYSTEM,
     ("System", "acts"): b.ACTS,
@@ -38,5 +38,5 @@ def with_bounds(schema: dict[str, Any], bounds: Iterable[Bound]) -> dict[str, An
     for one in defs.get("Engine", {}).get("properties", {}).values():
         if one.get("type") == "integer":
             one |= {"minimum": 0, "maximum": b.HOUR_US}
-    told = "; ".join(f"{bound.most:,} {bound.what}" for bound in bounds)
-    return {**schema, "description": f"At most, in all: {told}."}
+    limits = "; ".join(f"{bound.most:,} {bound.what}" for bound in bounds)
+    return {**schema, "description": f"At most, in all: {limits}."}

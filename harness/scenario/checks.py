@@ -21,7 +21,7 @@ from ...properties.reconstruct.layouts import rescaled, widest
 from ...properties.semantics.user_functions import user_problems
 from .bounds import HOUR_US, PARALLELISM_LIMIT, size_problems, work_problems
 from .layout import Layout, layout_of, topologies_of
-from .model import Deviation, Engine, Resume, Scenario, kind_of
+from .model import Engine, Perturbation, Resume, Scenario, kind_of
 
 GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 SINKS = ("transactional", "idempotent", "plain")
@@ -60,8 +60,8 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
         yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
         if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
             yield f"{where}: a resume is set off by a time, which counts from the end of the job"
-    for index, deviation in enumerate(scenario.deviations):
-        yield from (f"deviation {index}: {problem}" for problem in _deviation(deviation, layout))
+    for index, perturbation in enumerate(scenario.deviations):
+        yield from (f"deviation {index}: {problem}" for problem in _perturbation(perturbation, layout))
 
 
 def _resumes(scenario: Scenario) -> Iterator[str]:
@@ -282,11 +282,11 @@ def _bytes(fault: plan.ChannelFault) -> Iterator[str]:
             pass
 
 
-def _deviation(deviation: Deviation, layout: Layout) -> Iterator[str]:
-    yield from _occurrence(deviation.occurrence)
-    yield from _time("by_us", deviation.by_us)
+def _perturbation(perturbation: Perturbation, layout: Layout) -> Iterator[str]:
+    yield from _occurrence(perturbation.occurrence)
+    yield from _time("by_us", perturbation.by_us)
     channels = {f"{sender}>{receiver}" for sender, receiver in layout.channels}
-    match deviation.what.split(" "):
+    match perturbation.what.split(" "):
         case ["message", channel] if channel in channels:
             pass
         case ["control", kind, task] if kind in CONTROL_MESSAGES and task in layout.tasks:
@@ -296,7 +296,8 @@ def _deviation(deviation: Deviation, layout: Layout) -> Iterator[str]:
         case ["write", "coordinator"]:
             pass
         case _:
-            yield f"{deviation.what!r} names no message, control message, write, read, step or transaction of this job"
+            what = perturbation.what
+            yield f"{what!r} names no message, control message, write, read, step or transaction of this job"
 
 
 def _task(task: str | None, layout: Layout) -> Iterator[str]:

@@ -75,8 +75,8 @@ class _Known:
         names = [source.name for source in workload.inputs] + [node.name for node in workload.nodes]
         self.operators = {*names, SINK, *COMMITTERS, *inserted}
         widths: dict[str, int] = dict(scenario.topology.parallelism)
-        for told in (entry.parallelism for entry in commands):
-            widths.update({name: max(widths.get(name, 0), width) for name, width in told.items()})
+        for parallelism in (entry.parallelism for entry in commands):
+            widths.update({name: max(widths.get(name, 0), width) for name, width in parallelism.items()})
         self.widths = widths
         self.resumed = any(entry.kind == "resume" and not entry.parallelism for entry in commands)
         self.lengths = {split: len(records) for split, _, records in workload.splits()}
@@ -170,14 +170,14 @@ def _run(run: TaskRun, known: _Known) -> Iterator[str]:
 
 
 def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
-    for name, counted, told in (
+    for name, counted, positions in (
         ("reads", mark.reads, run.reads),
         ("applies", mark.applies, run.applies),
         ("watermarks", mark.watermarks, run.watermarks),
         ("ticks", mark.ticks, run.ticks),
     ):
-        if not 0 <= counted <= len(told):
-            yield f"{name} is missing or too short: it has {len(told)}, and a snapshot was taken behind {counted}"
+        if not 0 <= counted <= len(positions):
+            yield f"{name} is missing or too short: it has {len(positions)}, and a snapshot was taken behind {counted}"
     for name, counts, channels in (("received", mark.received, run.inputs), ("sent", mark.sent, run.outputs)):
         if len(counts) != len(channels):
             of = "inputs" if name == "received" else "outputs"
@@ -191,13 +191,13 @@ def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
 
 def _in_place(history: History) -> Iterator[str]:
     """What a task that came up alone took follows from what lay in the channels that it came up in."""
-    alone = next((one for one in history.journal if isinstance(one, AttemptStarted) and one.in_place), None)
-    if alone is not None and not alone.tasks:
-        yield f"journal[{history.journal.index(alone)}].tasks is missing, and they came up in place, among others"
+    local = next((one for one in history.journal if isinstance(one, AttemptStarted) and one.in_place), None)
+    if local is not None and not local.tasks:
+        yield f"journal[{history.journal.index(local)}].tasks is missing, and they came up in place, among others"
     if history.residue.logs and not history.logs:
         yield f"logs is missing: of residue.logs {history.residue.logs[0]!r} is left"
-    if alone is not None and not history.channels:
-        yield f"channels is missing: tasks of attempt {alone.attempt} came up in place, in channels that went on"
+    if local is not None and not history.channels:
+        yield f"channels is missing: tasks of attempt {local.attempt} came up in place, in channels that went on"
 
 
 def _channel(channel: Channel, known: _Known) -> Iterator[str]:
@@ -370,7 +370,7 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
 def _widths(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:
     """Of each resumed job that ran as a whole: subtasks that it had otherwise than its command says."""
     commands = Commands(history)
-    told = layouts(scenario.topology, known.jobs | {one.job for one in commands.ends}, commands)
+    topologies = layouts(scenario.topology, known.jobs | {one.job for one in commands.ends}, commands)
     whole = {one.attempt: one.job for one in history.journal if isinstance(one, AttemptStarted) and not one.tasks}
     running = [entry.attempt for entry in history.journal if isinstance(entry, AttemptRunning)]
     for attempt, job in ((attempt, whole[attempt]) for attempt in running if attempt in whole):
@@ -378,7 +378,7 @@ def _widths(scenario: Scenario, history: History, known: _Known) -> Iterator[str
         if resume is None:
             continue
         ran = Counter(run.operator for run in history.runs if run.attempt == attempt)
-        for operator, width in told[job].parallelism.items():
+        for operator, width in topologies[job].parallelism.items():
             if ran[operator] not in (0, width) and operator not in resume.issued.parallelism:
                 place = history.journal.index(resume.issued)
                 yield (

@@ -23,8 +23,8 @@ def missing_parts(data: bytes) -> str:
     missing = [name for name in demanded if name not in parts]
     residue = msgspec.json.decode(parts.get("residue", msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])
     in_memory = bytes(parts.get("snapshots", b"")) == b'"memory"'
-    for name, beside in (("files", "retained"), ("retained", "files")):
-        if name not in residue and bytes(residue.get(beside, b"")).strip(b"[] \n\r\t") and not in_memory:
+    for name, other in (("files", "retained"), ("retained", "files")):
+        if name not in residue and bytes(residue.get(other, b"")).strip(b"[] \n\r\t") and not in_memory:
             missing.append(f"residue.{name}")
     if not missing:
         return ""
@@ -37,15 +37,15 @@ def in_one_line(problems: Iterable[str]) -> str:
     """The first problem in full and the places of the others, as many as a line has room for; empty without any."""
     first, *others = [*problems] or [""]
     places = list(dict.fromkeys(_place(one) for one in others if _place(one) != _place(first)))
-    told = [textwrap.shorten(first, LINE // 2, placeholder=" ...") if places else first]
+    named = [textwrap.shorten(first, LINE // 2, placeholder=" ...") if places else first]
     for number, place in enumerate(places, 1):
-        left = len(places) - number
-        more = f" and {left} more" if left else ""
-        if len(", ".join([*told, place])) + len(f"; and so are : {more}") > LINE:
-            told.append(f"{len(places) - number + 1} more")
+        not_named = len(places) - number
+        more = f" and {not_named} more" if not_named else ""
+        if len(", ".join([*named, place])) + len(f"; and so are : {more}") > LINE:
+            named.append(f"{len(places) - number + 1} more")
             break
-        told.append(place)
-    return told[0] if len(told) == 1 else f"{told[0]}; wrong too: {', '.join(told[1:])}"
+        named.append(place)
+    return named[0] if len(named) == 1 else f"{named[0]}; wrong too: {', '.join(named[1:])}"
 
 
 def _place(problem: str) -> str:

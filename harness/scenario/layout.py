@@ -67,18 +67,18 @@ def layout_of(workload: Workload, topology: Topology, committing: str = "writer"
     )
 
 
-KEPT_ALIGNED = ("forward", "broadcast")
+NEVER_UNALIGNED = ("forward", "broadcast")
 
 
-def kept_aligned(scenario: Scenario) -> dict[tuple[str, str], str]:
+def never_unaligned(scenario: Scenario) -> dict[tuple[str, str], str]:
     """By (sender, receiver) the edges between operators on which no barrier may overtake whatever the job's alignment
     is, and why: by their kind, beside such an edge (who has one aligns on all its inputs), or on the way to a commit.
     """
     edges = scenario.topology.edges
-    held = {edge.receiver: edge.sender for edge in edges if edge.partitioning in KEPT_ALIGNED}
+    held = {edge.receiver: edge.sender for edge in edges if edge.partitioning in NEVER_UNALIGNED}
     found = {
         (edge.sender, edge.receiver): edge.partitioning
-        if edge.partitioning in KEPT_ALIGNED
+        if edge.partitioning in NEVER_UNALIGNED
         else f"beside {held[edge.receiver]}>{edge.receiver}"
         for edge in edges
         if edge.receiver in held

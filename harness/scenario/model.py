@@ -121,7 +121,7 @@ COMMANDS: dict[str, type[Command]] = {str(kind.__struct_config__.tag): kind for 
 """Every command kind by its name."""
 
 
-class Deviation(Value, kw_only=True):
+class Perturbation(Value, kw_only=True):
     """One departure from the default schedule: who is late, and by how much.
 
     `what` addresses a happening by a stable name:
@@ -148,7 +148,7 @@ class Scenario(Value, kw_only=True):
     engine: Engine = Engine()
     faults: tuple[AnyFault, ...] = ()
     commands: tuple[AnyCommand, ...] = ()
-    deviations: tuple[Deviation, ...] = ()
+    deviations: tuple[Perturbation, ...] = ()
     defect: str = ""
     """the planted defect it was found with, if any"""
     seed: str = ""

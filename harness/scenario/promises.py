@@ -49,7 +49,9 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     strikes = list(_strikes(scenario, course))
     troubled = engine.sink == "transactional" and any(isinstance(fault, FailCommit) for fault in scenario.faults)
     # some checkpoint begins while records are read
-    amid = course.span_us > engine.checkpoint_interval_us + 2 * engine.control_latency_us and not _is_poisoned(scenario)
+    amid = course.span_us > engine.checkpoint_interval_us + 2 * engine.control_latency_us and not _keeps_failing(
+        scenario
+    )
     if (_gives_up(scenario) or _forgets(scenario)) and min(strikes, default=0) <= course.first_completion_us:
         return frozenset()  # it may fail with nothing to go on from, or nothing committed
     could = {
@@ -65,10 +67,10 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         "progress": not _may_fail(scenario),
         "no-leaks": amid,
     }
-    owed = promised(engine.guarantee, engine.sink)
+    invariants = promised(engine.guarantee, engine.sink)
     if engine.guarantee != "exactly-once" and has_user_timers(scenario.workload):
-        owed &= {"progress", "no-leaks"}  # what is taken again comes late for them: no counterpart speaks of it
-    return frozenset(name for name in owed if could.get(name, False))
+        invariants &= {"progress", "no-leaks"}  # what is taken again comes late for them: no counterpart speaks of it
+    return frozenset(name for name in invariants if could.get(name, False))
 
 
 def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
@@ -107,7 +109,7 @@ def _restores(fault: AnyFault) -> bool:
 
 def _may_fail(scenario: Scenario) -> bool:
     """Whether a correct engine may give the job up."""
-    return _is_poisoned(scenario) or _forgets(scenario) or _expires(scenario) or _gives_up(scenario)
+    return _keeps_failing(scenario) or _forgets(scenario) or _expires(scenario) or _gives_up(scenario)
 
 
 def _forgets(scenario: Scenario) -> bool:
@@ -127,7 +129,7 @@ def _expires(scenario: Scenario) -> bool:
     return any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults)
 
 
-def _is_poisoned(scenario: Scenario) -> bool:
+def _keeps_failing(scenario: Scenario) -> bool:
     return any(isinstance(fault, RaiseInOperator) and fault.always for fault in scenario.faults)
 
 

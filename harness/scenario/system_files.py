@@ -55,10 +55,10 @@ def system_schema() -> dict[str, Any]:
     return with_bounds(schema_of(SystemFile, FORMAT), SYSTEM_BOUNDS)
 
 
-def write_system(path: Path, told: SystemFile) -> None:
-    write_whole(path, text_of(told).encode())
+def write_system(path: Path, system: SystemFile) -> None:
+    write_whole(path, text_of(system).encode())
 
 
-def text_of(told: SystemFile) -> str:
+def text_of(system: SystemFile) -> str:
     """What such a file has in it."""
-    return msgspec.json.format(msgspec.json.encode(told, order="deterministic"), indent=1).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(system, order="deterministic"), indent=1).decode() + "\n"

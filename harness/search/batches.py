@@ -31,7 +31,7 @@ class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """kept where the two differ"""
 
 
-def beside(index: int, scenario: Scenario) -> BatchOutcome:
+def companion_batch(index: int, scenario: Scenario) -> BatchOutcome:
     """Scenario `index` both ways; raises what the engine raises."""
     bounded = as_bounded(scenario)
     verdict = both_ways(bounded)

@@ -13,8 +13,8 @@ import msgspec
 from ...properties.spark.unasked import by_both
 from ...reports.model import ReportView, Seconds, Summary, ViolatedScenario
 from ..counterexamples.batch_findings import smallest as smallest_batch
-from ..counterexamples.companion_findings import told
-from ..counterexamples.findings import Finding, Keeping, Teller
+from ..counterexamples.companion_findings import companion_findings
+from ..counterexamples.findings import Finding, FindingBuilder, Keeping
 from ..counterexamples.store import RunFolder
 from ..counterexamples.system_findings import INVARIANT as GENERAL
 from ..counterexamples.system_findings import smallest as smallest_system
@@ -28,7 +28,7 @@ from ..subject.not_tried import not_tried
 from ..subject.port import Capabilities, Subject, close
 from . import known_failures
 from .batches import INVARIANT as STREAMED
-from .coverage import in_words, possible_cells
+from .coverage import in_words, possible_targets
 from .known_failures import KnownFailures
 from .oracle import Oracle, PySpark
 from .outcome import Outcome
@@ -44,7 +44,7 @@ WORKERS = max(1, min(8, CORES))
 REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
 """side by side on one machine: each mostly waits, but its processes want a turn when they do not"""
 
-CELLS_TOLD = 3
+TARGETS_NAMED = 3
 """empty cells that a shortfall names"""
 
 
@@ -151,20 +151,20 @@ class _Work:
         if not found.something:
             return []
         self._progress.step("shrinking", None)
-        return [*self._beside(found), *self._of_scenarios(found, interruption)]
+        return [*self._companions(found), *self._of_scenarios(found, interruption)]
 
-    def _beside(self, found: Found) -> Iterator[Finding]:
+    def _companions(self, found: Found) -> Iterator[Finding]:
         """Of the systems and of the batches."""
         keeping = self._keeping(found, lambda path: replay_system_command(self._where, path))
-        yield from told(found.wrong_systems, GENERAL, smallest_system, keeping, found.failures)
+        yield from companion_findings(found.wrong_systems, GENERAL, smallest_system, keeping, found.failures)
         keeping = self._keeping(found, lambda path: replay_batch_command(self._where, path))
-        yield from told(found.wrong_batches, STREAMED, smallest_batch, keeping, found.failures)
+        yield from companion_findings(found.wrong_batches, STREAMED, smallest_batch, keeping, found.failures)
 
     def _of_scenarios(self, found: Found, interruption: Interruption) -> list[Finding]:
         if not found.failing:
             return []
         plan = self._campaign.plan
-        teller = Teller(
+        builder = FindingBuilder(
             self._pool,
             self._subject,
             self._oracle,
@@ -175,11 +175,11 @@ class _Work:
             interruption=interruption,
             first=promised_by(plan.defect),
         )
-        return teller.findings()
+        return builder.findings()
 
     def _violated(self, outcome: Outcome, found: Found) -> ViolatedScenario:
-        unheard = outcome.index in found.unconfirmed
-        both = () if unheard else by_both(outcome.verdicts, outcome.not_asked)
+        unconfirmed = outcome.index in found.unconfirmed
+        both = () if unconfirmed else by_both(outcome.verdicts, outcome.not_asked)
         return ViolatedScenario(
             index=outcome.index,
             name=outcome.scenario.name,
@@ -322,16 +322,16 @@ def _is_free(plan: Plan) -> bool:
 
 def _unreached(profile: Profile, tally: Tally, capabilities: Capabilities) -> list[str]:
     """The cells and stops that the profile wants hit, and nothing did."""
-    cells = _empty_cells(tally, capabilities) if profile.every_cell else []
-    return [*cells, *(never_hit(tally.stops(), capabilities) if profile.every_stop else ())]
+    targets = _targets_not_hit(tally, capabilities) if profile.every_target else []
+    return [*targets, *(never_hit(tally.stops(), capabilities) if profile.every_stop else ())]
 
 
-def _empty_cells(tally: Tally, capabilities: Capabilities) -> list[str]:
+def _targets_not_hit(tally: Tally, capabilities: Capabilities) -> list[str]:
     empty = tally.coverage.empty(capabilities)
     if not empty:
         return []
-    some = "; ".join(in_words(cell) for cell in empty[:CELLS_TOLD])
-    return [f"{len(empty):,} of {len(possible_cells(capabilities)):,} possible cells never fired, such as {some}"]
+    some = "; ".join(in_words(target) for target in empty[:TARGETS_NAMED])
+    return [f"{len(empty):,} of {len(possible_targets(capabilities)):,} possible cells never fired, such as {some}"]
 
 
 def _written(folder: RunFolder, view: ReportView) -> ReportView:
@@ -344,6 +344,6 @@ def _written(folder: RunFolder, view: ReportView) -> ReportView:
         summary = msgspec.structs.replace(summary, seconds=spent)
         folder.write_summary(summary)
     except Exception as error:  # a full disk, or a report that cannot be drawn: the numbers are told all the same
-        told = one_line(error) if isinstance(error, CutproofError) else f"the report failed: {one_line(error)}"
-        summary = msgspec.structs.replace(view.summary, failures=[*view.summary.failures, told])
+        message = one_line(error) if isinstance(error, CutproofError) else f"the report failed: {one_line(error)}"
+        summary = msgspec.structs.replace(view.summary, failures=[*view.summary.failures, message])
     return msgspec.structs.replace(view, summary=summary)

@@ -70,7 +70,7 @@ SNAPSHOT_FAULTS: frozenset[str] = frozenset({"fail-write", "fail-read", "tear-wr
 STORE_FAULTS: frozenset[str] = frozenset({"fail-commit", "kill-database"})
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class CoverageTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """One combination; each name is one of the axis' own."""
 
     alignment: str
@@ -85,77 +85,81 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     reason: str
     """why: a fact of the protocol, of the engine's settings or of the harness"""
-    forbids: Callable[[Cell], bool]
+    forbids: Callable[[CoverageTarget], bool]
 
 
 RULES: tuple[Rule, ...] = (
     Rule(
         name="no checkpoints",
         reason="at-most-once takes no checkpoints, so there is no barrier, no snapshot and nothing to restore",
-        forbids=lambda cell: cell.alignment == "none" and cell.point in CHECKPOINT_POINTS,
+        forbids=lambda target: target.alignment == "none" and target.point in CHECKPOINT_POINTS,
     ),
     Rule(
         name="no snapshots to damage",
         reason="at-most-once writes and reads no snapshots, so no write or read of one can go wrong",
-        forbids=lambda cell: cell.alignment == "none" and cell.fault in SNAPSHOT_FAULTS,
+        forbids=lambda target: target.alignment == "none" and target.fault in SNAPSHOT_FAULTS,
     ),
     Rule(
         name="no transactions",
         reason="at-most-once is refused with any sink but a plain one, so no transaction is begun or committed",
-        forbids=lambda cell: (
-            cell.alignment == "none" and (cell.point in TRANSACTION_POINTS or cell.fault in STORE_FAULTS)
+        forbids=lambda target: (
+            target.alignment == "none" and (target.point in TRANSACTION_POINTS or target.fault in STORE_FAULTS)
         ),
     ),
     Rule(
         name="no record after the end",
         reason="without checkpoints no part of a job ends before the rest: once a partition ends, all input is worked "
         "off, and no record follows that a function could raise on",
-        forbids=lambda cell: (
-            cell.alignment == "none" and cell.point == "end-of-partition-sent" and cell.fault == "raise-in-operator"
+        forbids=lambda target: (
+            target.alignment == "none"
+            and target.point == "end-of-partition-sent"
+            and target.fault == "raise-in-operator"
         ),
     ),
     Rule(
         name="no savepoint to stop with",
         reason="a stop, with drain or without, takes a savepoint, which at-most-once refuses",
-        forbids=lambda cell: cell.alignment == "none" and cell.ending in ("stopped", "drained"),
+        forbids=lambda target: target.alignment == "none" and target.ending in ("stopped", "drained"),
     ),
 )
 
 
-def rule_against(cell: Cell) -> Rule | None:
+def rule_against(target: CoverageTarget) -> Rule | None:
     """The first rule that calls a cell impossible; None when it can fire."""
-    return next((rule for rule in RULES if rule.forbids(cell)), None)
+    return next((rule for rule in RULES if rule.forbids(target)), None)
 
 
-def all_cells(faults: Iterable[str] = tuple(KINDS)) -> Iterator[Cell]:
+def all_targets(faults: Iterable[str] = tuple(KINDS)) -> Iterator[CoverageTarget]:
     """Every combination, possible or not, in the order of the axes."""
     kinds = [kind for kind in KINDS if kind in set(faults)]
     for alignment in MODES:
         for ending in ENDINGS:
             for point in POINTS:
                 for fault in kinds:
-                    yield Cell(alignment=alignment, ending=ending, point=point, fault=fault)
+                    yield CoverageTarget(alignment=alignment, ending=ending, point=point, fault=fault)
 
 
 @cache
-def possible_cells(capabilities: Capabilities) -> tuple[Cell, ...]:
+def possible_targets(capabilities: Capabilities) -> tuple[CoverageTarget, ...]:
     """The cells that no rule forbids, of what a subject can do."""
     capabilities = usable(capabilities)
     return tuple(
-        cell for cell in all_cells(capabilities.faults) if _is_asked(cell, capabilities) and rule_against(cell) is None
+        target
+        for target in all_targets(capabilities.faults)
+        if _is_asked(target, capabilities) and rule_against(target) is None
     )
 
 
-def _is_asked(cell: Cell, capabilities: Capabilities) -> bool:
+def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
     """Whether the subject has what the cell needs: what it cannot is not asked of it."""
-    guarantee, alignment = MODES[cell.alignment]
+    guarantee, alignment = MODES[target.alignment]
     if guarantee not in capabilities.guarantees or not any(is_promised(guarantee, sink) for sink in capabilities.sinks):
         return False
     if guarantee == "exactly-once" and alignment not in capabilities.alignments:
         return False
-    if _COMMANDS.get(cell.ending, "") not in {"", *capabilities.commands}:
+    if _COMMANDS.get(target.ending, "") not in {"", *capabilities.commands}:
         return False
-    at_once, commits = cell.point == "row-written", cell.point in TRANSACTION_POINTS or cell.fault in STORE_FAULTS
+    at_once, commits = target.point == "row-written", target.point in TRANSACTION_POINTS or target.fault in STORE_FAULTS
     if at_once and commits:  # takes an operator that commits before a sink that does not: few engines have one
         return False
     if at_once:
@@ -167,57 +171,57 @@ _COMMANDS = {"drained": "stop-with-savepoint", "stopped": "stop-with-savepoint",
 """the command that ends a job so"""
 
 
-def cells_hit(scenario: Scenario, history: History) -> tuple[Cell, ...]:
+def targets_hit(scenario: Scenario, history: History) -> tuple[CoverageTarget, ...]:
     """The cell of each fault that fired, each fault counted once; those without a cell are left out."""
     engine = scenario.engine
     alignment = next((name for name, mode in MODES.items() if mode == (engine.guarantee, engine.alignment)), "")
     waiting: dict[int, None] = {}
     """faults that fired in the job that goes on"""
     counted: set[int] = set()
-    found: list[Cell] = []
+    found: list[CoverageTarget] = []
     for entry in history.journal:
         if isinstance(entry, FaultFired) and entry.fault not in counted:
             counted.add(entry.fault)
             waiting[entry.fault] = None
         elif isinstance(entry, JobEnded):
             for number in waiting:
-                cell = _cell_of(scenario, number, alignment, entry.status)
-                if cell is not None:
-                    found.append(cell)
+                target = _target_of(scenario, number, alignment, entry.status)
+                if target is not None:
+                    found.append(target)
             waiting.clear()
     return tuple(found)
 
 
-def _cell_of(scenario: Scenario, number: int, alignment: str, ending: str) -> Cell | None:
+def _target_of(scenario: Scenario, number: int, alignment: str, ending: str) -> CoverageTarget | None:
     """None for what has no place on an axis, as when a subject reports what nobody planned."""
     if number >= len(scenario.faults) or alignment not in MODES or ending not in ENDINGS:
         return None
     fault = scenario.faults[number]
     if not isinstance(fault.trigger, AtPoint) or fault.trigger.point not in POINTS:
         return None
-    return Cell(alignment=alignment, ending=ending, point=fault.trigger.point, fault=kind_of(fault))
+    return CoverageTarget(alignment=alignment, ending=ending, point=fault.trigger.point, fault=kind_of(fault))
 
 
 class CoverageTally:
     """Counts fired cells over scenarios; adding in any order gives the same."""
 
     def __init__(self) -> None:
-        self._fired = Counter[Cell]()
+        self._fired = Counter[CoverageTarget]()
         self._outside = 0
 
-    def add(self, cells: Iterable[Cell], fired: int) -> None:
+    def add(self, targets: Iterable[CoverageTarget], fired: int) -> None:
         """The cells of one scenario, and how many of its faults fired in all."""
-        cells = tuple(cells)
-        self._fired.update(cells)
-        self._outside += fired - len(cells)
+        targets = tuple(targets)
+        self._fired.update(targets)
+        self._outside += fired - len(targets)
 
     def coverage(self, capabilities: Capabilities) -> Coverage:
         """All of it as it stands in the summary."""
-        possible = possible_cells(capabilities)
-        counts = {cell: self._fired[cell] for cell in possible} | dict(self._fired)
+        possible = possible_targets(capabilities)
+        counts = {target: self._fired[target] for target in possible} | dict(self._fired)
         return Coverage(
             possible=len(possible),
-            hit=sum(self._fired[cell] > 0 for cell in possible),
+            hit=sum(self._fired[target] > 0 for target in possible),
             fired=self._fired.total(),
             outside=self._outside,
             rows=_rows(counts),
@@ -226,20 +230,20 @@ class CoverageTally:
 
     def contradictions(self) -> list[str]:
         """What fired although a rule calls it impossible, each in one sentence."""
-        told: list[str] = []
-        for cell in sorted(self._fired):
-            rule = rule_against(cell)
+        sentences: list[str] = []
+        for target in sorted(self._fired):
+            rule = rule_against(target)
             if rule is not None:
-                told.append(f"coverage: {in_words(cell)} fired, and is called impossible: {rule.reason}")
-        return told
+                sentences.append(f"coverage: {in_words(target)} fired, and is called impossible: {rule.reason}")
+        return sentences
 
-    def empty(self, capabilities: Capabilities) -> list[Cell]:
+    def empty(self, capabilities: Capabilities) -> list[CoverageTarget]:
         """The possible cells that never fired, in the order of the axes."""
-        return [cell for cell in possible_cells(capabilities) if not self._fired[cell]]
+        return [target for target in possible_targets(capabilities) if not self._fired[target]]
 
 
-def in_words(cell: Cell) -> str:
-    return f"{cell.fault} at {cell.point} in a job that {_ENDED[cell.ending]}, {_ALIGNED[cell.alignment]}"
+def in_words(target: CoverageTarget) -> str:
+    return f"{target.fault} at {target.point} in a job that {_ENDED[target.ending]}, {_ALIGNED[target.alignment]}"
 
 
 _ENDED = {
@@ -259,11 +263,11 @@ _ALIGNED = {
 }
 
 
-def _rows(counts: dict[Cell, int]) -> list[CoverageRow]:
+def _rows(counts: dict[CoverageTarget, int]) -> list[CoverageRow]:
     places = {name: place for axis in (MODES, ENDINGS, POINTS, KINDS) for place, name in enumerate(axis)}
     rows: dict[tuple[str, str, str], dict[str, int]] = {}
-    for cell in sorted(counts, key=lambda cell: tuple(places[name] for name in msgspec.structs.astuple(cell))):
-        rows.setdefault((cell.alignment, cell.ending, cell.point), {})[cell.fault] = counts[cell]
+    for target in sorted(counts, key=lambda target: tuple(places[name] for name in msgspec.structs.astuple(target))):
+        rows.setdefault((target.alignment, target.ending, target.point), {})[target.fault] = counts[target]
     return [
         CoverageRow(alignment=alignment, ending=ending, point=point, fired=fired)
         for (alignment, ending, point), fired in rows.items()
@@ -272,14 +276,14 @@ def _rows(counts: dict[Cell, int]) -> list[CoverageRow]:
 
 @cache
 def _counted(faults: frozenset[str]) -> tuple[tuple[Rule, int], ...]:
-    blamed = Counter(rule.name for cell in _all_of(faults) if (rule := rule_against(cell)) is not None)
+    blamed = Counter(rule.name for target in _all_of(faults) if (rule := rule_against(target)) is not None)
     return tuple((rule, blamed[rule.name]) for rule in RULES)
 
 
 def _impossible(capabilities: Capabilities) -> list[Impossible]:
     counted = _counted(capabilities.faults)
     found = [Impossible(rule=rule.name, reason=rule.reason, cells=number) for rule, number in counted if number]
-    unasked = len(_all_of(capabilities.faults)) - len(possible_cells(capabilities)) - sum(one.cells for one in found)
+    unasked = len(_all_of(capabilities.faults)) - len(possible_targets(capabilities)) - sum(one.cells for one in found)
     if unasked:
         found.append(Impossible(rule=UNASKED, reason=_WHY_UNASKED, cells=unasked))
     return found
@@ -292,5 +296,5 @@ _WHY_UNASKED = (
 
 
 @cache
-def _all_of(faults: frozenset[str]) -> tuple[Cell, ...]:
-    return tuple(all_cells(faults))
+def _all_of(faults: frozenset[str]) -> tuple[CoverageTarget, ...]:
+    return tuple(all_targets(faults))

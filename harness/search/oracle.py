@@ -149,9 +149,9 @@ class PySpark:
         answers = oracle.judge_batch([one.job for _, one in asked], {one.job.id: one.quick for _, one in asked})
         words: dict[int, str] = {}
         for (position, _), answer in zip(asked, answers, strict=True):
-            said = answer.problem or (in_words(answer.disagreements) if answer.disagreements else "")
-            if said:
-                words.setdefault(position, said)
+            problem = answer.problem or (in_words(answer.disagreements) if answer.disagreements else "")
+            if problem:
+                words.setdefault(position, problem)
         return Examined(
             engine=_engine(),
             workloads=oracle.computed - computed,

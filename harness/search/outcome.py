@@ -17,7 +17,7 @@ from ...properties.model.verdict import Holds, Verdict, Violated
 from ...properties.spark.unasked import ASKED, Unasked
 from ..scenario.model import Scenario, StopWithSavepoint, kind_of
 from ..scenario.promises import can_show
-from .coverage import Cell, cells_hit
+from .coverage import CoverageTarget, targets_hit
 from .stops import Stop, stops_of
 
 
@@ -52,7 +52,7 @@ class Measured(Value, frozen=True, kw_only=True):
     """(fault kind, phase) of every planned fault that fired, counted once"""
     commands: tuple[Commanded, ...] = ()
     stops: tuple[Stop, ...] = ()
-    cells: tuple[Cell, ...] = ()
+    targets: tuple[CoverageTarget, ...] = ()
     """of the coverage, one for each fault that fired in one"""
     unapplied: tuple[str, ...] = ()
     foreign_connections: int = 0
@@ -156,7 +156,7 @@ def measure(scenario: Scenario, history: History) -> Measured:
             for number, command in enumerate(scenario.commands)
         ),
         stops=stops_of(scenario, history),
-        cells=cells_hit(scenario, history),
+        targets=targets_hit(scenario, history),
         unapplied=tuple(history.unapplied),
         foreign_connections=history.foreign_connections,
         restarts=tuple(

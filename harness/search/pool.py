@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from ..runtime.cancellation import Cancellation, cancellable
-from ..runtime.interruption import unheard
+from ..runtime.interruption import signals_blocked
 from ..scenario.model import Scenario
 from ..shrink.shrink import Shrunk
 from ..subject.port import Subject
@@ -72,7 +72,7 @@ class Processes:
 
     def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
         """Submitting may start a process; a signal to this one is none of its business."""
-        with unheard():
+        with signals_blocked():
             return self._executor.submit(cancellable, work, *arguments)
 
 

@@ -52,9 +52,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     shares: dict[str, int]
     every_fault: bool = True
     """each kind of fault that the subject knows has to fire"""
-    cells: int = 1
+    target_shares: int = 1
     """so many times its usual share the template is drawn that aims at the cells of the coverage"""
-    every_cell: bool = False
+    every_target: bool = False
     """each possible cell of the coverage has to be hit (`coverage`)"""
     every_stop: bool = False
     """each way to end a job and to go on that the subject knows has to be hit (`stops`)"""
@@ -62,15 +62,15 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(name="smoke", scenarios=200, max_records=60, max_faults=3, shares=SHARES, every_fault=False),
-    "default": Profile(name="default", scenarios=1_500, max_records=160, max_faults=4, shares=SHARES, cells=3),
+    "default": Profile(name="default", scenarios=1_500, max_records=160, max_faults=4, shares=SHARES, target_shares=3),
     "nightly": Profile(
         name="nightly",
         scenarios=50_000,
         max_records=240,
         max_faults=6,
         shares=SHARES,
-        cells=13,
-        every_cell=True,
+        target_shares=13,
+        every_target=True,
         every_stop=True,
     ),
 }

@@ -150,7 +150,7 @@ class Search:
             self._judge_the_rest()
         except (KeyboardInterrupt, WorkCancelled):  # a signal to the whole group reaches the workers too
             self._found.interrupted = self._interruption.came = True
-            self._take_out_of_turn()
+            self._take_out_of_order()
             self._abandon()
         except UsageError:
             self._abandon()
@@ -207,7 +207,7 @@ class Search:
                 self._stop()
                 return
 
-    def _take_out_of_turn(self) -> None:
+    def _take_out_of_order(self) -> None:
         """What waited for an earlier scenario that will not come: it was done, and is kept."""
         while self._budget.stop_at_first and self._come:
             self._take(self._come.pop(min(self._come)))
@@ -240,14 +240,14 @@ class Search:
                 found.failing.append(outcome)
             if self._on_outcome is not None:
                 self._on_outcome(outcome)
-        self._take_beside(chunk)
+        self._take_companions(chunk)
         self._progress.advance(found.tally.run, _note(found.tally))
 
     def _note_first(self) -> None:
         if not self._found.something:
             self._found.first_failure_s = time.perf_counter() - self._began
 
-    def _take_beside(self, chunk: Chunk) -> None:
+    def _take_companions(self, chunk: Chunk) -> None:
         found = self._found
         found.failures.extend(one.reason for one in chunk.failures)
         for outcome in chunk.systems:
@@ -265,7 +265,7 @@ class Search:
         """Told once, however many workers say so; what has not begun does not begin."""
         self._ended = True
         failures = self._found.failures
-        if not any(told.endswith(chunk.ended) for told in failures):
+        if not any(failure.endswith(chunk.ended) for failure in failures):
             failures.append(chunk.ended)
         for future in [future for future in self._running if future.cancel()]:
             del self._running[future]
@@ -305,9 +305,9 @@ class Search:
             raise
         except Exception as error:
             self._unanswered(asked, SPARK_FAILED)
-            told = one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"
-            if told not in found.failures:
-                found.failures.append(told)
+            message = one_line(error) if isinstance(error, CutproofError) else f"the oracle failed: {one_line(error)}"
+            if message not in found.failures:
+                found.failures.append(message)
             return
         found.oracle_s += examined.seconds
         found.oracle = msgspec.structs.replace(
@@ -352,9 +352,9 @@ class Search:
 def _note(tally: Tally) -> str:
     """Beside the bar: what the bar does not count."""
     violated = tally.violated + tally.systems["violated"] + tally.batches["violated"]
-    said = (
+    parts = (
         f"{tally.systems.total():,} systems" if tally.systems else "",
         f"{violated} violated" if violated else "",
         f"{tally.undriven:,} could not be run" if tally.undriven else "",
     )
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, parts))

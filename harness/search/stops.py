@@ -30,12 +30,12 @@ from ..scenario.model import Cancel, Resume, Scenario, StopWithSavepoint
 from ..subject.port import Capabilities
 
 NATURAL = "natural-end"
-UNFIT = "unfit-resume"
-STOPS: tuple[str, ...] = (NATURAL, "stop", "drain", "cancel", "resume", UNFIT)
+INCOMPATIBLE = "unfit-resume"
+STOPS: tuple[str, ...] = (NATURAL, "stop", "drain", "cancel", "resume", INCOMPATIBLE)
 """the end of all input, a stop with a savepoint without and with drain, a cancel, a resume, and one of a job that its
 snapshot does not fit, which is finished when it was refused"""
 
-_RESUMES = ("resume", UNFIT)
+_RESUMES = ("resume", INCOMPATIBLE)
 _ENDS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled"}
 """how a job ends that obeys"""
 
@@ -168,7 +168,7 @@ def _kind(command: object) -> str:
         case Cancel():
             return "cancel"
         case Resume(inserted=inserted):
-            return UNFIT if inserted else "resume"
+            return INCOMPATIBLE if inserted else "resume"
         case _:
             return ""
 
@@ -221,7 +221,7 @@ def never_hit(counts: Mapping[str, StopCounts], capabilities: Capabilities) -> l
 
 
 def _is_known(kind: str, capabilities: Capabilities) -> bool:
-    if kind == UNFIT:
+    if kind == INCOMPATIBLE:
         return capabilities.refuses_unfit and _is_known("resume", capabilities)
     if kind == "resume" and not capabilities.commands & {"stop-with-savepoint", "cancel"}:
         return False  # what does not end is not gone on with

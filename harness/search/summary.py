@@ -111,7 +111,7 @@ class Tally:
             counts = self._commands.setdefault(command.kind, Counter())
             counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
         self._stops.add(measured.stops)
-        self.coverage.add(measured.cells, len(measured.fired))
+        self.coverage.add(measured.targets, len(measured.fired))
         for name in ("completed", "aborted", "recoveries", "read", "committed", "foreign_connections"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(map(kind_of_unapplied, measured.unapplied))

@@ -31,7 +31,7 @@ class SystemOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """kept where it is violated"""
 
 
-class Beside:
+class CompanionSystems:
     """The systems of a seed, drawn and run by their numbers."""
 
     def __init__(self, seed: int) -> None:
@@ -41,12 +41,12 @@ class Beside:
     def run(self, number: int) -> SystemOutcome:
         """Draw system `number`, run it and judge it; raises what the machine raises."""
         system = self._draw(self._seed, number)
-        told = run_and_judge(system)
-        complete = [one for one in told.history.snapshots if one.complete_us is not None]
+        run = run_and_judge(system)
+        complete = [one for one in run.history.snapshots if one.complete_us is not None]
         return SystemOutcome(
             number=number,
-            verdict=told.verdict,
+            verdict=run.verdict,
             snapshots=len(complete),
             under_way=sum(len(held) for one in complete for part in one.parts for held in part.channels.values()),
-            system=system if isinstance(told.verdict, Violated) else None,
+            system=system if isinstance(run.verdict, Violated) else None,
         )

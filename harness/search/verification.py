@@ -12,7 +12,7 @@ import msgspec
 
 from ...properties.model.workload import Topology, Workload
 from ..counterexamples.store import RunFolder
-from ..generate.coverage.target_scenarios import CELLS
+from ..generate.coverage.target_scenarios import TARGETS
 from ..generate.situations.templates import SHARES
 from ..generate.strategies import Drawing
 from ..runtime.exit_codes import UsageError
@@ -154,13 +154,13 @@ def plan_of(request: Request) -> Plan:
         drawing=Drawing(
             max_records=profile.max_records,
             max_faults=request.max_faults or profile.max_faults,
-            templates=(*SHARES, *[CELLS] * (profile.cells - 1)),
+            templates=(*SHARES, *[TARGETS] * (profile.target_shares - 1)),
         ),
         loaded=request.workload,
         seed=request.seed,
         keep_histories=request.keep_histories,
         functions=request.functions,
-        beside=request.subject == "simulated" and request.defect is None and request.workload is None,
+        companions=request.subject == "simulated" and request.defect is None and request.workload is None,
     )
 
 

@@ -37,7 +37,7 @@ from . import batches
 from .batches import BatchOutcome
 from .oracle import put
 from .outcome import Outcome, outcome_of
-from .systems import EVERY, Beside, SystemOutcome
+from .systems import EVERY, CompanionSystems, SystemOutcome
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     keep_histories: bool = False
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
-    beside: bool = False
+    companions: bool = False
     """systems of processes are run beside the scenarios, and jobs as a stream and as a batch"""
 
 
@@ -114,7 +114,7 @@ class Worker:
         self._plan = plan
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
-        self._beside = Beside(plan.seed) if plan.beside else None
+        self._companions = CompanionSystems(plan.seed) if plan.companions else None
         self._ended = ""
         self._wrong = ""
 
@@ -129,9 +129,9 @@ class Worker:
             if self._plan.defect:
                 scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
             self._one(chunk, index, scenario, time.perf_counter() - began)
-            if self._beside is not None and index % EVERY == 0:
-                self._system(chunk, self._beside, index)
-            if self._beside is not None and index % batches.EVERY == batches.MEETS:
+            if self._companions is not None and index % EVERY == 0:
+                self._system(chunk, self._companions, index)
+            if self._companions is not None and index % batches.EVERY == batches.MEETS:
                 self._batch(chunk, index, scenario)
         return msgspec.structs.replace(chunk, wrong=self._wrong, ended=self._ended)
 
@@ -163,16 +163,16 @@ class Worker:
         chunk.outcomes.append(outcome)
         chunk.questions.append(asked.question)
 
-    def _system(self, chunk: Chunk, beside: Beside, index: int) -> None:
+    def _system(self, chunk: Chunk, companions: CompanionSystems, index: int) -> None:
         number = index // EVERY
         try:
-            chunk.systems.append(beside.run(number))
+            chunk.systems.append(companions.run(number))
         except Exception as error:  # of the machine or its judge: reported as the harness's failure
             chunk.failures.append(Unrun(index=index, reason=f"system {number} could not be run: {where(error)}"))
 
     def _batch(self, chunk: Chunk, index: int, scenario: Scenario) -> None:
         try:
-            chunk.batches.append(batches.beside(index, scenario))
+            chunk.batches.append(batches.companion_batch(index, scenario))
         except Exception as error:  # of the engine: reported as the harness's failure
             reason = f"the batch of scenario {index} could not be run: {where(error)}"
             chunk.failures.append(Unrun(index=index, reason=reason))

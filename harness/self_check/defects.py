@@ -31,7 +31,7 @@ from ..generate.strategies import Drawing, scenario_of
 from ..reference_engine.subjects.simulated import SimulatedSubject
 from ..runtime import cancellation
 from ..runtime.exit_codes import CutproofError, UsageError, one_line
-from ..runtime.interruption import unheard
+from ..runtime.interruption import signals_blocked
 from ..runtime.progress import Progress, Silent
 from ..scenario.files import as_written, read_scenario
 from ..scenario.model import Scenario
@@ -127,7 +127,7 @@ def run_defects(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=cancellation.obey)
     try:
-        with unheard():
+        with signals_blocked():
             futures = [pool.submit(cancellation.cancellable, attempted, defect, field) for defect in wanted]
         for done, future in enumerate(as_completed(futures), start=1):
             result = future.result()

@@ -10,9 +10,9 @@ from ..search.oracle import Examined, Oracle
 from .defects import DefectRun
 
 FORMAT = "cutproof-defects/1"
-_NOT_TOLD = ("scenario", "questions", "trace")
+_LEFT_OUT = ("scenario", "questions", "trace")
 """of a `DefectRun`, what is no part of the JSON"""
-_TOLD_IF_ANY = ("rate", "error", "refused", "refusal")
+_IF_ANY = ("rate", "error", "refused", "refusal")
 
 
 class DefectsReport(msgspec.Struct, kw_only=True):
@@ -38,8 +38,8 @@ def confirmed(runs: Sequence[DefectRun], oracle: Oracle) -> tuple[int, Examined]
     if not asked:
         return 0, Examined()
     examined = oracle.examine([question for _, question in asked])
-    told = tuple((asked[position][0], words) for position, words in examined.disagreements)
-    return len(asked), msgspec.structs.replace(examined, disagreements=told)
+    disagreements = tuple((asked[position][0], words) for position, words in examined.disagreements)
+    return len(asked), msgspec.structs.replace(examined, disagreements=disagreements)
 
 
 def report_of(
@@ -50,7 +50,7 @@ def report_of(
         {
             name: getattr(run, name)
             for name in run.__struct_fields__
-            if name not in _NOT_TOLD and (name not in _TOLD_IF_ANY or getattr(run, name))
+            if name not in _LEFT_OUT and (name not in _IF_ANY or getattr(run, name))
         }
         for run in sorted(runs, key=lambda run: run.id)
     ]
@@ -60,12 +60,12 @@ def report_of(
         caught=count,
         missed=len(runs) - count,
         broken=sum(bool(run.error) for run in runs),
-        oracle=_told(*oracle) if oracle is not None else None,
+        oracle=_oracle(*oracle) if oracle is not None else None,
         interrupted=interrupted,
     )
 
 
-def _told(asked: int, examined: Examined) -> dict[str, object]:
+def _oracle(asked: int, examined: Examined) -> dict[str, object]:
     return {
         "engine": examined.engine,
         "asked": asked,

@@ -35,7 +35,7 @@ FURTHER = 10
 """times as many scenarios are drawn for lies that had no place"""
 
 
-class LieCount(msgspec.Struct, kw_only=True):
+class MutationCount(msgspec.Struct, kw_only=True):
     """How often one lie was told, and seen."""
 
     name: str
@@ -62,7 +62,7 @@ class TamperReport(msgspec.Struct, kw_only=True):
     """seeds of scenarios in which an invariant was violated before any lie was told"""
     held: dict[str, int] = {}
     """how many histories each invariant held in, as they were"""
-    tamperings: list[LieCount]
+    tamperings: list[MutationCount]
     caught: int = 0
     missed: int = 0
     not_reached: list[str] = []
@@ -92,26 +92,26 @@ def tamper(
     """
     progress = progress or Silent()
     keep = keep or (lambda number, scenario: NotRun(number=number, reason=""))
-    counts = {name: LieCount(name=name) for name in LIES}
+    counts = {name: MutationCount(name=name) for name in LIES}
     report = TamperReport(subject=subject.name, seed=seed, tamperings=list(counts.values()))
     began = time.monotonic()
     progress.step("tampering with histories", scenarios)
     try:
         while report.scenarios < scenarios and not _is_over(began, time_s):
-            _tell_of(subject, draw(seed, report.scenarios), report.scenarios, counts, report, keep)
+            _tamper_with(subject, draw(seed, report.scenarios), report.scenarios, counts, report, keep)
             report.scenarios += 1
             progress.advance(report.scenarios)
         further = FURTHER * scenarios if len(report.not_run) < report.scenarios else 0
-        while _untold(counts) and report.searched < further and not _is_over(began, time_s):
+        while _not_reached(counts) and report.searched < further and not _is_over(began, time_s):
             number = report.scenarios + report.searched
-            untold = {name: counts[name] for name in _untold(counts)}
-            _tell_of(subject, draw(seed, number), number, untold, report, keep)
+            remaining = {name: counts[name] for name in _not_reached(counts)}
+            _tamper_with(subject, draw(seed, number), number, remaining, report, keep)
             report.searched += 1
     except KeyboardInterrupt:
         report.interrupted = True
     report.caught = sum(count.caught for count in counts.values())
     report.missed = sum(count.tried - count.caught for count in counts.values())
-    report.not_reached = _untold(counts)
+    report.not_reached = _not_reached(counts)
     report.seconds = round(time.monotonic() - began, 3)
     return report
 
@@ -120,21 +120,21 @@ def _is_over(began: float, time_s: float | None) -> bool:
     return bool(time_s) and time.monotonic() - began > (time_s or 0)
 
 
-def _untold(counts: dict[str, LieCount]) -> list[str]:
+def _not_reached(counts: dict[str, MutationCount]) -> list[str]:
     return [name for name, count in counts.items() if not count.tried]
 
 
-def _tell_of(
+def _tamper_with(
     subject: Subject,
     scenario: Scenario,
     number: int,
-    counts: dict[str, LieCount],
+    counts: dict[str, MutationCount],
     report: TamperReport,
     keep: Callable[[int, Scenario], NotRun],
 ) -> None:
     """Run a scenario and lie about it; one that cannot be run is told, and the next has its turn."""
     try:
-        _tell_all(scenario, history_of(subject, scenario), counts, report)
+        _apply_all(scenario, history_of(subject, scenario), counts, report)
         forget(subject)
     except CutproofError:
         raise
@@ -143,7 +143,7 @@ def _tell_of(
         report.not_run.append(replace(keep(number, scenario), reason=reason))
 
 
-def _tell_all(scenario: Scenario, history: History, counts: dict[str, LieCount], report: TamperReport) -> None:
+def _apply_all(scenario: Scenario, history: History, counts: dict[str, MutationCount], report: TamperReport) -> None:
     before = _verdicts(scenario, history)
     if any(isinstance(verdict, Violated) for verdict in before.values()):
         report.accused.append(scenario.seed)
@@ -151,21 +151,21 @@ def _tell_all(scenario: Scenario, history: History, counts: dict[str, LieCount],
         report.held[name] = report.held.get(name, 0) + 1
     for tampering in tamperings(Case(scenario.workload, scenario.topology, history)):
         if tampering.name in counts and any(isinstance(before.get(name), Holds) for name in tampering.invariants):
-            _count(scenario, _turned(scenario, history, tampering), counts[tampering.name])
+            _count(scenario, _caught_by(scenario, history, tampering), counts[tampering.name])
 
 
-def _turned(scenario: Scenario, history: History, tampering: Tampering) -> list[str]:
+def _caught_by(scenario: Scenario, history: History, tampering: Tampering) -> list[str]:
     """Which of the invariants that the lie touches are violated after it."""
     after = _verdicts(scenario, tampering.apply(history))
     return [name for name in tampering.invariants if isinstance(after.get(name), Violated)]
 
 
-def _count(scenario: Scenario, turned: list[str], count: LieCount) -> None:
+def _count(scenario: Scenario, caught_by: list[str], count: MutationCount) -> None:
     count.tried += 1
-    count.caught += bool(turned)
-    for name in turned:
+    count.caught += bool(caught_by)
+    for name in caught_by:
         count.by_invariant[name] = count.by_invariant.get(name, 0) + 1
-    if not turned and len(count.missed) < MISSES_KEPT:
+    if not caught_by and len(count.missed) < MISSES_KEPT:
         count.missed.append(scenario.seed)
 
 

@@ -18,7 +18,7 @@ from ...properties.model.stages import COMMITTERS, width
 from ...properties.model.workload import SINK, Edge, Input, InputRecord, Node, Topology, Workload
 from ..scenario.forecast import RECORD_POINTS
 from ..scenario.layout import layout_of
-from ..scenario.model import AnyCommand, Deviation, Resume, Scenario
+from ..scenario.model import AnyCommand, Perturbation, Resume, Scenario
 
 replace = msgspec.structs.replace
 Item = TypeVar("Item")
@@ -33,8 +33,8 @@ def record_order(workload: Workload) -> list[tuple[int, int]]:
 def without_records(scenario: Scenario, first: int, end: int) -> Scenario:
     """Drop records `first` to `end` - 1 of `record_order`; triggers move with them."""
     order = record_order(scenario.workload)
-    gone = set(order[first:end])
-    inputs = _without(scenario.workload, gone)
+    removed = set(order[first:end])
+    inputs = _without(scenario.workload, removed)
     sources = max(1, sum(scenario.topology.parallelism[source.name] for source in inputs))
     return _moved(
         replace(scenario, workload=replace(scenario.workload, inputs=inputs)),
@@ -82,22 +82,22 @@ def without_node(scenario: Scenario, name: str) -> Scenario | None:
 def without_branch(scenario: Scenario, name: str, kept: str) -> Scenario:
     """Of a union's or join's inputs keep one, with no node where they met."""
     node = scenario.workload.node(name)
-    gone: set[str] = set()
+    removed: set[str] = set()
     for other in node.inputs:
         if other != kept:
-            gone |= _feeding(scenario.workload, other)
+            removed |= _feeding(scenario.workload, other)
     pruned = replace(
         scenario.workload,
-        inputs=tuple(source for source in scenario.workload.inputs if source.name not in gone),
-        nodes=tuple(other for other in scenario.workload.nodes if other.name not in gone),
+        inputs=tuple(source for source in scenario.workload.inputs if source.name not in removed),
+        nodes=tuple(other for other in scenario.workload.nodes if other.name not in removed),
     )
-    edges = tuple(edge for edge in scenario.topology.edges if edge.sender not in gone)
-    parallelism = {key: value for key, value in scenario.topology.parallelism.items() if key not in gone}
+    edges = tuple(edge for edge in scenario.topology.edges if edge.sender not in removed)
+    parallelism = {key: value for key, value in scenario.topology.parallelism.items() if key not in removed}
     topology = replace(scenario.topology, edges=edges, parallelism=parallelism)
     reader = next(edge.receiver for edge in edges if edge.sender == name)
     smaller = _renamed(
         replace(scenario, workload=pruned, topology=topology),
-        lambda task: f"{reader}-0" if operator_of(task) in gone else task,
+        lambda task: f"{reader}-0" if operator_of(task) in removed else task,
     )
     return _spliced(smaller, node, kept)
 
@@ -109,24 +109,24 @@ def with_inputs_merged(scenario: Scenario, name: str) -> Scenario | None:
     merged = [source for source in workload.inputs if source.name in node.inputs]
     if len(merged) < len(node.inputs):
         return None
-    first, gone = merged[0], {source.name for source in merged[1:]}
+    first, removed = merged[0], {source.name for source in merged[1:]}
     whole = replace(
         first,
         splits=tuple(split for source in merged for split in source.splits),
         times=tuple(times for source in merged for times in source.times),
         delay=max(source.delay for source in merged),
     )
-    inputs = tuple(whole if source is first else source for source in workload.inputs if source.name not in gone)
+    inputs = tuple(whole if source is first else source for source in workload.inputs if source.name not in removed)
     smaller = replace(
         scenario,
         workload=replace(workload, inputs=inputs),
         topology=replace(
             topology,
-            parallelism={key: number for key, number in topology.parallelism.items() if key not in gone},
-            edges=tuple(edge for edge in topology.edges if edge.sender not in gone),
+            parallelism={key: number for key, number in topology.parallelism.items() if key not in removed},
+            edges=tuple(edge for edge in topology.edges if edge.sender not in removed),
         ),
     )
-    renamed = _renamed(smaller, lambda task: f"{first.name}-0" if operator_of(task) in gone else task)
+    renamed = _renamed(smaller, lambda task: f"{first.name}-0" if operator_of(task) in removed else task)
     return _spliced(renamed, node, first.name)
 
 
@@ -229,11 +229,11 @@ def _mapped_splits(
     return tuple(inputs)
 
 
-def _without(workload: Workload, gone: set[tuple[int, int]]) -> tuple[Input, ...]:
+def _without(workload: Workload, removed: set[tuple[int, int]]) -> tuple[Input, ...]:
     """The inputs without the records at these (split, offset), and without their event times."""
 
     def kept(split: int, items: tuple[Item, ...]) -> tuple[Item, ...]:
-        return tuple(item for offset, item in enumerate(items) if (split, offset) not in gone)
+        return tuple(item for offset, item in enumerate(items) if (split, offset) not in removed)
 
     inputs: list[Input] = []
     number = 0
@@ -297,14 +297,14 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
         task = getattr(fault, "task", None)
         return fault if task is None else replace(fault, task=rename(task))
 
-    def on_deviation(deviation: Deviation) -> Deviation:
-        what, *rest = deviation.what.split(" ")
+    def on_perturbation(perturbation: Perturbation) -> Perturbation:
+        what, *rest = perturbation.what.split(" ")
         if what == "message":
             sender, _, receiver = rest[0].partition(">")
             rest = [">".join(_nearest((rename(sender), rename(receiver)), channels))]
         elif rest[-1] != COORDINATOR:
             rest[-1] = rename(rest[-1])
-        return replace(deviation, what=" ".join((what, *rest)))
+        return replace(perturbation, what=" ".join((what, *rest)))
 
     def on_command(command: AnyCommand) -> AnyCommand:
         if isinstance(command, Resume):
@@ -318,7 +318,7 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
         scenario,
         faults=tuple(on_fault(fault) for fault in scenario.faults),
         commands=tuple(on_command(command) for command in scenario.commands),
-        deviations=tuple(on_deviation(deviation) for deviation in scenario.deviations),
+        deviations=tuple(on_perturbation(perturbation) for perturbation in scenario.deviations),
     )
 
 

@@ -50,17 +50,17 @@ def repeat(
     `on_run` is told after each run how many there were.
     """
     began = time.monotonic()
-    told = run(subject, scenario, timeline=timeline)
-    found, count = int(shows(told)), 1
+    kept = run(subject, scenario, timeline=timeline)
+    found, count = int(shows(kept)), 1
     while True:
         if on_run is not None:
             on_run(count)
         if count >= runs or (max_seconds is not None and time.monotonic() - began >= max_seconds):
-            return Repeated(result=told, rate=Rate(reproduced=found, runs=count))
+            return Repeated(result=kept, rate=Rate(reproduced=found, runs=count))
         result = run(subject, scenario, timeline=timeline)
         count += 1
         if shows(result):
-            told = told if found else result
+            kept = kept if found else result
             found += 1
 
 

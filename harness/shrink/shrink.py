@@ -185,14 +185,14 @@ def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
             yield reductions.with_parallelism(scenario, {**current, name: smaller})
     for index, command in enumerate(scenario.commands):
         if isinstance(command, Resume) and command.parallelism:
-            for told in _less_anew(command.parallelism):
-                yield reductions.with_command(scenario, index, replace(command, parallelism=told))
+            for narrower in _less_rescaled(command.parallelism):
+                yield reductions.with_command(scenario, index, replace(command, parallelism=narrower))
         if isinstance(command, Resume):
             for fewer in _fewer(command.inserted):
                 yield reductions.with_command(scenario, index, replace(command, inserted=fewer))
 
 
-def _less_anew(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
+def _less_rescaled(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
     """Less of another layout: none, of one operator less, each narrower."""
     yield {}
     for name, number in parallelism.items():
@@ -279,15 +279,15 @@ def _plainer_triggers(scenario: Scenario) -> Iterator[Scenario | None]:
     for index, command in enumerate(scenario.commands):
         for trigger in _plainer_trigger(command.trigger):
             yield reductions.with_command(scenario, index, replace(command, trigger=trigger))
-    for index, deviation in enumerate(scenario.deviations):
-        for occurrence in _lower(deviation.occurrence, 1):
-            yield _with_deviation(scenario, index, replace(deviation, occurrence=occurrence))
-        for by_us in _rounder(deviation.by_us):
-            yield _with_deviation(scenario, index, replace(deviation, by_us=by_us))
+    for index, perturbation in enumerate(scenario.deviations):
+        for occurrence in _lower(perturbation.occurrence, 1):
+            yield _with_perturbation(scenario, index, replace(perturbation, occurrence=occurrence))
+        for by_us in _rounder(perturbation.by_us):
+            yield _with_perturbation(scenario, index, replace(perturbation, by_us=by_us))
 
 
-def _with_deviation(scenario: Scenario, index: int, deviation: msgspec.Struct) -> Scenario:
-    deviations = (*scenario.deviations[:index], deviation, *scenario.deviations[index + 1 :])
+def _with_perturbation(scenario: Scenario, index: int, perturbation: msgspec.Struct) -> Scenario:
+    deviations = (*scenario.deviations[:index], perturbation, *scenario.deviations[index + 1 :])
     return replace(scenario, deviations=deviations)
 
 

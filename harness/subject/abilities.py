@@ -95,18 +95,18 @@ def _kind_of(operator: Operator) -> str:
 def _flags_of(operator: Operator) -> tuple[str, ...]:
     match operator:
         case Count(tagged=tagged, signed=signed):
-            told = {"tagged": tagged, "signed": signed}
+            flags = {"tagged": tagged, "signed": signed}
         case Sum(signed=signed) | Join(signed=signed):
-            told = {"signed": signed}
+            flags = {"signed": signed}
         case Dedup(keys_only=keys_only):
-            told = {"rows": not keys_only}
+            flags = {"rows": not keys_only}
         case User(ordered=ordered, timed=timed, clocked=clocked):
-            told = {"ordered": ordered, "timed": timed, "clocked": clocked}
+            flags = {"ordered": ordered, "timed": timed, "clocked": clocked}
         case Window(lateness=lateness) if _kind_of(operator) in _FLAGS:
-            told = {"late": lateness > 0}
+            flags = {"late": lateness > 0}
         case _:
             return ()
-    return tuple(flag for flag, has in told.items() if has)
+    return tuple(flag for flag, has in flags.items() if has)
 
 
 def edge_of(kind: type[Operator]) -> str | None:

@@ -109,11 +109,11 @@ def _made(name: str, maker: object) -> Subject:
 
 def _why(error: Exception) -> str:
     """An exception in one line; with the nearest name, where `Capabilities` was given one that it does not have."""
-    told = str(error) if isinstance(error, (ImportError, TypeError)) else one_line(error)
-    word = _UNEXPECTED.fullmatch(told)
+    message = str(error) if isinstance(error, (ImportError, TypeError)) else one_line(error)
+    word = _UNEXPECTED.fullmatch(message)
     fields = Capabilities.__struct_fields__
     close = word and get_close_matches(word[1], fields, n=1, cutoff=0.5)
-    return f"{' '.join(told.split())}{nearest(word[1], fields)}" if word and close else " ".join(told.split())
+    return f"{' '.join(message.split())}{nearest(word[1], fields)}" if word and close else " ".join(message.split())
 
 
 _UNEXPECTED = re.compile(r"Unexpected keyword argument '(\w+)'")

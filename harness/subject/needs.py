@@ -25,7 +25,7 @@ def needs(scenario: Scenario) -> Capabilities:
     resumes = [command for command in scenario.commands if isinstance(command, Resume)]
     overtakes, seals = engine.alignment != "aligned", engine.sink == "transactional"
     spills = engine.spilling != "at-once"
-    alone = engine.failover == "local"
+    local = engine.failover == "local"
     return Capabilities(
         faults=frozenset(fault_kind(fault) for fault in scenario.faults),
         commands=frozenset(command_kind(command) for command in scenario.commands),
@@ -50,8 +50,8 @@ def needs(scenario: Scenario) -> Capabilities:
         rescales=any(resume.parallelism for resume in resumes),
         refuses_unfit=any(resume.inserted for resume in resumes),
         regional_recovery=engine.failover == "region",
-        local_recovery=alone,
-        local_spilling=frozenset({engine.spilling}) if alone else _NONE,
+        local_recovery=local,
+        local_spilling=frozenset({engine.spilling}) if local else _NONE,
         enumerators=any(source.is_enumerated for source in scenario.workload.inputs),
     )
 

@@ -137,7 +137,7 @@ def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> L
     for bound, number in ((SPLITS, sum(_splits_of(columns, table) for columns, table in read)),
                           (OPERATORS, len(description.inputs) + len(description.steps))):  # fmt: skip
         if number > bound.most:
-            raise UsageError(f"the workload {description.name} has {bound.told(number)}")
+            raise UsageError(f"the workload {description.name} has {bound.refusal(number)}")
     timed = any(_goes_by_time(step.operator) for step in description.steps)
     inputs = tuple(_input(columns, table, keys, tags, timed=timed) for columns, table in read)
     workload = Workload(name=description.name, inputs=inputs, nodes=_nodes(description))

@@ -98,16 +98,16 @@ def demand(workload: Workload) -> None:
                 raise UsageError(f"{node.name}: {problem}")
 
 
-def _contradictions(said: User) -> Iterator[str]:
+def _contradictions(declared: User) -> Iterator[str]:
     """What a workload says of a function, and is not so; that the order matters may be said of any."""
-    if said.function not in _known:  # its counterpart alone is known, and flags are the function's
+    if declared.function not in _known:  # its counterpart alone is known, and flags are the function's
         return
-    truly = _known[said.function].operator
+    truly = _known[declared.function].operator
     for flag in ("timed", "clocked", "ordered"):
         is_so = getattr(truly, flag)
-        if getattr(said, flag) is not is_so and (is_so or flag != "ordered"):
+        if getattr(declared, flag) is not is_so and (is_so or flag != "ordered"):
             what = flag if is_so else f"not {flag}"
-            yield f"the function {said.function!r} is {what}, and the workload says otherwise"
+            yield f"the function {declared.function!r} is {what}, and the workload says otherwise"
 
 
 _UNKNOWN = "there is no user function {!r}; make it known with --function package.module:NAME"
@@ -137,11 +137,13 @@ def entry_of(name: str) -> str | None:
 
 def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
     """What is told to other processes; raises UsageError for a function that only this one has."""
-    told = list(functions)
-    alone = [one.name for one in told if not isinstance(one, str)]
-    if alone:
-        raise UsageError(f"worker processes cannot be given {', '.join(alone)}; name it as package.module:NAME")
-    return tuple(str(one) for one in told)
+    given = list(functions)
+    without_counterpart = [one.name for one in given if not isinstance(one, str)]
+    if without_counterpart:
+        raise UsageError(
+            f"worker processes cannot be given {', '.join(without_counterpart)}; name it as package.module:NAME"
+        )
+    return tuple(str(one) for one in given)
 
 
 def _called(name: str) -> UserFunction:

@@ -326,8 +326,8 @@ def test_a_job_with_an_operator_more_is_refused_by_name_and_goes_on_as_it_was(su
         ),
     )
     late = AtPoint(point="record-read", occurrence=110, task="long-0")
-    unfit, again = (Resume(trigger=AtTime(at_us=500), inserted=new) for new in ({"fresh": "count"}, {}))
-    asked = scenario("orders", commands=(StopWithSavepoint(trigger=late), unfit, again), kill=False)
+    incompatible, again = (Resume(trigger=AtTime(at_us=500), inserted=new) for new in ({"fresh": "count"}, {}))
+    asked = scenario("orders", commands=(StopWithSavepoint(trigger=late), incompatible, again), kill=False)
     result = conforms(subject, replace(asked, workload=workload, topology=lay_out(workload)), *EXACTLY[2:])
     assert statuses(result) == ["stopped", "failed", "finished"]
     reason = [entry.reason for entry in result.history.journal if isinstance(entry, JobEnded)][1]

@@ -20,7 +20,7 @@ from cutproof.faults.plan import (
     PauseTask,
     RaiseInOperator,
 )
-from cutproof.harness.generate.situations.regional import forward_alone
+from cutproof.harness.generate.situations.regional import forward_only
 from cutproof.harness.scenario.model import Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.harness.subject.port import Subject
 from cutproof.harness.subject.run import Result, run
@@ -57,7 +57,7 @@ def scenario(*faults: Any, commands: tuple[Any, ...] = (), regions: int = 2, **e
     settings = {"failover": "region", "nodes": regions, "read_interval_us": 1_000, "checkpoint_interval_us": 3_000}
     return Scenario(
         workload=workload,
-        topology=forward_alone(workload, regions),
+        topology=forward_only(workload, regions),
         engine=Engine(**{**settings, **PATIENTLY, **engine}),
         faults=faults,
         commands=commands,

@@ -53,8 +53,8 @@ MOMENTS = {
     "running": "cutproof.harness.search.search:Search._take",
     "starting Spark": "cutproof.harness.search.oracle:PySpark.wait",
     "judging": "cutproof.harness.search.oracle:PySpark.examine",
-    "shrinking": "cutproof.harness.counterexamples.findings:Teller.findings",
-    "telling": "cutproof.harness.counterexamples.findings:tell_case",
+    "shrinking": "cutproof.harness.counterexamples.findings:FindingBuilder.findings",
+    "telling": "cutproof.harness.counterexamples.findings:story_of_case",
     "writing": "cutproof.harness.counterexamples.store:RunFolder.finish",
     "written": "cutproof.harness.counterexamples.store:write_report",
 }

@@ -25,9 +25,9 @@ FAST, SLOW = 100 * MB, 10 * MB
 """the text's two data rates"""
 
 
-def near(found: float, told: float, share: float = 0.02) -> bool:
+def near(found: float, stated: float, share: float = 0.02) -> bool:
     """Whether a measured figure is the text's, as exactly as that is told."""
-    return abs(found - told) <= told * share
+    return abs(found - stated) <= stated * share
 
 
 def _three_times(run: PipelineRun) -> str:
@@ -74,11 +74,11 @@ def _just_flush(run: PipelineRun) -> str:
     rows = durations((10 * MB, 2 * MB, MB // 2), run.pipeline.device, ("aligned", "at once", "continuous"))
     longest = max(row.seconds["continuous"] for row in rows)
     require(longest < 0.1, f"a checkpoint takes up to {longest:.2f} s with continuous spilling")
-    told = "; ".join(
+    words = "; ".join(
         f"{row.rate / MB:g} MB/s: {row.seconds['aligned']:,.0f} s aligned, {row.seconds['at once']:.0f} s at once"
         for row in rows
     )
-    return f"up to {longest * 1000:.0f} ms, whatever the backpressure; with the task at {told}"
+    return f"up to {longest * 1000:.0f} ms, whatever the backpressure; with the task at {words}"
 
 
 def _steady(run: PipelineRun) -> str:
@@ -117,23 +117,23 @@ SPILLING_ARITHMETIC = PipelineExample(
     document=THREAD,
     pipeline=pressed(FAST, AT_ONCE),
     claims=(
-        PipelineClaim(says="if your data processing rate is 100MB/s, spilling in-flight data will take 3.3 times "
+        PipelineClaim(text="if your data processing rate is 100MB/s, spilling in-flight data will take 3.3 times "
                       "longer than waiting for the alignment", look=_three_times),
-        PipelineClaim(says="if you are unable to spill the data faster than to process them, unaligned checkpoints "
+        PipelineClaim(text="if you are unable to spill the data faster than to process them, unaligned checkpoints "
                       "are worse option compared to the aligned checkpoints", look=_crossover),
-        PipelineClaim(says="if data processing rate is 10MB/s, overhead of continuous spilling is relatively low",
+        PipelineClaim(text="if data processing rate is 10MB/s, overhead of continuous spilling is relatively low",
                       look=_costs_little, assumes=_SHARE_NOTHING),
-        PipelineClaim(says="with checkpoints every one minute, with data processing throughput 30MB/s per node, we "
+        PipelineClaim(text="with checkpoints every one minute, with data processing throughput 30MB/s per node, we "
                       "would have to persist 1.8GB of data per node between the checkpoints", look=_between),
-        PipelineClaim(says="which is similar order of magnitude as buffered in-flight data under the back-pressure",
+        PipelineClaim(text="which is similar order of magnitude as buffered in-flight data under the back-pressure",
                       look=_same_order),
-        PipelineClaim(says="with lower throughput, both the original proposal and continuous spilling would have to "
+        PipelineClaim(text="with lower throughput, both the original proposal and continuous spilling would have to "
                       "effectively persist all of the data anyway", look=_all_anyway),
-        PipelineClaim(says="faster checkpointing, as there will be no need to store GBs of data, just flush/close",
+        PipelineClaim(text="faster checkpointing, as there will be no need to store GBs of data, just flush/close",
                       look=_just_flush),
-        PipelineClaim(says="instead of jerky/varying/spike IO/CPU loads, steady … spilling", look=_steady),
-        PipelineClaim(says="steady records throughput", look=_throughput_steady, assumes=_SHARE_NOTHING),
-        PipelineClaim(says="do not spill continuously if there is no backpressure, for example provide a timeout",
+        PipelineClaim(text="instead of jerky/varying/spike IO/CPU loads, steady … spilling", look=_steady),
+        PipelineClaim(text="steady records throughput", look=_throughput_steady, assumes=_SHARE_NOTHING),
+        PipelineClaim(text="do not spill continuously if there is no backpressure, for example provide a timeout",
                       look=_nothing_without),
     ),
 )  # fmt: skip

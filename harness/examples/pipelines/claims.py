@@ -17,7 +17,7 @@ class PipelineClaim(msgspec.Struct, frozen=True, kw_only=True):
     The function returns its evidence in words, or raises NotShown.
     """
 
-    says: str
+    text: str
     look: Callable[[PipelineRun], str]
     assumes: str = ""
     """why no run of this pipeline could show otherwise; the claim is told as an assumption then"""
@@ -42,7 +42,7 @@ def _look(claim: PipelineClaim, run: PipelineRun) -> Shown:
     try:
         evidence = claim.look(run)
     except (NotShown, NotConserved) as instead:
-        return Shown(says=claim.says, shown=False, evidence=str(instead))
+        return Shown(text=claim.text, shown=False, evidence=str(instead))
     if claim.assumes:
-        return Shown(says=claim.says, shown=False, assumed=True, evidence=f"{evidence}: {claim.assumes}")
-    return Shown(says=claim.says, shown=True, evidence=evidence)
+        return Shown(text=claim.text, shown=False, assumed=True, evidence=f"{evidence}: {claim.assumes}")
+    return Shown(text=claim.text, shown=True, evidence=evidence)

@@ -64,9 +64,9 @@ def _forwarded_before(run: PipelineRun) -> str:
     ]
     require(not late, f"the barrier of {', '.join(late)} went on after the synchronous part")
     aligned = _ahead_us(measured(replace(run.pipeline, way=ALIGNED)))
-    told = ", ".join(f"{name} {us / 1000:.0f} ms" for name, us in ahead.items())
+    words = ", ".join(f"{name} {us / 1000:.0f} ms" for name, us in ahead.items())
     require(all(us <= 0 for us in aligned.values()), "it does when aligned too")
-    return f"downstream before the synchronous part ended: {told}; aligned, none was"
+    return f"downstream before the synchronous part ended: {words}; aligned, none was"
 
 
 def _nobody_blocked(run: PipelineRun) -> str:
@@ -98,12 +98,12 @@ BARRIER_BEFORE_SNAPSHOT = PipelineExample(
     document=THREAD,
     pipeline=JOINED,
     claims=(
-        PipelineClaim(says="allow checkpoint barriers to be forwarded to downstream tasks before the synchronous part "
+        PipelineClaim(text="allow checkpoint barriers to be forwarded to downstream tasks before the synchronous part "
                       "of the checkpointing has been conducted", look=_forwarded_before),
-        PipelineClaim(says="upstream processes can continue to produce data, even if some operator still waits on a "
+        PipelineClaim(text="upstream processes can continue to produce data, even if some operator still waits on a "
                       "checkpoint barrier on a specific input channel", look=_nobody_blocked),
-        PipelineClaim(says="we need to store in-flight data as part of the checkpoint", look=_in_flight_stored),
-        PipelineClaim(says="checkpointing times are heavily reduced across the execution graph", look=_shorter),
+        PipelineClaim(text="we need to store in-flight data as part of the checkpoint", look=_in_flight_stored),
+        PipelineClaim(text="checkpointing times are heavily reduced across the execution graph", look=_shorter),
     ),
 )  # fmt: skip
 
@@ -141,13 +141,13 @@ def _little_progress(run: PipelineRun) -> str:
 
 
 def _more_progress(run: PipelineRun) -> str:
-    told = []
+    words = []
     for name, way in (("at once", AT_ONCE), ("continuously", CONTINUOUS)):
         covered = [one.covered for one in rounds(measured(replace(run.pipeline, way=way)))]
         steps = [after - before for before, after in pairwise(covered)]
         require(bool(steps) and min(steps) > 0, f"stored {name}, there are rounds without progress")
-        told.append(f"{covered[-1] / MB:,.0f} MB stored {name}, {min(steps) / MB:,.0f} or more in each round")
-    return "; ".join(told)
+        words.append(f"{covered[-1] / MB:,.0f} MB stored {name}, {min(steps) / MB:,.0f} or more in each round")
+    return "; ".join(words)
 
 
 VICIOUS_CIRCLE = PipelineExample(
@@ -156,12 +156,12 @@ VICIOUS_CIRCLE = PipelineExample(
     document=THREAD,
     pipeline=circle(),
     claims=(
-        PipelineClaim(says="the checkpoint barrier takes a long time to reach the sinks causing long checkpointing "
+        PipelineClaim(text="the checkpoint barrier takes a long time to reach the sinks causing long checkpointing "
                       "times", look=_later),
-        PipelineClaim(says="late checkpoints, crash, recovery to a rather outdated checkpoint, more back pressure, and "
+        PipelineClaim(text="late checkpoints, crash, recovery to a rather outdated checkpoint, more back pressure, and "
                       "even later checkpoints", look=_even_later),
-        PipelineClaim(says="which would result in little to no progress in the application", look=_little_progress),
-        PipelineClaim(says="end-users will see more progress even in unstable environments as more up-to-date "
+        PipelineClaim(text="which would result in little to no progress in the application", look=_little_progress),
+        PipelineClaim(text="end-users will see more progress even in unstable environments as more up-to-date "
                       "checkpoints will avoid too many recomputations", look=_more_progress),
     ),
 )  # fmt: skip

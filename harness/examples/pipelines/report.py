@@ -24,31 +24,31 @@ TIMES = "Times are virtual, bytes are simulated"
 
 
 def keep_report(
-    folder: Path, told: ExampleRun, heard: Callable[[str], None] = lambda _: None, *, replay: str = ""
+    folder: Path, run: ExampleRun, progress: Callable[[str], None] = lambda _: None, *, replay: str = ""
 ) -> None:
     """Write the example's page; the figures are measured for it, and `heard` is told which is next."""
-    tabled, charts = measured_for(told.name, heard)
-    example_report.keep(folder, told, Measured(tables=tabled, charts=charts, times=TIMES), replay=replay)
+    tabled, charts = measured_for(run.name, progress)
+    example_report.keep(folder, run, Measured(tables=tabled, charts=charts, times=TIMES), replay=replay)
 
 
-def measured_for(name: str, heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+def measured_for(name: str, progress: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
     """The tables and the pictures of an example's page."""
     if name == SPILLING_ARITHMETIC.name:
-        return _arithmetic(heard)
+        return _arithmetic(progress)
     if name == VICIOUS_CIRCLE.name:
         by_way = {way: rounds(measured(circle(WAYS[way]))) for way in WAYS}
         return (tables.figures_of_rounds(by_way),), (tables.chart_of_rounds(by_way),)
     return (), ()
 
 
-def _arithmetic(heard: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
+def _arithmetic(progress: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
     """All that docs/spilling.md has, but the circle, which is an example of its own."""
-    heard("measuring checkpoints and recoveries")
+    progress("measuring checkpoints and recoveries")
     took, back = durations(), recoveries(10 * MB)
-    heard("measuring how steady each way is")
+    progress("measuring how steady each way is")
     even = {about: steadiness(plan) for about, plan in PRESSURES.items()}
     store_keeps_up, store_is_slower, _ = PRESSURES
-    won = list(cells(heard))
+    won = list(cells(progress))
     found = (
         tables.figures_of_the_document(),
         tables.figures_of_durations(took),

@@ -131,7 +131,7 @@ def bars_of_recoveries(rows: list[Recovered]) -> Bars:
         title="Until all that a crash undid is done again",
         caption="The later the last checkpoint came, the more there is to do again; in-flight data that was stored is "
         "read back first.",
-        bars=tuple(Bar(name=one.way, value=one.caught_up_s, told=f"{one.caught_up_s:.1f} s") for one in rows),
+        bars=tuple(Bar(name=one.way, value=one.caught_up_s, text=f"{one.caught_up_s:.1f} s") for one in rows),
     )
 
 
@@ -140,7 +140,7 @@ def bars_of_stored(rows: list[Recovered]) -> Bars:
         title="What the store holds at most",
         caption="Aligned stores nothing in flight; continuous spilling holds what came since the checkpoint retained.",
         bars=tuple(
-            Bar(name=one.way, value=one.most_stored / GB, told=f"{one.most_stored / GB:.2f} GB") for one in rows
+            Bar(name=one.way, value=one.most_stored / GB, text=f"{one.most_stored / GB:.2f} GB") for one in rows
         ),
     )
 

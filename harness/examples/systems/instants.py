@@ -16,14 +16,14 @@ _TWO = (
     Channel(name="C12", sender="P1", receiver="P2", takes_us=100),
     Channel(name="C21", sender="P2", receiver="P1", takes_us=100),
 )
-_TELLS = "X: 4 to 7"
+_MESSAGE = "X: 4 to 7"
 _CHANGES = "X := 7"
 
 FOUR_STATES = System(
     processes=("P1", "P2"),
     channels=_TWO,
     acts=(
-        Act(at_us=100, process="P1", channel="C12", label=_TELLS),
+        Act(at_us=100, process="P1", channel="C12", label=_MESSAGE),
         Act(at_us=300, process="P2", label=_CHANGES),
     ),
     beginnings=tuple(
@@ -48,14 +48,14 @@ FOUR_GLOBAL_STATES = SystemExample(
     document=COURSE,
     system=FOUR_STATES,
     claims=(
-        Claim(says="the local state of P1 and P2 and the states of the pipelines are an initial global state",
+        Claim(text="the local state of P1 and P2 and the states of the pipelines are an initial global state",
               look=lambda system, history: _is(1, [], {}, history)),
-        Claim(says="this message is still in the pipeline and has not yet reached P2: a global snapshot",
-              look=lambda system, history: _is(2, [], {"C12": [_TELLS]}, history)),
-        Claim(says="P2 receives the message from P1, which has not yet been processed: also a global snapshot",
-              look=lambda system, history: _is(3, [_TELLS], {}, history)),
-        Claim(says="P2 changes the local value of X from 4 to 7, which is a global snapshot as well",
-              look=lambda system, history: _is(4, [_TELLS, _CHANGES], {}, history)),
+        Claim(text="this message is still in the pipeline and has not yet reached P2: a global snapshot",
+              look=lambda system, history: _is(2, [], {"C12": [_MESSAGE]}, history)),
+        Claim(text="P2 receives the message from P1, which has not yet been processed: also a global snapshot",
+              look=lambda system, history: _is(3, [_MESSAGE], {}, history)),
+        Claim(text="P2 changes the local value of X from 4 to 7, which is a global snapshot as well",
+              look=lambda system, history: _is(4, [_MESSAGE, _CHANGES], {}, history)),
     ),
 )  # fmt: skip
 
@@ -80,9 +80,9 @@ def _by(system: System, method: str, skews_us: dict[str, int] | None = None) -> 
 def _skew_breaks_it(system: System, history: GraphHistory) -> str:
     require(isinstance(_by(system, "clocks").verdict, Holds), "with clocks that agree it is not consistent either")
     verdict = _by(system, "clocks", _BEHIND).verdict
-    told = verdict.message if isinstance(verdict, Violated) else ""
-    require(bool(told), "the snapshot is consistent")
-    return f"with P2's clock {-_BEHIND['P2']} µs behind, {told}; with clocks that agree it is consistent"
+    message = verdict.message if isinstance(verdict, Violated) else ""
+    require(bool(message), "the snapshot is consistent")
+    return f"with P2's clock {-_BEHIND['P2']} µs behind, {message}; with clocks that agree it is consistent"
 
 
 def _stopping_is_consistent_and_stops(system: System, history: GraphHistory) -> str:
@@ -106,10 +106,10 @@ CLOCK_SKEW_SNAPSHOT = SystemExample(
     document=COURSE,
     system=SERVED,
     claims=(
-        Claim(says="clock synchronization cannot implement global consistency snapshots", look=_skew_breaks_it),
-        Claim(says="although global synchronization can do this, it has an obvious disadvantage: it will stop "
+        Claim(text="clock synchronization cannot implement global consistency snapshots", look=_skew_breaks_it),
+        Claim(text="although global synchronization can do this, it has an obvious disadvantage: it will stop "
               "all applications", look=_stopping_is_consistent_and_stops),
-        Claim(says="the asynchronous algorithm Chandy-Lamport enables global consistency snapshots without "
+        Claim(text="the asynchronous algorithm Chandy-Lamport enables global consistency snapshots without "
               "affecting the running applications", look=_markers_stop_nobody),
     ),
 )  # fmt: skip

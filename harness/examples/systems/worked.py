@@ -77,13 +77,13 @@ CHANDY_LAMPORT_P1_P2_P3 = SystemExample(
     document=COURSE,
     system=WORKED,
     claims=(
-        Claim(says="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "
+        Claim(text="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "
               "P1 one from P2, and at the last point P3 one from P2", look=_in_this_order),
-        Claim(says="it first takes a snapshot of the local state, called S1; P3 has a local event J, which is "
+        Claim(text="it first takes a snapshot of the local state, called S1; P3 has a local event J, which is "
               "taken as its state", look=_three_states),
-        Claim(says="there are two states: one is C11, the messages P1 sends to itself; the other is C21, which "
+        Claim(text="there are two states: one is C11, the messages P1 sends to itself; the other is C21, which "
               "are the messages sent to P1 D by H in P2", look=_two_channels),
-        Claim(says="when all processes have finished recording local states and all input pipelines of each "
+        Claim(text="when all processes have finished recording local states and all input pipelines of each "
               "process have been closed, the snapshot ends", look=_ends),
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from ...scenario.forecast import Forecast
 from ...search.coverage import TRANSACTION_POINTS
 from ..choices import Choices
 from ..faults.faults import draw_fault, possible
-from .target_groups import ENDS, MESSAGES, RECOVERY, Aim, Pair
+from .target_groups import ENDS, MESSAGES, RECOVERY, Pair, TargetGroup
 
 WAITING = frozenset(
     {"delay-channel", "stall-channel", "fail-write", "tear-write", "fail-commit", "raise-in-operator", *MESSAGES}
@@ -28,23 +28,23 @@ BESIDE_A_COMMAND: dict[str, frozenset[str]] = {
 """by way of ending, the kinds that can hit the command which ends the job, and do not undo it"""
 
 
-def aimed_at(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> AnyFault:
+def fault_on_target(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AnyFault:
     kind = pair[1]
-    trigger = _at(choices, target, aim, pair)
+    trigger = _at(choices, target, group, pair)
     if not possible(kind, target):  # a workload that is given may have no operator
         kind = "kill-task"
     make = _MAKERS.get(kind)
-    return make(choices, target, aim, trigger) if make else draw_fault(choices, target, kind, trigger)
+    return make(choices, target, group, trigger) if make else draw_fault(choices, target, kind, trigger)
 
 
-def _at(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> AtPoint:
+def _at(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AtPoint:
     """An early occurrence, after which there is still much to come; of any task."""
     side = "after" if pair[0] in RECOVERY else choices.pick(("after", "before"))
-    pick = _amid_writes if "slow writes" in aim.needs else _soon
-    return AtPoint(point=pair[0], occurrence=max(1, pick(choices, target, aim, pair)), side=side)
+    pick = _amid_writes if "slow writes" in group.needs else _soon
+    return AtPoint(point=pair[0], occurrence=max(1, pick(choices, target, group, pair)), side=side)
 
 
-def _soon(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> int:
+def _soon(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> int:
     point, kind = pair
     many = len(target.layout.tasks)
     if point in ("record-read", "record-applied"):
@@ -53,14 +53,14 @@ def _soon(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> int:
         return choices.between(1, max(1, many - 2))
     if point in RECOVERY:  # all are up: a task that has yet to come can suffer nothing
         return many
-    if point == "savepoint-requested" and kind in BESIDE_A_COMMAND.get(aim.ending, ()) and choices.percent(40):
+    if point == "savepoint-requested" and kind in BESIDE_A_COMMAND.get(group.ending, ()) and choices.percent(40):
         return 2  # what ends the job: the first is a savepoint
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested") or kind in WAITING:
         return 1
     return choices.between(1, 2)
 
 
-def _amid_writes(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> int:
+def _amid_writes(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> int:
     """Late enough that some write is under way by then."""
     point = pair[0]
     many = len(target.layout.tasks)
@@ -76,7 +76,7 @@ def _amid_writes(choices: Choices, target: Forecast, aim: Aim, pair: Pair) -> in
         return choices.between(3, 4)
     if point in RECOVERY:
         return 1 if point == "state-loaded" else 2 * many
-    if point == "end-of-data-sent" and aim.ending == "finished":  # a source with little to read ends before any write
+    if point == "end-of-data-sent" and group.ending == "finished":  # a source with little to read ends before any write
         return choices.between(1, len(target.layout.sources))
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested"):
         return 1
@@ -87,33 +87,33 @@ def share_of(target: Forecast, percent: int) -> int:
     return target.start_us + target.span_us * percent // 100
 
 
-def lasting(target: Forecast, aim: Aim) -> tuple[str, ...]:
+def lasting(target: Forecast, group: TargetGroup) -> tuple[str, ...]:
     """The tasks that are there to the end: where one input ends early, not its own."""
     layout = target.layout
-    if aim.whole:
+    if group.whole:
         return layout.sinks
-    if not aim.apart:
+    if not group.apart:
         return layout.tasks
     ending = layout.sources[0].rpartition("-")[0]
     return tuple(task for task in layout.tasks if task.rpartition("-")[0] != ending)
 
 
-_Maker = Callable[[Choices, Forecast, Aim, AnyTrigger], AnyFault]
+_Maker = Callable[[Choices, Forecast, TargetGroup, AnyTrigger], AnyFault]
 
 
-def _kill_task(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    return plan.KillTask(trigger=trigger, task=choices.pick(lasting(target, aim)))
+def _kill_task(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
+    return plan.KillTask(trigger=trigger, task=choices.pick(lasting(target, group)))
 
 
-def _pause_task(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
+def _pause_task(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
     return plan.PauseTask(
-        trigger=trigger, task=choices.pick(lasting(target, aim)), for_us=choices.pick((3_000, 15_000))
+        trigger=trigger, task=choices.pick(lasting(target, group)), for_us=choices.pick((3_000, 15_000))
     )
 
 
-def _channel(choices: Choices, target: Forecast, aim: Aim) -> dict[str, str]:
-    tasks = lasting(target, aim)
-    end = 1 if aim.whole else 0  # what leads to a sink is in use to the end
+def _channel(choices: Choices, target: Forecast, group: TargetGroup) -> dict[str, str]:
+    tasks = lasting(target, group)
+    end = 1 if group.whole else 0  # what leads to a sink is in use to the end
     channels = [channel for channel in target.layout.channels if channel[end] in tasks]
     sender, receiver = choices.pick(channels or target.layout.channels)
     return {"sender": sender, "receiver": receiver}
@@ -127,57 +127,57 @@ def _until_something_passes(target: Forecast) -> int:
     return engine.checkpoint_interval_us * 3 // 2
 
 
-def _delay_channel(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
+def _delay_channel(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
     by_us = target.checkpoint_us * choices.pick((1, 2)) // 2
     for_us = max(10_000, _until_something_passes(target))
-    return plan.DelayChannel(trigger=trigger, by_us=by_us, for_us=for_us, **_channel(choices, target, aim))
+    return plan.DelayChannel(trigger=trigger, by_us=by_us, for_us=for_us, **_channel(choices, target, group))
 
 
-def _stall_channel(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
+def _stall_channel(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
     for_us = max(choices.pick((5_000, 2_000)), _until_something_passes(target))
-    return plan.StallChannel(trigger=trigger, for_us=for_us, **_channel(choices, target, aim))
+    return plan.StallChannel(trigger=trigger, for_us=for_us, **_channel(choices, target, group))
 
 
-def _cut_channel(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    return plan.CutChannel(trigger=trigger, **_channel(choices, target, aim))
+def _cut_channel(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
+    return plan.CutChannel(trigger=trigger, **_channel(choices, target, group))
 
 
-def _message(choices: Choices, aim: Aim) -> str:
-    if aim.whole:
+def _message(choices: Choices, group: TargetGroup) -> str:
+    if group.whole:
         return "finished"
-    return choices.pick(("running", "deploy") if aim.guarantee == "at-most-once" else ("ack", "complete", "trigger"))
+    return choices.pick(("running", "deploy") if group.guarantee == "at-most-once" else ("ack", "complete", "trigger"))
 
 
-def _lose_message(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    return plan.LoseMessage(trigger=trigger, message=_message(choices, aim))
+def _lose_message(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
+    return plan.LoseMessage(trigger=trigger, message=_message(choices, group))
 
 
-def _late_message(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
+def _late_message(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
     by_us = target.checkpoint_us * choices.pick((1, 2)) // 2
-    return plan.LateMessage(trigger=trigger, message=_message(choices, aim), by_us=by_us)
+    return plan.LateMessage(trigger=trigger, message=_message(choices, group), by_us=by_us)
 
 
-def _repeat_message(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    return plan.RepeatMessage(trigger=trigger, message=_message(choices, aim), after_us=choices.pick((1_000, 100)))
+def _repeat_message(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
+    return plan.RepeatMessage(trigger=trigger, message=_message(choices, group), after_us=choices.pick((1_000, 100)))
 
 
-def _fail_write(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    return plan.FailWrite(trigger=trigger, task=choices.pick((*lasting(target, aim), None)))
+def _fail_write(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
+    return plan.FailWrite(trigger=trigger, task=choices.pick((*lasting(target, group), None)))
 
 
-def _fail_read(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    return plan.FailRead(trigger=trigger, task=choices.pick(lasting(target, aim)))
+def _fail_read(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
+    return plan.FailRead(trigger=trigger, task=choices.pick(lasting(target, group)))
 
 
-def _tear_write(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
-    return plan.TearWrite(trigger=trigger, task=choices.pick(lasting(target, aim)))
+def _tear_write(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
+    return plan.TearWrite(trigger=trigger, task=choices.pick(lasting(target, group)))
 
 
-def _raise_in_operator(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
+def _raise_in_operator(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
     return plan.RaiseInOperator(trigger=trigger, task=choices.pick(target.layout.operators))
 
 
-def _fail_commit(choices: Choices, target: Forecast, aim: Aim, trigger: AnyTrigger) -> AnyFault:
+def _fail_commit(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
     return plan.FailCommit(trigger=trigger, how=choices.pick(("refused", "lost-response", "unavailable")))
 
 

@@ -28,7 +28,7 @@ UPSETTING = frozenset(
 """kinds after which the job mostly starts another attempt, or fails when it has no more"""
 
 
-class Aim(msgspec.Struct, frozen=True, kw_only=True):
+class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
     """What one scenario is after, and what it needs for that."""
 
     alignment: str

@@ -18,10 +18,10 @@ from typing import TypeVar
 
 from ....faults.plan import COMMON_KINDS
 from ...scenario.checks import ALIGNMENTS
-from ...search.coverage import MODES, possible_cells
+from ...search.coverage import MODES, possible_targets
 from ...subject.port import Capabilities
 from ..stage import ALL_GUARANTEES, ALL_SINKS, Frame
-from .target_groups import UPSETTING, Aim, Pair, needs_of, room_in, sink_for
+from .target_groups import UPSETTING, Pair, TargetGroup, needs_of, room_in, sink_for
 
 T = TypeVar("T")
 
@@ -34,40 +34,40 @@ _ALL = Capabilities(
 )
 
 
-def turn_of(frame: Frame, seed: int, index: int, share: int, of: int) -> int | None:
+def number_of_group(frame: Frame, seed: int, index: int, share: int, of: int) -> int | None:
     """Which turn scenario `index` has, where `share` of so many are aimed at cells; None for one of the others.
 
     Each seed begins with a round of its own, so that short runs of several seeds come to different cells.
     """
-    turn = index * share // of
-    if (index + 1) * share // of == turn:
+    group_number = index * share // of
+    if (index + 1) * share // of == group_number:
         return None
     first_round = int.from_bytes(hashlib.sha256(f"turns {seed}".encode()).digest()[:4])
-    return first_round * turns_in_a_round(frame) + turn
+    return first_round * groups_in_a_round(frame) + group_number
 
 
-def aim_of(frame: Frame, turn: int) -> Aim:
+def group_of(frame: Frame, group_number: int) -> TargetGroup:
     """What the scenario of a turn is after; without a pair where nothing can be hit."""
     capabilities, most = frame.capabilities or _ALL, max(1, frame.max_faults)
-    turns = turns_in_a_round(frame)
-    return _round(capabilities, frame.sinks, most, turn // turns)[turn % turns]
+    number_of_groups = groups_in_a_round(frame)
+    return _round(capabilities, frame.sinks, most, group_number // number_of_groups)[group_number % number_of_groups]
 
 
-def turns_in_a_round(frame: Frame) -> int:
+def groups_in_a_round(frame: Frame) -> int:
     """After so many turns each possible cell has been aimed at once."""
     return len(_round(frame.capabilities or _ALL, frame.sinks, max(1, frame.max_faults), 0))
 
 
 @lru_cache(maxsize=4)
-def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number: int) -> tuple[Aim, ...]:
+def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number: int) -> tuple[TargetGroup, ...]:
     """The aims of one round; every round has as many."""
-    aims = [
-        Aim(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs)
+    groups = [
+        TargetGroup(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs)
         for (alignment, ending, sink, needs), alike in _groups(capabilities, sinks).items()
         for pairs in _shared_out(_mixed(alike, number), room_in(most, ending, needs), ending, needs)
     ]
-    nothing = Aim(alignment=_least(capabilities), sink=min(sinks), ending="finished", pairs=(), needs=_NONE)
-    return tuple(_mixed(aims, number)) or (nothing,)
+    nothing = TargetGroup(alignment=_least(capabilities), sink=min(sinks), ending="finished", pairs=(), needs=_NONE)
+    return tuple(_mixed(groups, number)) or (nothing,)
 
 
 _NONE: frozenset[str] = frozenset()
@@ -84,10 +84,10 @@ def _least(capabilities: Capabilities) -> str:
 def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, list[Pair]]:
     """What can be aimed at in one scenario, since it takes the same stage and the same company."""
     groups: dict[_Group, list[Pair]] = {}
-    for cell in possible_cells(capabilities):
-        guarantee, pair = MODES[cell.alignment][0], (cell.point, cell.fault)
-        if cell.fault in COMMON_KINDS and (guarantee != "at-most-once" or "plain" in sinks):
-            key = (cell.alignment, cell.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee))
+    for target in possible_targets(capabilities):
+        guarantee, pair = MODES[target.alignment][0], (target.point, target.fault)
+        if target.fault in COMMON_KINDS and (guarantee != "at-most-once" or "plain" in sinks):
+            key = (target.alignment, target.ending, sink_for(pair, guarantee, sinks), needs_of(pair, guarantee))
             groups.setdefault(key, []).append(pair)
     return groups
 
@@ -98,7 +98,7 @@ def _mixed(things: Iterable[T], number: int) -> list[T]:
 
 def _name(thing: object) -> str:
     """The same in every process: no set is named in the order it happens to have."""
-    return f"{thing.alignment} {thing.ending} {thing.pairs}" if isinstance(thing, Aim) else str(thing)
+    return f"{thing.alignment} {thing.ending} {thing.pairs}" if isinstance(thing, TargetGroup) else str(thing)
 
 
 TRIES = 3

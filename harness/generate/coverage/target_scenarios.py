@@ -23,54 +23,56 @@ from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, Stage, stage_of
 from ..workloads.workloads import Recipe, draw_workload
-from .target_faults import aimed_at, lasting, share_of
-from .target_groups import Aim
-from .target_rounds import aim_of, turns_in_a_round
+from .target_faults import fault_on_target, lasting, share_of
+from .target_groups import TargetGroup
+from .target_rounds import group_of, groups_in_a_round
 
-CELLS = "cells"
+TARGETS = "cells"
 
 
-def every_cell(choices: Choices, frame: Frame) -> Scenario:
+def every_target(choices: Choices, frame: Frame) -> Scenario:
     """The cells whose turn it is; where scenarios have no numbers, that is drawn."""
-    aim = aim_of(frame, choices.between(0, turns_in_a_round(frame) - 1) if frame.turn is None else frame.turn)
-    stage = _stage(choices, frame, aim)
+    group = group_of(
+        frame, choices.between(0, groups_in_a_round(frame) - 1) if frame.group_number is None else frame.group_number
+    )
+    stage = _stage(choices, frame, group)
     end_us = _end_of(stage.target)
-    company = _company(choices, stage.target, aim, end_us)
-    aimed = tuple(aimed_at(choices, stage.target, aim, pair) for pair in aim.pairs)
-    commands = _commands(choices, stage.target, aim, end_us)
-    return stage.scenario(CELLS, faults=(*aimed, *company)[: max(1, frame.max_faults)], commands=commands)
+    company = _company(choices, stage.target, group, end_us)
+    faults = tuple(fault_on_target(choices, stage.target, group, pair) for pair in group.pairs)
+    commands = _commands(choices, stage.target, group, end_us)
+    return stage.scenario(TARGETS, faults=(*faults, *company)[: max(1, frame.max_faults)], commands=commands)
 
 
-def _stage(choices: Choices, frame: Frame, aim: Aim) -> Stage:
+def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
     """Inputs that do not end where something else ends the job; one that ends early where that is the point."""
-    endless = aim.ending != "finished" and not aim.whole
+    endless = group.ending != "finished" and not group.whole
     recipe = frame.recipe(
         most_records=48,
         least_records=24,
-        shapes=("union",) if aim.apart else ("chain", "chain", "union"),
-        splits=(1,) if aim.apart else (1, 2),
-        idempotent=aim.sink == "idempotent",
-        unbounded_percent=100 if endless and not aim.apart else 0,
-        mixed_percent=100 if endless and aim.apart else 0,
-        enumerated_percent=0 if aim.apart else Recipe().enumerated_percent,  # what is found late does not end early
+        shapes=("union",) if group.apart else ("chain", "chain", "union"),
+        splits=(1,) if group.apart else (1, 2),
+        idempotent=group.sink == "idempotent",
+        unbounded_percent=100 if endless and not group.apart else 0,
+        mixed_percent=100 if endless and group.apart else 0,
+        enumerated_percent=0 if group.apart else Recipe().enumerated_percent,  # what is found late does not end early
         windows_percent=0,
         least_operators=1,
         most_operators=2,
         parallelism=(1, 1, 2),
     )
     tuning = Tuning(
-        guarantees=(aim.guarantee,), sinks=(aim.sink,), concurrent=(1, 1, 2), checkpoints=(5, 7), memory_percent=0
+        guarantees=(group.guarantee,), sinks=(group.sink,), concurrent=(1, 1, 2), checkpoints=(5, 7), memory_percent=0
     )
-    settings: dict[str, object] = {"alignment": MODES[aim.alignment][1]}
-    if aim.ending == "failed":
-        restarts = aim.needs & ({"restart after"} if aim.kills_coordinator else {"restart before", "restart after"})
+    settings: dict[str, object] = {"alignment": MODES[group.alignment][1]}
+    if group.ending == "failed":
+        restarts = group.needs & ({"restart after"} if group.kills_coordinator else {"restart before", "restart after"})
         settings["restart_attempts"] = len(restarts)
-    if "slow writes" in aim.needs:
+    if "slow writes" in group.needs:
         settings |= _SLOW_WRITES
-    if "restart after" in aim.needs:  # what waits for the restart is in a part of the job that does restart
+    if "restart after" in group.needs:  # what waits for the restart is in a part of the job that does restart
         settings["failover"] = "full"
-    own = (_cut_short(draw_workload(choices, recipe)), None) if aim.apart and frame.workload is None else None
-    return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), aim)
+    own = (_cut_short(draw_workload(choices, recipe)), None) if group.apart and frame.workload is None else None
+    return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), group)
 
 
 def _cut_short(workload: Workload) -> Workload:
@@ -88,16 +90,16 @@ SLOW_CHECKPOINTS_IN_A_SPAN = 3
 """as many again begin in each of their intervals, so more would be mere work"""
 
 
-def _unhurried(stage: Stage, aim: Aim) -> Stage:
+def _unhurried(stage: Stage, group: TargetGroup) -> Stage:
     """Reading lasts several checkpoints, however long one takes: what is set off early finds all that it waits for."""
     engine, target = stage.engine, stage.target
     whole_us = target.checkpoint_us + 2 * engine.transaction_us
-    many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in aim.needs else CHECKPOINTS_IN_A_SPAN
-    times = -(-many * whole_us * (2 if aim.apart else 1) // target.span_us)
+    many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in group.needs else CHECKPOINTS_IN_A_SPAN
+    times = -(-many * whole_us * (2 if group.apart else 1) // target.span_us)
     if times < 2:
         return stage
     changes = {"read_interval_us": times * engine.read_interval_us}
-    if "slow writes" not in aim.needs:
+    if "slow writes" not in group.needs:
         changes["checkpoint_interval_us"] = times * engine.checkpoint_interval_us
         changes["minimum_pause_us"] = times * engine.minimum_pause_us
     engine = msgspec.structs.replace(engine, **changes)
@@ -123,54 +125,56 @@ def _end_of(target: Forecast) -> int:
     return target.start_us + target.span_us + 4 * target.checkpoint_us + 12_000
 
 
-def _commands(choices: Choices, target: Forecast, aim: Aim, end_us: int) -> tuple[AnyCommand, ...]:
+def _commands(choices: Choices, target: Forecast, group: TargetGroup, end_us: int) -> tuple[AnyCommand, ...]:
     commands: list[AnyCommand] = []
-    if "savepoint" in aim.needs:
+    if "savepoint" in group.needs:
         commands.append(Savepoint(trigger=AtTime(at_us=share_of(target, choices.between(45, 65)))))
-    when = _when_it_ends(target, aim, end_us)
-    if aim.ending in ("stopped", "drained"):
-        commands.append(StopWithSavepoint(trigger=when, drain=aim.ending == "drained"))
-    elif aim.ending == "cancelled":
+    when = _when_it_ends(target, group, end_us)
+    if group.ending in ("stopped", "drained"):
+        commands.append(StopWithSavepoint(trigger=when, drain=group.ending == "drained"))
+    elif group.ending == "cancelled":
         commands.append(Cancel(trigger=when))
-    if aim.ending != "finished":
+    if group.ending != "finished":
         commands.append(Resume(trigger=AtTime(at_us=1_000)))
     return tuple(commands)
 
 
-def _company(choices: Choices, target: Forecast, aim: Aim, end_us: int) -> tuple[AnyFault, ...]:
+def _company(choices: Choices, target: Forecast, group: TargetGroup, end_us: int) -> tuple[AnyFault, ...]:
     """What the cells need beside the faults that are counted in them."""
     found: list[AnyFault] = []
-    tasks = lasting(target, aim)
-    if "abort" in aim.needs:
+    tasks = lasting(target, group)
+    if "abort" in group.needs:
         found.append(plan.FailWrite(trigger=AtTime(at_us=0), task=choices.pick(tasks)))
-    if "restart before" in aim.needs:
-        found.append(_restart_before(choices, aim, tasks))
-    if "restart after" in aim.needs:
-        late_us = share_of(target, 85) if aim.ending == "finished" else (target.start_us + target.span_us + end_us) // 2
+    if "restart before" in group.needs:
+        found.append(_restart_before(choices, group, tasks))
+    if "restart after" in group.needs:
+        late_us = (
+            share_of(target, 85) if group.ending == "finished" else (target.start_us + target.span_us + end_us) // 2
+        )
         found.append(plan.KillTask(trigger=AtTime(at_us=late_us), task=choices.pick(tasks)))
-    if aim.ending == "failed":
-        found.append(plan.KillTask(trigger=_when_it_ends(target, aim, end_us), task=choices.pick(tasks)))
+    if group.ending == "failed":
+        found.append(plan.KillTask(trigger=_when_it_ends(target, group, end_us), task=choices.pick(tasks)))
     return tuple(found)
 
 
-def _when_it_ends(target: Forecast, aim: Aim, end_us: int) -> AnyTrigger:
+def _when_it_ends(target: Forecast, group: TargetGroup, end_us: int) -> AnyTrigger:
     """When the last blow or command comes."""
-    if aim.whole:
-        again = aim.kills_coordinator  # then another attempt ends once more
+    if group.whole:
+        again = group.kills_coordinator  # then another attempt ends once more
         return AtPoint(point="end-of-partition-sent", occurrence=len(target.layout.channels) + again)
     return AtTime(at_us=end_us)
 
 
-def _restart_before(choices: Choices, aim: Aim, tasks: tuple[str, ...]) -> AnyFault:
+def _restart_before(choices: Choices, group: TargetGroup, tasks: tuple[str, ...]) -> AnyFault:
     """A restart with something to restore; where a write must outlive it, its writer stands still meanwhile."""
     seasoned = AtPoint(point="checkpoint-completed", occurrence=1)
-    if "slow writes" in aim.needs:
+    if "slow writes" in group.needs:
         task = choices.pick(tasks)
         writing = AtPoint(point="snapshot-taken", occurrence=4, task=task)  # its first is stored by then
         return plan.PauseTask(trigger=writing, task=task, for_us=60_000)
-    if aim.ending == "failed" and aim.kills_coordinator:  # the new one would count restarts afresh
+    if group.ending == "failed" and group.kills_coordinator:  # the new one would count restarts afresh
         return plan.KillCoordinator(trigger=seasoned, down_us=1_000)
     return plan.KillTask(trigger=seasoned, task=choices.pick(tasks))
 
 
-TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {CELLS: every_cell}
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {TARGETS: every_target}

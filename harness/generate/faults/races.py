@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint, AtTime
 from ...scenario.forecast import Forecast
-from ...scenario.model import Deviation, Savepoint, Scenario, StopWithSavepoint
+from ...scenario.model import Perturbation, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, stage_of
@@ -23,7 +23,7 @@ def late_acknowledgement(choices: Choices, frame: Frame) -> Scenario:
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(concurrent=(2, 3), checkpoints=(5, 10)))
     target = stage.target
     number = choices.between(1, max(1, target.checkpoints - 1))
-    late = Deviation(
+    late = Perturbation(
         what=f"control ack {choices.pick(target.layout.tasks)}",
         occurrence=number,
         by_us=target.engine.checkpoint_interval_us * choices.pick((1, 2, 4, 10)),
@@ -38,8 +38,8 @@ def unreadable_record(choices: Choices, frame: Frame) -> Scenario:
     stage = stage_of(choices, frame, frame.recipe(most_records=60), tuning, retained_checkpoints=2)
     target = stage.target
     number = choices.between(2, max(2, target.checkpoints - 1))
-    gone = AtPoint(point="completion-notified", occurrence=number, task=choices.pick(target.layout.sinks))
-    faults = (plan.FailRead(trigger=AtTime(at_us=0), task=None), plan.KillCoordinator(trigger=gone))
+    lost = AtPoint(point="completion-notified", occurrence=number, task=choices.pick(target.layout.sinks))
+    faults = (plan.FailRead(trigger=AtTime(at_us=0), task=None), plan.KillCoordinator(trigger=lost))
     return stage.scenario("unreadable-record", faults=faults)
 
 
@@ -113,7 +113,7 @@ def slow_restore(choices: Choices, frame: Frame) -> Scenario:
     """After a crash one task is long in reading its snapshot, while the others are ready."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7)))
     target = stage.target
-    slow = Deviation(
+    slow = Perturbation(
         what=f"read {choices.pick(target.layout.tasks)}",
         occurrence=1,
         by_us=target.checkpoint_us * choices.pick((1, 2, 6)),
@@ -128,7 +128,9 @@ def slow_record(choices: Choices, frame: Frame) -> Scenario:
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7), memory_percent=0))
     target = stage.target
     number = choices.between(1, target.checkpoints)
-    slow = Deviation(what="write coordinator", occurrence=number, by_us=target.checkpoint_us * choices.pick((1, 2, 6)))
+    slow = Perturbation(
+        what="write coordinator", occurrence=number, by_us=target.checkpoint_us * choices.pick((1, 2, 6))
+    )
     blow = _blow(choices, target, "checkpoint-acknowledged", number)
     faults: tuple[AnyFault, ...] = (blow,)
     if choices.percent(50):

@@ -21,7 +21,7 @@ from .faults import draw_fault, possible
 
 CANCELS_PERCENT = 40
 RESUMES_PERCENT = 45
-UNFIT_PERCENT = 90
+INCOMPATIBLE_PERCENT = 90
 ASKED = "savepoint-requested"
 """the point at which the coordinator hears of a command, whatever it asks for"""
 
@@ -51,7 +51,7 @@ def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: boo
 
 def _percent(command: AnyCommand, real_time: bool) -> int:
     if isinstance(command, Resume) and command.inserted:
-        return 0 if real_time else UNFIT_PERCENT
+        return 0 if real_time else INCOMPATIBLE_PERCENT
     if isinstance(command, Resume):
         return RESUMES_PERCENT
     return CANCELS_PERCENT if isinstance(command, Cancel) else 0

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ....faults.plan import AtTime, LateMessage, RepeatMessage
 from ...scenario.forecast import forecast
 from ...scenario.layout import layout_of, topologies_of
-from ...scenario.model import Cancel, Deviation, Resume, Scenario, StopWithSavepoint
+from ...scenario.model import Cancel, Perturbation, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, stage_of
@@ -54,7 +54,7 @@ def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_tim
         trigger = AtTime(at_us=0) if message in AT_FIRST else scenario.commands[index].trigger
         late = LateMessage(trigger=trigger, message=message, task=task, by_us=_at_most(by_us, real_time))
         return replace(scenario, faults=(*scenario.faults, late))
-    departure = Deviation(what=f"control {message} {task}", occurrence=choices.pick((1, 1, 2)), by_us=by_us)
+    departure = Perturbation(what=f"control {message} {task}", occurrence=choices.pick((1, 1, 2)), by_us=by_us)
     return replace(scenario, deviations=(*scenario.deviations, departure))
 
 
@@ -84,7 +84,7 @@ def late_cancel(choices: Choices, frame: Frame) -> Scenario:
     again = Resume(trigger=AtTime(at_us=pause_us))
     by_us = pause_us + target.start_us + target.span_us * choices.between(1, 5) // 10
     what = f"control cancel {choices.pick(target.layout.tasks)}"
-    late = Deviation(what=what, occurrence=1, by_us=by_us)
+    late = Perturbation(what=what, occurrence=1, by_us=by_us)
     return stage.scenario("late-cancel", commands=(Cancel(trigger=asked), again), deviations=(late,))
 
 
@@ -100,8 +100,8 @@ def _whose(choices: Choices, scenario: Scenario, index: int) -> str:
         layout_of(scenario.workload, topology, scenario.engine.committing).tasks
         for topology in topologies_of(scenario)[number : number + 2]
     )
-    gone = tuple(task for task in here if task not in there)
-    return choices.pick(gone if gone and choices.percent(60) else here)
+    removed = tuple(task for task in here if task not in there)
+    return choices.pick(removed if removed and choices.percent(60) else here)
 
 
 def _lateness(choices: Choices, scenario: Scenario, index: int, at_first: bool) -> int:

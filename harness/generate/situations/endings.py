@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ....faults import plan
 from ....faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
 from ...scenario.forecast import Forecast
-from ...scenario.model import AnyCommand, Cancel, Deviation, Resume, Scenario, StopWithSavepoint
+from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
 from ..faults.faults import draw_fault, possible
@@ -84,8 +84,8 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
     if choices.percent(25):
         faults = (*faults, *_lost_words(choices, target))
     if choices.percent(65):
-        unfit = as_another(choices, target) if choices.percent(50) else ()
-        commands = (*commands, *unfit, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
+        incompatible = as_another(choices, target) if choices.percent(50) else ()
+        commands = (*commands, *incompatible, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
         faults = (*faults, extras.kill(choices, target)) if choices.percent(30) else faults
     return stage.scenario("S9", faults=faults[: frame.max_faults], commands=commands)
 
@@ -111,11 +111,11 @@ def _lost_words(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     return (plan.LoseMessage(trigger=trigger, message=message, task=task),)
 
 
-def _late_word(choices: Choices, target: Forecast) -> Deviation:
+def _late_word(choices: Choices, target: Forecast) -> Perturbation:
     """One of the last words of some task takes its time, every word of its kind before it does not."""
     what = f"control {choices.pick(LAST_WORDS)} {choices.pick(target.layout.tasks)}"
     by_us = target.checkpoint_us * choices.pick((1, 2, 6)) // 2
-    return Deviation(what=what, occurrence=choices.between(1, 2), by_us=by_us)
+    return Perturbation(what=what, occurrence=choices.between(1, 2), by_us=by_us)
 
 
 def _blow(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ....faults import plan
 from ....faults.plan import AnyFault, AtTime
 from ...scenario.forecast import Forecast
-from ...scenario.model import Deviation, Scenario
+from ...scenario.model import Perturbation, Scenario
 from ..choices import Choices
 from ..engines import Tuning
 from ..faults.faults import at_some_step, at_some_time, draw_fault, early
@@ -72,13 +72,13 @@ def _lost_on_the_way(choices: Choices, target: Forecast) -> AnyFault:
     return plan.LoseMessage(trigger=when, message=message, task=task)
 
 
-def _late_order(choices: Choices, target: Forecast) -> Deviation:
+def _late_order(choices: Choices, target: Forecast) -> Perturbation:
     """A trigger that comes late to one reader, which may have been given a split meanwhile; or such a gift."""
     kind = choices.pick(("trigger", "trigger", "assign"))
     most = target.checkpoints if kind == "trigger" else 4
     by_us = target.engine.checkpoint_interval_us * choices.pick((2, 1, 4)) // 2
     what = f"control {kind} {choices.pick(target.layout.sources)}"
-    return Deviation(what=what, occurrence=choices.between(1, most), by_us=by_us)
+    return Perturbation(what=what, occurrence=choices.between(1, most), by_us=by_us)
 
 
 TEMPLATES: dict[str, Template] = {"S10": splits_given_out}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint, AtTime, InPhase
 from ...scenario.forecast import Forecast
-from ...scenario.model import AnyCommand, Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
+from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Savepoint, StopWithSavepoint
 from ..choices import Choices
 from ..faults.faults import (
     DISTURBING,
@@ -59,8 +59,8 @@ def disturbance(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
 def unreadable(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     """A read fails once: of a task's snapshot in a restart, or of the records by a new coordinator."""
     if choices.percent(40):
-        gone = draw_fault(choices, target, "kill-coordinator", at_some_time(choices, target))
-        return plan.FailRead(trigger=early(choices, target), task=None), gone
+        coordinator_kill = draw_fault(choices, target, "kill-coordinator", at_some_time(choices, target))
+        return plan.FailRead(trigger=early(choices, target), task=None), coordinator_kill
     return draw_fault(choices, target, "fail-read", early(choices, target)), kill(choices, target)
 
 
@@ -137,12 +137,12 @@ def mixed_commands(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]
     return (Savepoint(trigger=trigger), StopWithSavepoint(trigger=AtPoint(point="savepoint-requested")), again)
 
 
-def deviations(choices: Choices, target: Forecast, most: int = 2) -> tuple[Deviation, ...]:
+def perturbations(choices: Choices, target: Forecast, most: int = 2) -> tuple[Perturbation, ...]:
     """A few parts of the job that are late, by how much."""
-    return tuple(_deviation(choices, target) for _ in range(choices.between(1, most)))
+    return tuple(_perturbation(choices, target) for _ in range(choices.between(1, most)))
 
 
-def _deviation(choices: Choices, target: Forecast) -> Deviation:
+def _perturbation(choices: Choices, target: Forecast) -> Perturbation:
     sort = choices.pick(("message", "control", "write", "step", "transaction", "read"))
     by_us = target.checkpoint_us * choices.pick((1, 2, 6)) // 2
     if sort == "message":
@@ -167,4 +167,4 @@ def _deviation(choices: Choices, target: Forecast) -> Deviation:
     else:
         most = target.checkpoints if sort == "write" else max(1, target.reads // len(target.layout.tasks))
         what = f"{sort} {some_task(choices, target)}"
-    return Deviation(what=what, occurrence=choices.between(1, max(1, most)), by_us=by_us)
+    return Perturbation(what=what, occurrence=choices.between(1, max(1, most)), by_us=by_us)

@@ -25,7 +25,7 @@ from ..workloads.event_times import draw_times
 from ..workloads.records import draw_keys
 from ..workloads.workloads import Chain, Recipe, draw_inputs, draw_topology, is_possible
 from . import extras
-from .rescaling import laid_out_anew
+from .rescaling import with_rescaling
 from .unaligned import crowded_stage, without_forward
 
 
@@ -34,7 +34,7 @@ def user_function(choices: Choices, frame: Frame) -> Scenario:
     time, or is asked for other things."""
     stage = _stage(choices, frame)
     faults = extras.mixed_faults(choices, stage.target, frame.max_faults)
-    late = extras.deviations(choices, stage.target) if choices.percent(30) else ()
+    late = extras.perturbations(choices, stage.target) if choices.percent(30) else ()
     if choices.percent(50):
         commands: tuple[AnyCommand, ...] = extras.mixed_commands(choices, stage.target) if choices.percent(40) else ()
         return stage.scenario("user-function", faults=faults, commands=commands, deviations=late)
@@ -42,7 +42,7 @@ def user_function(choices: Choices, frame: Frame) -> Scenario:
     stop: AnyCommand = Cancel(trigger=asked) if choices.percent(40) else StopWithSavepoint(trigger=asked)
     again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
     scenario = stage.scenario("user-function", faults=faults, commands=(stop, again), deviations=late)
-    return laid_out_anew(choices, scenario, percent=100)
+    return with_rescaling(choices, scenario, percent=100)
 
 
 TEMPLATES: dict[str, Template] = {"user-function": user_function}

@@ -10,7 +10,7 @@ import msgspec
 
 from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint, AtTime
-from ...scenario.model import AnyCommand, Cancel, Deviation, Resume, Scenario, StopWithSavepoint
+from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
 from ..faults.faults import at_some_step, at_some_time, draw_fault, early, some_task
@@ -22,7 +22,7 @@ from ..workloads.workloads import draw_workload
 from .endings import amid_the_end
 from .local import with_engine
 from .part_finished import with_first_short
-from .rescaling import laid_out_anew
+from .rescaling import with_rescaling
 from .unaligned import Crowd, crowded_stage, seasoned
 
 
@@ -264,10 +264,10 @@ def laid_out_sparsely(choices: Choices, frame: Frame) -> Scenario:
     stop: AnyCommand = Cancel(trigger=asked) if choices.percent(33) else StopWithSavepoint(trigger=asked)
     again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
     scenario = stage.scenario("laid-out-sparsely", commands=(stop, again))
-    return laid_out_anew(choices, scenario, percent=100)
+    return with_rescaling(choices, scenario, percent=100)
 
 
-def ended_unheard(choices: Choices, frame: Frame) -> Scenario:
+def ended_unnoticed(choices: Choices, frame: Frame) -> Scenario:
     """Sources end apart, checkpoints overlap, and the trigger of one comes to a source so late that it has ended, or
     gone, when it would have said the barrier."""
     recipe = frame.recipe(
@@ -285,7 +285,7 @@ def ended_unheard(choices: Choices, frame: Frame) -> Scenario:
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 8), concurrent=(2, 3)))
     target = stage.target
     late = [
-        Deviation(
+        Perturbation(
             what=f"control trigger {choices.pick(target.layout.sources)}",
             occurrence=choices.between(1, target.checkpoints + 2),
             by_us=target.checkpoint_us * choices.between(1, 8) // 2,
@@ -310,7 +310,7 @@ def given_meanwhile(choices: Choices, frame: Frame) -> Scenario:
     )
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(2, 6), concurrent=(1,)))
     target = stage.target
-    late = Deviation(
+    late = Perturbation(
         what=f"control trigger {choices.pick(target.layout.sources)}",
         occurrence=choices.between(1, max(1, target.checkpoints - 1)),
         by_us=stage.engine.read_interval_us * choices.between(1, 16),
@@ -334,7 +334,7 @@ HUNTED: dict[str, Template] = {
     "idle-and-back": idle_and_back,
     "kept-to-the-end": kept_to_the_end,
     "laid-out-sparsely": laid_out_sparsely,
-    "ended-unheard": ended_unheard,
+    "ended-unheard": ended_unnoticed,
     "given-meanwhile": given_meanwhile,
 }
 """By name; a drawing that asks for one by name has it, `verify` draws none."""

@@ -21,14 +21,14 @@ from ..faults.faults import at_some_step, at_some_time, draw_fault, during_recov
 from ..stage import Frame, Stage, stage_of
 from ..workloads.workloads import draw_topology, draw_workload
 from . import extras
-from .rescaling import laid_out_anew
+from .rescaling import with_rescaling
 from .unaligned import crowded, seasoned
 
 
 def local(choices: Choices, frame: Frame) -> Scenario:
     """A task is lost, or all of a node; then another, or the same while it does again what it did; the job may be
     stopped or cancelled and go on, a checkpoint come to nothing."""
-    stage = alone_stage(choices, frame)
+    stage = local_stage(choices, frame)
     target = stage.target
     faults: list[AnyFault] = [_blow(choices, target)]
     if choices.percent(55):
@@ -44,10 +44,10 @@ def local(choices: Choices, frame: Frame) -> Scenario:
         if choices.percent(70):
             stop = StopWithSavepoint(trigger=asked, drain=choices.percent(40))
         commands = (stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0)))))
-    late = extras.deviations(choices, target) if choices.percent(35) else ()
+    late = extras.perturbations(choices, target) if choices.percent(35) else ()
     faults = faults[: max(1, frame.max_faults)]
     scenario = stage.scenario("local", faults=tuple(faults), commands=commands, deviations=late)
-    return laid_out_anew(choices, scenario, percent=20)
+    return with_rescaling(choices, scenario, percent=20)
 
 
 _OWN = "at-once"
@@ -55,7 +55,7 @@ _OWN = "at-once"
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"local": local}
 
 
-def alone_stage(choices: Choices, frame: Frame) -> Stage:
+def local_stage(choices: Choices, frame: Frame) -> Stage:
     """A job whose tasks recover alone, where the subject can and the workload lets them."""
     logged = choices.percent(50) or (frame.capabilities is not None and _OWN not in frame.capabilities.local_spilling)
     recipe = frame.recipe(

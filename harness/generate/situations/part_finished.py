@@ -19,7 +19,7 @@ from ..faults.stop_races import as_another
 from ..stage import Frame, Template, stage_of
 from ..workloads.workloads import draw_workload
 from .endings import amid_the_end
-from .rescaling import laid_out_anew
+from .rescaling import with_rescaling
 
 
 def part_finished(choices: Choices, frame: Frame) -> Scenario:
@@ -49,9 +49,9 @@ def part_finished(choices: Choices, frame: Frame) -> Scenario:
     asked = at_some_time(choices, target, share=(70, 99))
     stop: AnyCommand = Cancel(trigger=asked) if choices.percent(25) else StopWithSavepoint(trigger=asked)
     again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
-    unfit = as_another(choices, target) if choices.percent(75) else ()
-    scenario = stage.scenario("part-finished", faults=faults[: frame.max_faults], commands=(stop, *unfit, again))
-    return laid_out_anew(choices, scenario, percent=30)
+    incompatible = as_another(choices, target) if choices.percent(75) else ()
+    scenario = stage.scenario("part-finished", faults=faults[: frame.max_faults], commands=(stop, *incompatible, again))
+    return with_rescaling(choices, scenario, percent=30)
 
 
 TEMPLATES: dict[str, Template] = {"part-finished": part_finished}

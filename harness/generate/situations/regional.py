@@ -47,7 +47,7 @@ def regional(choices: Choices, frame: Frame) -> Scenario:
         commands = (Savepoint(trigger=at_some_time(choices, target, share=(10, 90))),)
     elif choices.percent(30):
         faults, commands = _stopped(choices, target, faults)
-    late = extras.deviations(choices, target) if choices.percent(30) else ()
+    late = extras.perturbations(choices, target) if choices.percent(30) else ()
     return stage.scenario(
         "regional", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands, deviations=late
     )
@@ -86,12 +86,12 @@ def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage
     own = None
     if frame.workload is None:
         workload = draw_workload(choices, recipe)
-        own = (workload, forward_alone(workload, 2 if frame.real_time else choices.pick((2, 2, 3))))
+        own = (workload, forward_only(workload, 2 if frame.real_time else choices.pick((2, 2, 3))))
     tuning = Tuning(guarantees=(guarantee,), sinks=(sink,), checkpoints=(3, 8), memory_percent=10)
     return stage_of(choices, frame, recipe, tuning, own, failover="region")
 
 
-def forward_alone(workload: Workload, parallelism: int) -> Topology:
+def forward_only(workload: Workload, parallelism: int) -> Topology:
     """A layout of as many regions as there are subtasks."""
     readers = {name: node.name for node in workload.nodes for name in node.inputs} | {workload.output: SINK}
     names = [source.name for source in workload.inputs] + [node.name for node in workload.nodes]

@@ -45,13 +45,13 @@ def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
         commands = (*commands, stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000)))))
     faults = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1, 2))))
     scenario = stage.scenario("laid-out-anew", faults=faults[: frame.max_faults], commands=commands)
-    return laid_out_anew(choices, scenario, percent=100)
+    return with_rescaling(choices, scenario, percent=100)
 
 
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"laid-out-anew": resumed_elsewhere}
 
 
-def laid_out_anew(choices: Choices, scenario: Scenario, percent: int = 50, widths: Sequence[int] = WIDTHS) -> Scenario:
+def with_rescaling(choices: Choices, scenario: Scenario, percent: int = 50, widths: Sequence[int] = WIDTHS) -> Scenario:
     """The scenario, its resumes at another parallelism in about so many of 100."""
     commands: list[AnyCommand] = list(scenario.commands)
     for index, command in enumerate(commands):

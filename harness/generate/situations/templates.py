@@ -23,9 +23,9 @@ import msgspec
 from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint
 from ...scenario.forecast import Forecast
-from ...scenario.model import AnyCommand, Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
+from ...scenario.model import AnyCommand, Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
-from ..coverage import target_scenarios as cells
+from ..coverage import target_scenarios as target_scenarios
 from ..engines import Tuning, draw_guarantee
 from ..faults import crossing, races
 from ..faults.faults import (
@@ -65,7 +65,7 @@ def general(choices: Choices, frame: Frame) -> Scenario:
         "general",
         faults=extras.mixed_faults(choices, stage.target, frame.max_faults),
         commands=extras.mixed_commands(choices, stage.target) if choices.percent(22) else (),
-        deviations=extras.deviations(choices, stage.target) if choices.percent(30) else (),
+        deviations=extras.perturbations(choices, stage.target) if choices.percent(30) else (),
     )
 
 
@@ -100,7 +100,7 @@ def two_inputs(choices: Choices, frame: Frame) -> Scenario:
     skew = draw_fault(choices, target, choices.pick(("delay-channel", "stall-channel")), early(choices, target))
     trouble = _overlap_trouble(choices, target)
     crash = extras.restart(choices, target) if choices.percent(50) else extras.kill(choices, target)
-    late = extras.deviations(choices, target) if choices.percent(40) else ()
+    late = extras.perturbations(choices, target) if choices.percent(40) else ()
     return stage.scenario("S2", faults=(crash, skew, *trouble)[: max(1, frame.max_faults)], deviations=late)
 
 
@@ -153,7 +153,7 @@ def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
     faults: list[AnyFault] = [blow]
     if kind == "kill-coordinator" or choices.percent(50):
         faults.insert(0, extras.kill(choices, target))
-    late = extras.deviations(choices, target) if choices.percent(40) else ()
+    late = extras.perturbations(choices, target) if choices.percent(40) else ()
     if choices.percent(15):
         faults[0], late = _torn_completion(choices, target)
     else:
@@ -182,11 +182,13 @@ def _ack_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
     return extras.rare_message(choices, target)
 
 
-def _torn_completion(choices: Choices, target: Forecast) -> tuple[AnyFault, tuple[Deviation, ...]]:
+def _torn_completion(choices: Choices, target: Forecast) -> tuple[AnyFault, tuple[Perturbation, ...]]:
     """A restart after the last acknowledgement, while the record of the checkpoint is being written."""
     occurrence = choices.between(1, target.checkpoints)
     trigger = AtPoint(point="checkpoint-acknowledged", occurrence=occurrence)
-    slow = Deviation(what="write coordinator", occurrence=occurrence, by_us=target.checkpoint_us * choices.pick((1, 4)))
+    slow = Perturbation(
+        what="write coordinator", occurrence=occurrence, by_us=target.checkpoint_us * choices.pick((1, 4))
+    )
     return plan.KillTask(trigger=trigger, task=some_task(choices, target)), (slow,)
 
 
@@ -213,7 +215,7 @@ def event_time(choices: Choices, frame: Frame) -> Scenario:
     if choices.percent(50):
         kind = choices.pick(("delay-channel", "stall-channel", "pause-task"))
         faults = (*faults, draw_fault(choices, target, kind, early(choices, target)))
-    late = extras.deviations(choices, target) if choices.percent(30) else ()
+    late = extras.perturbations(choices, target) if choices.percent(30) else ()
     commands: tuple[AnyCommand, ...] = extras.mixed_commands(choices, target) if choices.percent(25) else ()
     if not commands and choices.percent(25):
         commands = (StopWithSavepoint(trigger=at_some_time(choices, target, share=(30, 99))),)
@@ -248,7 +250,7 @@ def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
                 (Savepoint(trigger=trigger),),
             )
         )
-    late = extras.deviations(choices, stage.target) if choices.percent(30) else ()
+    late = extras.perturbations(choices, stage.target) if choices.percent(30) else ()
     return stage.scenario(FAULTLESS, commands=commands, deviations=late)
 
 
@@ -274,7 +276,7 @@ _SITUATIONS: dict[str, Template] = {
 TEMPLATES: dict[str, Template] = {
     **_SITUATIONS,
     crossing.CROSSED: crossing.crossing_of(tuple(_SITUATIONS.values())),
-    **cells.TEMPLATES,
+    **target_scenarios.TEMPLATES,
 }
 
 SHARES: dict[str, int] = {
@@ -299,6 +301,6 @@ SHARES: dict[str, int] = {
     **dict.fromkeys(races.TEMPLATES, 2),
     **dict.fromkeys(rescaling.TEMPLATES, 3),
     crossing.CROSSED: 4,
-    cells.CELLS: 10,
+    target_scenarios.TARGETS: 10,
 }
 """how often each is drawn, beside the others; one that is not here, once where it is asked for by name"""

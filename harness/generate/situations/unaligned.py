@@ -23,7 +23,7 @@ from ..faults.faults import at_some_step, at_some_time, draw_fault, during_recov
 from ..stage import Frame, Stage, stage_of
 from ..workloads.workloads import Recipe, draw_topology, draw_workload
 from . import extras
-from .rescaling import laid_out_anew
+from .rescaling import with_rescaling
 
 ALIGNMENTS = ("unaligned", "unaligned", "timeout", "timeout", "in-turn")
 WIDTHS = (2, 3, 7)
@@ -52,7 +52,7 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
         faults.append(_again(choices, target))
     if choices.percent(60):
         faults.extend(_trouble(choices, target))
-    late = extras.deviations(choices, target) if choices.percent(40) else ()
+    late = extras.perturbations(choices, target) if choices.percent(40) else ()
     commands: tuple[AnyCommand, ...] = ()
     if choices.percent(12):
         commands = (Savepoint(trigger=at_some_time(choices, target, share=(10, 90))),)
@@ -83,9 +83,9 @@ def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
     faults: tuple[AnyFault, ...] = tuple(extras.kill(choices, target) for _ in range(choices.pick((0, 0, 1))))
     if choices.percent(40):
         faults = (_amid_the_replay(choices, target), *faults)
-    late = extras.deviations(choices, target) if choices.percent(40) else ()
+    late = extras.perturbations(choices, target) if choices.percent(40) else ()
     scenario = stage.scenario("S4", faults=faults[: frame.max_faults], commands=commands, deviations=late)
-    return laid_out_anew(choices, scenario, percent=100, widths=WIDTHS)
+    return with_rescaling(choices, scenario, percent=100, widths=WIDTHS)
 
 
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"S3": backpressure, "S4": laid_out_in_flight}
@@ -181,8 +181,8 @@ def crowded(choices: Choices, stage: Stage, crowd: Crowd = USUAL) -> Stage:
         stage.engine, alignment=alignment, channel_capacity=capacity, apply_cost_us=apply_us
     )
     if crowd.hasty:
-        patience_us = min(engine.alignment_timeout_us, engine.read_interval_us)
-        engine = msgspec.structs.replace(engine, alignment_timeout_us=patience_us)
+        timeout_us = min(engine.alignment_timeout_us, engine.read_interval_us)
+        engine = msgspec.structs.replace(engine, alignment_timeout_us=timeout_us)
     if stage.engine.alignment == "aligned":
         engine = spilled(choices, engine)
     interval_us = max(engine.checkpoint_interval_us, _busy_us(engine, stage.topology))

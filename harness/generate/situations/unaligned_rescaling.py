@@ -50,11 +50,11 @@ def two_to_three(choices: Choices, frame: Frame) -> Scenario:
         batches_percent=25,
         tallies_percent=90,
     )
-    layout = beside_forward if choices.percent(KEPT_PERCENT) else without_forward
+    layout = with_forward if choices.percent(KEPT_PERCENT) else without_forward
     crowd = choices.pick((FEW, MANY))
     stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 10)), crowd=crowd, laid_out=layout)
     faults = tuple(extras.kill(choices, stage.target) for _ in range(choices.pick((0, 0, 1))))
-    late = extras.deviations(choices, stage.target) if choices.percent(30) else ()
+    late = extras.perturbations(choices, stage.target) if choices.percent(30) else ()
     commands = there_and_back(choices, stage)
     return stage.scenario("S5", faults=faults[: frame.max_faults], commands=commands, deviations=late)
 
@@ -93,7 +93,7 @@ def _flipped(choices: Choices, topology: Topology) -> dict[str, int]:
     return {name: 3 if topology.parallelism[name] == 2 else 2 for name in names}
 
 
-def beside_forward(topology: Topology) -> Topology:
+def with_forward(topology: Topology) -> Topology:
     """The layout with the forward edges that it has, as long as barriers may overtake on others; at least as many
     key groups as subtasks."""
     kept = {edge.receiver for edge in topology.edges if edge.partitioning in ("forward", "broadcast")}

@@ -37,7 +37,9 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
             command if capabilities.rescales else _as_wide(command)
             for command in scenario.commands
             if command_kind(command) in capabilities.commands
-            and not (_is_unfit(command) and (not capabilities.refuses_unfit or engine.guarantee == "at-most-once"))
+            and not (
+                _is_incompatible(command) and (not capabilities.refuses_unfit or engine.guarantee == "at-most-once")
+            )
         ),
         deviations=scenario.deviations if capabilities.deviations else (),
     )
@@ -128,7 +130,7 @@ def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Work
     return replace(workload, inputs=inputs)
 
 
-def _is_unfit(command: AnyCommand) -> bool:
+def _is_incompatible(command: AnyCommand) -> bool:
     """Whether it asks for a job that is to be refused."""
     return isinstance(command, Resume) and bool(command.inserted)
 

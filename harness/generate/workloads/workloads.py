@@ -197,8 +197,8 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
             first, operators = chain.extend(first, 1, stateful=not recipe.idempotent), operators - 1
         end = chain.append(Union(), (first, *others))
     else:
-        left = chain.extend(ends[0], operators // 2, stateful=False)
-        end = chain.append(Join(), (left, ends[1]))
+        left_input = chain.extend(ends[0], operators // 2, stateful=False)
+        end = chain.append(Join(), (left_input, ends[1]))
         operators = operators - operators // 2 - 1
     end = chain.extend(end, operators, stateful=not recipe.idempotent)
     if recipe.idempotent and not in_lanes:

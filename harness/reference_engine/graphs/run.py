@@ -55,9 +55,9 @@ def run(system: System) -> GraphHistory:
     )  # fmt: skip
 
 
-def _part(told: Contribution) -> Part:
+def _part(contribution: Contribution) -> Part:
     return Part(
-        process=told.process,
-        events=told.state,
-        channels={str(channel): messages for channel, messages in told.channels.items()},
+        process=contribution.process,
+        events=contribution.state,
+        channels={str(channel): messages for channel, messages in contribution.channels.items()},
     )

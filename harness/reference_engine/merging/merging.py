@@ -71,17 +71,17 @@ def merged(
     placed = sorted([*placed, *completed(placed, history.residue.retained)])
     if rolls_back:
         placed = sorted([*placed, *rolled_back(placed, sources)])
-    told = judged(placed, sources)
+    judgement = judged(placed, sources)
     first = epoch if epoch is not None else placed[0].stamp if placed else 0
     replay = Replay(history, kinds, timeline, first, Counter(name for name, _ in committed if name))
-    for one in told.placed:
+    for one in judgement.placed:
         replay.take(one)
     for fault in lasting:
         replay.recorder.fault_lasts(fault)
     seen = [one.entry.names for one in placed if isinstance(one.entry, e.Seen)]
     history.committed = [row for _, row in as_seen(committed, seen)]
-    history.starved = told.starved
-    tell_jobs(history)
+    history.starved = judgement.starved
+    assign_jobs(history)
 
 
 def as_seen(committed: Committed, reads: Iterable[Sequence[str]]) -> Committed:
@@ -98,7 +98,7 @@ def as_seen(committed: Committed, reads: Iterable[Sequence[str]]) -> Committed:
     return sorted(committed, key=lambda one: ranks[one[0]])
 
 
-def tell_jobs(history: History) -> None:
+def assign_jobs(history: History) -> None:
     """A task's process need not know which job an attempt is of; the coordinator said so."""
     jobs = {entry.attempt: entry.job for entry in history.journal if isinstance(entry, AttemptStarted)}
     for run in history.runs:
@@ -236,8 +236,8 @@ class Replay:
             self.recorder.transacted(one.request, t.Done(unfinished=one.unfinished), one.applied)
 
     def _expire(self, one: e.Expired) -> None:
-        gone = t.AbortTransaction(writer=t.writer_in(one.name), attempt=AttemptId(0), name=one.name)
-        self.recorder.transacted(gone, t.Done(), 0)
+        aborted = t.AbortTransaction(writer=t.writer_in(one.name), attempt=AttemptId(0), name=one.name)
+        self.recorder.transacted(aborted, t.Done(), 0)
 
     def _begin_look(self, one: LookBegan) -> None:
         self._looks[self._source, one.stamp] = self.recorder.order()

@@ -55,9 +55,9 @@ class Evidence:
                 self.visible[name] = None
             else:
                 self.rows[row] += 1
-        self.left = {*residue.open_transactions, *residue.prepared_transactions}
+        self.unfinished = {*residue.open_transactions, *residue.prepared_transactions}
         self.done: set[tuple[type, str]] = set()
-        self.listed = set(self.left)
+        self.listed = set(self.unfinished)
         self.sealed = set(residue.prepared_transactions)
         for one in placed:
             if isinstance(one.entry, e.Transacted) and one.entry.answer == "done":
@@ -91,8 +91,8 @@ class Evidence:
             settled = self.done & {(t.Commit, name), (t.Finalise, name)}
             return name in self.visible or name in self.sealed or bool(settled)
         if isinstance(request, t.AbortTransaction):
-            gone = request.name not in self.visible and request.name not in self.left
-            return gone and (t.AbortTransaction, request.name) not in self.done
+            aborted = request.name not in self.visible and request.name not in self.unfinished
+            return aborted and (t.AbortTransaction, request.name) not in self.done
         if isinstance(request, t.Begin):
             name = request.name
             return (
@@ -220,11 +220,11 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
     found: list[Placed] = []
     to_come = Counter(name for one in placed if (name := _sealed_by(one.entry)))
 
-    def abort(at: Placed, gone: Sequence[str]) -> None:
-        for number, name in enumerate(gone):
+    def abort(at: Placed, aborted: Sequence[str]) -> None:
+        for number, name in enumerate(aborted):
             _, begun = opened.pop(name)
             request = t.AbortTransaction(writer=begun.writer, attempt=begun.attempt, name=name)
-            found.append(at.with_entry(_done(at.stamp, request, 0), (number + 1) / (len(gone) + 1) / 4))
+            found.append(at.with_entry(_done(at.stamp, request, 0), (number + 1) / (len(aborted) + 1) / 4))
 
     for one in placed:
         entry = one.entry
@@ -261,19 +261,19 @@ def _done(stamp: int, request: t.AnyRequest, applied: int) -> e.Transacted:
 
 def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:
     """Completions of checkpoints whose writer died before it could say so, and that showed later."""
-    unsaid: dict[int, tuple[Placed, e.CheckpointCompleting]] = {}
+    not_aborted: dict[int, tuple[Placed, e.CheckpointCompleting]] = {}
     shown: set[int | None] = set(retained)
     for one in placed:
         entry = one.entry
         if isinstance(entry, e.CheckpointCompleting):
-            unsaid.setdefault(entry.snapshot.checkpoint, (one, entry))
+            not_aborted.setdefault(entry.snapshot.checkpoint, (one, entry))
         shown.add(_shows(entry))
     for one in placed:
         if isinstance(one.entry, e.CheckpointCompleted):
-            unsaid.pop(one.entry.snapshot.checkpoint, None)
+            not_aborted.pop(one.entry.snapshot.checkpoint, None)
     return [
         one.with_entry(e.CheckpointCompleted(entry.stamp, entry.snapshot), 0.25)
-        for checkpoint, (one, entry) in unsaid.items()
+        for checkpoint, (one, entry) in not_aborted.items()
         if checkpoint in shown
     ]
 

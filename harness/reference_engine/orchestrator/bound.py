@@ -6,7 +6,7 @@ from ....reference_impl.processes.frames import Ask, Count
 from ....reference_impl.processes.loop import monotonic_us
 from ...scenario.model import Scenario
 from ..subjects.translation import standstill_us
-from .context import Scene
+from .context import Context
 
 LEAST_US, MOST_US = 20_000_000, 300_000_000
 """of the machine's clock: for how long a run may stand still at least, and how long it may take at most"""
@@ -22,10 +22,10 @@ class Bound:
     a job that can do no more than that never comes to rest.
     """
 
-    def __init__(self, scene: Scene, scenario: Scenario) -> None:
-        self._scene = scene
-        self._limit_us = scene.real(scene.told.settings.limit_us)
-        self._patience_us = max(LEAST_US, min(self._limit_us, scene.real(standstill_us(scenario))))
+    def __init__(self, context: Context, scenario: Scenario) -> None:
+        self._context = context
+        self._limit_us = context.real(context.config.settings.limit_us)
+        self._standstill_us = max(LEAST_US, min(self._limit_us, context.real(standstill_us(scenario))))
         self._done: dict[str, tuple[int, int]] = {}
         """task: (attempt, records)"""
         self._newest = 0
@@ -48,7 +48,7 @@ class Bound:
             self._done[count.task] = done
             self._moved = monotonic_us()
 
-    def left_us(self) -> int:
+    def remaining_us(self) -> int:
         """How long may be waited until `is_reached` is asked."""
         return max(0, min(self._began + MOST_US, self._looked + LOOK_US) - monotonic_us())
 
@@ -57,13 +57,13 @@ class Bound:
         they had at the newest complete checkpoint."""
         now = monotonic_us()
         self._looked = now
-        awaits = self._scene.due > 0 and now < self._began + self._limit_us
-        if now >= self._moved + self._patience_us and not awaits:
+        awaits = self._context.due > 0 and now < self._began + self._limit_us
+        if now >= self._moved + self._standstill_us and not awaits:
             return True
         self.is_short = now >= self._began + MOST_US
         if not self.is_short:
-            for process in self._scene.placement.processes:
-                member = self._scene.crew.current(process)
+            for process in self._context.placement.processes:
+                member = self._context.processes.current(process)
                 if member is not None:
-                    member.send(Ask(self._scene.clock.tick(), checkpoint))
+                    member.send(Ask(self._context.clock.tick(), checkpoint))
         return self.is_short

@@ -14,7 +14,7 @@ from ....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Tim
 from ....faults.injectors.toxiproxy import ToxiproxyFailed
 from ....reference_impl.processes.frames import Broke, Felt
 from ....reference_impl.processes.loop import monotonic_us
-from .context import Scene
+from .context import Context
 from .proxying import ProxyServer
 
 SHARE_FELT = 0.6
@@ -50,42 +50,42 @@ class Watch(msgspec.Struct, kw_only=True):
 class ChannelFaults:
     """The faults of one run on its channels."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._watches: list[Watch] = []
         self._pieces: dict[tuple[str, int], int] = {}
         self._at_work = 0
         """the fault for whose sake the proxies are told something"""
-        if scene.told.felt:
-            scene.services.proxies.before_recovery = self._all_will_break
+        if context.config.felt:
+            context.services.proxies.before_recovery = self._all_will_break
 
     # -- what is felt ----------------------------------------------------------------
 
-    def felt(self, told: Felt) -> None:
+    def felt(self, frame: Felt) -> None:
         for watch in list(self._watches):
-            if watch.channel == told.channel and watch.felt is not None and watch.felt(watch, told):
+            if watch.channel == frame.channel and watch.felt is not None and watch.felt(watch, frame):
                 self._watches.remove(watch)
-                self._scene.fired(watch.fault, watch.detail, told.attempt, stamp=told.stamp)
-        self._pieces[(told.channel, told.attempt)] = told.pieces
+                self._context.fired(watch.fault, watch.detail, frame.attempt, stamp=frame.stamp)
+        self._pieces[(frame.channel, frame.attempt)] = frame.pieces
 
-    def broke(self, told: Broke) -> None:
+    def broke(self, frame: Broke) -> None:
         """A connection has ended; not of a fault on it if its sender is gone."""
-        sender = told.channel.partition(">")[0]
-        if self._scene.facts.attempt_of(sender) != told.attempt:
+        sender = frame.channel.partition(">")[0]
+        if self._context.facts.attempt_of(sender) != frame.attempt:
             return
         for watch in list(self._watches):
-            if watch.felt is None and watch.channel in (told.channel, ANY) and told.stamp > watch.since:
+            if watch.felt is None and watch.channel in (frame.channel, ANY) and frame.stamp > watch.since:
                 self._watches.remove(watch)
-                self._scene.fired(watch.fault, watch.detail, told.attempt, stamp=told.stamp)
+                self._context.fired(watch.fault, watch.detail, frame.attempt, stamp=frame.stamp)
                 if watch.done is not None:
                     watch.done()
                 return
-        self._scene.services.look()  # nothing of the plan explains it: a proxy that somebody moves breaks what it has
+        self._context.services.look()  # nothing of the plan explains it: a proxy that somebody moves breaks what it has
 
     # -- what passes late, or in pieces ------------------------------------------------
 
     def delay(self, fault: int, sender: str, receiver: str, by_us: int, for_us: int) -> bool:
-        real_us = max(1_000, self._scene.real(by_us))
+        real_us = max(1_000, self._context.real(by_us))
         watch = self._watch(fault, sender, receiver, f"messages come {real_us // 1000} ms later", _late)
         watch.least_us = int(real_us * SHARE_FELT)
         return self._lasting(watch, Latency(ms=real_us // 1000), for_us)
@@ -110,7 +110,7 @@ class ChannelFaults:
         if not self._add(watch, toxic):
             return False
         self._watches.append(watch)
-        self._scene.heal_after(self._scene.real(for_us), watch.fault, lambda: self._end(watch))
+        self._context.heal_after(self._context.real(for_us), watch.fault, lambda: self._end(watch))
         return True
 
     def _end(self, watch: Watch) -> None:
@@ -124,7 +124,7 @@ class ChannelFaults:
         if not self._is_live(watch.channel):
             return False
         if not self._close(watch):
-            self._scene.journal.fault_healed(fault)
+            self._context.journal.fault_healed(fault)
             return False
         self._until_broken(watch, lambda: self._proxies.open_again(watch.channel), GRACE_US)
         return True
@@ -136,7 +136,7 @@ class ChannelFaults:
         self._watches.append(watch)
         if self._close(watch):
             self._proxies.open_again(watch.channel)
-        self._scene.heal_after(self._scene.real(for_us), fault, lambda: self._remove(watch))
+        self._context.heal_after(self._context.real(for_us), fault, lambda: self._remove(watch))
         return True
 
     def limit(self, fault: int, sender: str, receiver: str, size: int) -> bool:
@@ -144,7 +144,7 @@ class ChannelFaults:
         return self._once(watch, Limit(bytes=size), LIMITED_US)
 
     def timeout(self, fault: int, sender: str, receiver: str, after_us: int) -> bool:
-        real_us = max(1_000, self._scene.real(after_us))
+        real_us = max(1_000, self._context.real(after_us))
         watch = self._watch(fault, sender, receiver, "what enters is dropped, and the connection closes", None)
         return self._once(watch, Timeout(ms=real_us // 1000), real_us + GRACE_US)
 
@@ -152,13 +152,13 @@ class ChannelFaults:
         """A toxic that is removed when it has broken a connection, or when it is too late for that."""
         if not self._add(watch, toxic):
             return False
-        self._scene.journal.breaks(watch.fault, watch.channel)
+        self._context.journal.breaks(watch.fault, watch.channel)
         self._until_broken(watch, lambda: self._remove(watch), within_us)
         return True
 
     def _until_broken(self, watch: Watch, undo: Callable[[], None], within_us: int) -> None:
         """Undo a fault when it is felt, or when it is too late for that."""
-        scene = self._scene
+        context = self._context
         over = False
 
         def act(*_: object) -> None:
@@ -166,34 +166,34 @@ class ChannelFaults:
             if not over:
                 over = True
                 undo()
-                scene.has_healed(watch.fault)
+                context.has_healed(watch.fault)
 
         watch.done = act
         self._watches.append(watch)
-        scene.will_heal(watch.fault)
-        scene.loop.at(monotonic_us() + within_us, act)
+        context.will_heal(watch.fault)
+        context.loop.at(monotonic_us() + within_us, act)
 
     def waits_for_all(self, fault: int, detail: str) -> None:
         """The proxy server is about to die: felt by whatever connection breaks of it."""
-        self._scene.journal.breaks(fault, ANY)
+        self._context.journal.breaks(fault, ANY)
         self._watches.append(Watch(fault=fault, channel=ANY, detail=detail, since=monotonic_us()))
 
     # -- the proxies -------------------------------------------------------------------
 
     def _is_there(self, channel: str) -> bool:
         """Whether a channel has a proxy that can be told something."""
-        return channel in self._scene.told.felt and self._proxies.is_up
+        return channel in self._context.config.felt and self._proxies.is_up
 
     def _is_live(self, channel: str) -> bool:
         """Whether both ends of it live too."""
         if not self._is_there(channel):
             return False
-        facts = self._scene.facts
-        return all(facts.attempt_of(end) for end in self._scene.placement.channels[channel])
+        facts = self._context.facts
+        return all(facts.attempt_of(end) for end in self._context.placement.channels[channel])
 
     @property
     def _proxies(self) -> ProxyServer:
-        return self._scene.services.proxies
+        return self._context.services.proxies
 
     def _add(self, watch: Watch, toxic: Toxic) -> bool:
         if not self._is_there(watch.channel):
@@ -203,7 +203,7 @@ class ChannelFaults:
             self._proxies.add(f"fault-{watch.fault}", watch.channel, toxic)
         except ToxiproxyFailed as error:
             self._proxies.recover(error)
-            self._scene.journal.fault_healed(watch.fault)  # what breaks much later is not of that
+            self._context.journal.fault_healed(watch.fault)  # what breaks much later is not of that
             return False
         return True
 
@@ -213,7 +213,7 @@ class ChannelFaults:
 
     def _close(self, watch: Watch) -> bool:
         self._at_work = watch.fault
-        self._scene.journal.breaks(watch.fault, watch.channel)
+        self._context.journal.breaks(watch.fault, watch.channel)
         try:
             self._proxies.close_connections(watch.channel)
         except ToxiproxyFailed as error:
@@ -223,30 +223,30 @@ class ChannelFaults:
 
     def _all_will_break(self) -> None:
         """A new proxy server is needed: connections break that the fault did not aim at."""
-        self._scene.journal.breaks(self._at_work, ANY)
+        self._context.journal.breaks(self._at_work, ANY)
 
 
-def _sent(told: Felt) -> int:
+def _sent(frame: Felt) -> int:
     """When what came so late had been sent."""
-    return told.stamp - told.transit_us
+    return frame.stamp - frame.transit_us
 
 
-def _late(watch: Watch, told: Felt) -> bool:
-    return told.transit_us >= watch.least_us and _sent(told) >= watch.since
+def _late(watch: Watch, frame: Felt) -> bool:
+    return frame.transit_us >= watch.least_us and _sent(frame) >= watch.since
 
 
-def _held(watch: Watch, told: Felt) -> bool:
+def _held(watch: Watch, frame: Felt) -> bool:
     """It entered while nothing passed, and came out at the end of that."""
     return (
         watch.until is not None
-        and told.transit_us >= LEAST_HELD_US
-        and watch.since <= _sent(told) <= watch.until
-        and told.stamp >= watch.until - LEAST_HELD_US
+        and frame.transit_us >= LEAST_HELD_US
+        and watch.since <= _sent(frame) <= watch.until
+        and frame.stamp >= watch.until - LEAST_HELD_US
     )
 
 
-def _in_pieces(watch: Watch, told: Felt) -> bool:
-    if watch.until is not None and _sent(told) > watch.until:
+def _in_pieces(watch: Watch, frame: Felt) -> bool:
+    if watch.until is not None and _sent(frame) > watch.until:
         return False
-    before = watch.pieces.setdefault(told.attempt, 0 if watch.pieces else told.pieces)
-    return told.pieces - before >= LEAST_PIECES
+    before = watch.pieces.setdefault(frame.attempt, 0 if watch.pieces else frame.pieces)
+    return frame.pieces - before >= LEAST_PIECES

@@ -9,27 +9,27 @@ from ....reference_impl.processes.connections import Outbox
 from ....reference_impl.processes.journal import Journal
 from ....reference_impl.processes.loop import Loop, monotonic_us
 from .facts import Facts
-from .layout import Placement, Told
-from .processes import Crew
+from .layout import Placement, RunConfig
+from .processes import Processes
 from .services import Services
 
 
-class Scene:
+class Context:
     """One run.  Its loop counts µs of the machine's clock; `now` and `at` are in µs of the scenario."""
 
-    crew: Crew
+    processes: Processes
     facts: Facts
 
-    def __init__(self, services: Services, placement: Placement, told: Told, kinds: list[str]) -> None:
+    def __init__(self, services: Services, placement: Placement, config: RunConfig, kinds: list[str]) -> None:
         self.services = services
         self.placement = placement
-        self.told = told
+        self.config = config
         self.kinds = kinds
         """of the plan's faults"""
         self.loop = Loop(1, 0)
         self.clock = Clock(monotonic_us)
         self.outbox = Outbox(self.loop, self.clock)
-        self.journal = Journal(told.journal / "harness.0", self.clock)
+        self.journal = Journal(config.journal / "harness.0", self.clock)
         self.begun_us = 0
         """when the first job was submitted"""
         self.fired_so_far: dict[int, int] = {}
@@ -47,11 +47,11 @@ class Scene:
     # -- time ------------------------------------------------------------------------
 
     def now(self) -> int:
-        return (monotonic_us() - self.begun_us) // self.told.scale
+        return (monotonic_us() - self.begun_us) // self.config.scale
 
     def at(self, time: int, action: Callable[[], None]) -> None:
         """Do something at a time of the scenario, which began with the first job."""
-        self._at_real(self.begun_us + time * self.told.scale, action)
+        self._at_real(self.begun_us + time * self.config.scale, action)
 
     def after_real(self, delay_us: int, action: Callable[[], None]) -> None:
         self._at_real(monotonic_us() + delay_us, action)
@@ -75,12 +75,12 @@ class Scene:
         self.fired_so_far[fault] = self.fired_so_far.get(fault, 0) + 1
         self.busy_us = monotonic_us()
         self.journal.fault_fired(fault, self.facts.phase if phase is None else phase, detail, attempt, stamp=stamp)
-        for tell in list(self._on_fired):
-            tell(fault)
+        for listener in list(self._on_fired):
+            listener(fault)
 
-    def when_fired(self, tell: Callable[[int], None]) -> None:
+    def when_fired(self, listener: Callable[[int], None]) -> None:
         """Have someone told of each fault that fires."""
-        self._on_fired.append(tell)
+        self._on_fired.append(listener)
 
     def heal_after(self, delay_us: int, fault: int, heal: Callable[[], None]) -> None:
         """Undo a fault after a while of the machine's clock."""
@@ -103,4 +103,4 @@ class Scene:
         self.journal.fault_healed(fault)
 
     def real(self, virtual_us: int) -> int:
-        return virtual_us * self.told.scale
+        return virtual_us * self.config.scale

@@ -21,7 +21,7 @@ from .handles import handle_of, last_words
 
 UP_WITHIN_S = 20.0
 LOOK_AGAIN_S = 0.02
-GONE_WITHIN_S = 1.0
+ENDED_WITHIN_S = 1.0
 """after SIGKILL; usually a millisecond"""
 NAME = "postgres"
 INITDB = "initdb"
@@ -56,13 +56,13 @@ class DatabaseServer:
         """Make its folders.  Under the launcher, since what writes there must not outlive this process."""
         server.make_folder(self._folder)
         server.make_folder(self._socket)
-        told = server.write_password(self._launcher.folder() / "postgres-password", password)
+        password_file = server.write_password(self._launcher.folder() / "postgres-password", password)
         try:
-            command = server.initdb(self._folder, told)
+            command = server.initdb(self._folder, password_file)
             pid = self._launcher.execute(INITDB, command, env=server.environment(), uid=server.uid)
             end = self._end_of(pid, postgres.INITDB_TIMEOUT_S)
         finally:
-            told.unlink(missing_ok=True)
+            password_file.unlink(missing_ok=True)
         if end is None:
             raise HarnessFailed(f"PostgreSQL's initdb has not ended within {postgres.INITDB_TIMEOUT_S:g} s")
         if end.code != 0:
@@ -72,10 +72,10 @@ class DatabaseServer:
         """How a process ended; None when it has not in time."""
         deadline = time.monotonic() + within_s
         while (end := self._launcher.end_of(pid)) is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
                 return None
-            select.select([self._launcher], [], [], left)
+            select.select([self._launcher], [], [], remaining_s)
             self._launcher.poll()
         return end
 
@@ -144,7 +144,7 @@ class DatabaseServer:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             with contextlib.suppress(ProcessGone):
                 self._launcher.signal(pid, signal.SIGKILL)
-            _wait_for(watched, GONE_WITHIN_S)
+            _wait_for(watched, ENDED_WITHIN_S)
 
     def discard(self) -> None:
         """Kill it for good."""
@@ -155,7 +155,7 @@ class DatabaseServer:
 
 def _wait_for(handles: list[int], within_s: float) -> None:
     """Until the processes have ended, or the time is over."""
-    deadline, left = time.monotonic() + within_s, handles
-    while left and time.monotonic() < deadline:
-        ended, _, _ = select.select(left, [], [], max(0.0, deadline - time.monotonic()))
-        left = [handle for handle in left if handle not in ended]
+    deadline, remaining_s = time.monotonic() + within_s, handles
+    while remaining_s and time.monotonic() < deadline:
+        ended, _, _ = select.select(remaining_s, [], [], max(0.0, deadline - time.monotonic()))
+        remaining_s = [handle for handle in remaining_s if handle not in ended]

@@ -14,7 +14,7 @@ from ....reference_impl.processes.files import DiskFiles
 from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.sinks import DATABASE
 from .channel_faults import ChannelFaults
-from .context import Scene
+from .context import Context
 from .layout import COORDINATOR, GIVEN_UP_US
 from .processes import Member
 from .waiting import Orders
@@ -30,18 +30,18 @@ MARGIN_US = 300_000
 class Disturbances:
     """The faults that processes can suffer.  `replaced(member, down_us)` has another come up for a killed one."""
 
-    def __init__(self, scene: Scene, replaced: Callable[[Member, int], None]) -> None:
-        self._scene = scene
+    def __init__(self, context: Context, replaced: Callable[[Member, int], None]) -> None:
+        self._context = context
         self._replaced = replaced
-        self.orders = Orders(scene)
-        self.channels = ChannelFaults(scene)
-        self._files = DiskFiles(scene.told.store)
+        self.orders = Orders(context)
+        self.channels = ChannelFaults(context)
+        self._files = DiskFiles(context.config.store)
 
     def now(self) -> int:
-        return self._scene.now()
+        return self._context.now()
 
     def at(self, time: int, action: Callable[[], None]) -> None:
-        self._scene.at(time, action)
+        self._context.at(time, action)
 
     # -- processes -------------------------------------------------------------------
 
@@ -62,29 +62,29 @@ class Disturbances:
 
         Writes that have been ordered and are not yet out of their process are waited for.
         """
-        patience_us = self._scene.real(self._scene.told.settings.snapshot_write_us) * WRITES_WAITED_FOR
-        self._lose_when_written(fault, node, monotonic_us() + patience_us)
+        limit_us = self._context.real(self._context.config.settings.snapshot_write_us) * WRITES_WAITED_FOR
+        self._lose_when_written(fault, node, monotonic_us() + limit_us)
         return True
 
     def _lose_when_written(self, fault: int, node: int, deadline_us: int) -> None:
         lost = self._unsynced(node) > 0 and self._lose_unsynced(fault, node)
         if not lost and monotonic_us() < deadline_us:
-            self._scene.after_real(LOOK_FOR_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
+            self._context.after_real(LOOK_FOR_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
 
     def _unsynced(self, node: int) -> int:
-        tasks = self._scene.placement.on_node(node)
+        tasks = self._context.placement.on_node(node)
         return sum(self._files.temporaries.task(path) in tasks for path in self._files.unsynced())
 
     def _lose_unsynced(self, fault: int, node: int) -> bool:
-        scene, members = self._scene, self._on_node(node)
-        stopped = [member for member in members if scene.crew.stop(member)]  # nothing is synced while we look
+        context, members = self._context, self._on_node(node)
+        stopped = [member for member in members if context.processes.stop(member)]  # nothing is synced while we look
         unsynced = self._unsynced(node)
         if not unsynced:
             for member in stopped:
-                scene.crew.go_on(member)
+                context.processes.go_on(member)
             return False
         detail = f"node {node} loses power and {unsynced} unsynced writes"
-        self._kill(members, detail, "its node lost power", fault, lose=scene.placement.on_node(node))
+        self._kill(members, detail, "its node lost power", fault, lose=context.placement.on_node(node))
         return True
 
     def _kill(self, members: Sequence[Member], detail: str, reason: str, fault: int, lose: Sequence[str] = ()) -> bool:
@@ -92,33 +92,33 @@ class Disturbances:
 
         It is told when it is known, with a stamp from before anybody could see it.
         """
-        scene = self._scene
-        stamps = [scene.clock.tick() for _ in range(len(members) + 1)]
-        phase, attempt, running = scene.facts.phase, _attempt(members), [one for one in members if one.attempts]
-        killed = scene.crew.kill(members)
+        context = self._context
+        stamps = [context.clock.tick() for _ in range(len(members) + 1)]
+        phase, attempt, running = context.facts.phase, _attempt(members), [one for one in members if one.attempts]
+        killed = context.processes.kill(members)
         if lose:
             self._files.lose_unsynced(lose)
         has_hit = bool(lose) or any(member in running for member in killed)
         if has_hit:
-            scene.fired(fault, detail, attempt, stamp=stamps[0], phase=phase)
+            context.fired(fault, detail, attempt, stamp=stamps[0], phase=phase)
         for member, stamp in zip(killed, stamps[1:], strict=False):
-            scene.journal.add(Died(stamp, member.name, member.incarnation, reason, fault))
+            context.journal.add(Died(stamp, member.name, member.incarnation, reason, fault))
         for member in killed:
             self._replaced(member, 0)
         return has_hit
 
     def kill_coordinator(self, fault: int, down_us: int) -> bool:
-        scene = self._scene
-        member = scene.crew.current(COORDINATOR)
-        if member is None or not scene.facts.coordinator_lives:
+        context = self._context
+        member = context.processes.current(COORDINATOR)
+        if member is None or not context.facts.coordinator_lives:
             return False
-        fired, died, phase = scene.clock.tick(), scene.clock.tick(), scene.facts.phase
-        if not scene.crew.kill([member]):
+        fired, died, phase = context.clock.tick(), context.clock.tick(), context.facts.phase
+        if not context.processes.kill([member]):
             return False
-        scene.fired(fault, "the coordinator is killed", None, stamp=fired, phase=phase)
-        scene.journal.add(Died(died, COORDINATOR, member.incarnation, "it was killed", fault))
-        self._replaced(member, scene.real(down_us))
-        scene.heal_after(scene.real(down_us), fault, lambda: None)
+        context.fired(fault, "the coordinator is killed", None, stamp=fired, phase=phase)
+        context.journal.add(Died(died, COORDINATOR, member.incarnation, "it was killed", fault))
+        self._replaced(member, context.real(down_us))
+        context.heal_after(context.real(down_us), fault, lambda: None)
         return True
 
     def pause_task(self, fault: int, task: str, for_us: int) -> bool:
@@ -128,49 +128,49 @@ class Disturbances:
         return self._pause(fault, [member], for_us, f"{task} stands still")
 
     def pause_node(self, fault: int, node: int, for_us: int) -> bool:
-        members = [one for one in self._on_node(node) if self._scene.crew.is_current(one) and not one.stops]
+        members = [one for one in self._on_node(node) if self._context.processes.is_current(one) and not one.stops]
         if not any(member.attempts for member in members):
             return False
         return self._pause(fault, members, for_us, f"node {node} stands still with {_names(members)}")
 
     def _pause(self, fault: int, members: Sequence[Member], for_us: int, detail: str) -> bool:
-        scene = self._scene
-        before = scene.clock.tick()
-        stopped = [member for member in members if scene.crew.stop(member)]
+        context = self._context
+        before = context.clock.tick()
+        stopped = [member for member in members if context.processes.stop(member)]
         if not stopped:
             return False
         for member in stopped:
-            scene.journal.add(Stopped(before, member.name, member.incarnation, fault))
-        scene.fired(fault, detail, _attempt(stopped))
+            context.journal.add(Stopped(before, member.name, member.incarnation, fault))
+        context.fired(fault, detail, _attempt(stopped))
 
         def resume() -> None:
             for member in stopped:
-                scene.crew.go_on(member)
+                context.processes.go_on(member)
 
-        scene.heal_after(self._pause_us(for_us), fault, resume)
+        context.heal_after(self._pause_us(for_us), fault, resume)
         return True
 
     def _pause_us(self, for_us: int) -> int:
         """Of the machine's clock.  A pause that is meant to be given up on is longer than that takes here."""
-        real_us = self._scene.real(for_us)
+        real_us = self._context.real(for_us)
         if for_us <= BELIEVED_US:
             return min(real_us, GIVEN_UP_US // 2)
-        return real_us + max(0, GIVEN_UP_US + MARGIN_US - self._scene.real(BELIEVED_US))
+        return real_us + max(0, GIVEN_UP_US + MARGIN_US - self._context.real(BELIEVED_US))
 
     def _on_node(self, node: int) -> list[Member]:
         """Every process on a node, zombies included."""
-        placement = self._scene.placement
-        return self._scene.crew.of(placement.homes_of(placement.on_node(node)))
+        placement = self._context.placement
+        return self._context.processes.of(placement.homes_of(placement.on_node(node)))
 
     def _home_of(self, task: str) -> Member | None:
         """The process that a task lives in."""
-        homes = self._scene.placement.homes_of([task])
-        return self._scene.crew.current(homes[0]) if homes else None
+        homes = self._context.placement.homes_of([task])
+        return self._context.processes.current(homes[0]) if homes else None
 
     def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
-        if task not in self._scene.placement.operators:
+        if task not in self._context.placement.operators:
             return False
-        return self.orders.poison(fault, task, always)
+        return self.orders.inject_exception(fault, task, always)
 
     # -- channels --------------------------------------------------------------------
 
@@ -217,40 +217,40 @@ class Disturbances:
 
         Several may stand before a commit at once: the first has met it, the others are to forget it.
         """
-        scene = self._scene
-        stamp = scene.clock.tick()
-        if not self.orders.waits(fault) or not scene.told.sink.expire(name):
+        context = self._context
+        stamp = context.clock.tick()
+        if not self.orders.waits(fault) or not context.config.sink.expire(name):
             return False
-        scene.journal.expired(fault, name, stamp)
+        context.journal.expired(fault, name, stamp)
         self.orders.met_in(fault, member)
-        scene.fired(fault, f"the commit of {name}: expired", attempt)
+        context.fired(fault, f"the commit of {name}: expired", attempt)
         return True
 
     # -- servers -----------------------------------------------------------------------
 
     def kill_proxy(self, fault: int, down_us: int) -> bool:
-        scene = self._scene
-        if not scene.told.felt or not scene.services.proxies.is_up:
+        context = self._context
+        if not context.config.felt or not context.services.proxies.is_up:
             return False
-        proxies = scene.services.proxies
-        scene.services.look()  # the next one will show nothing of what somebody has told this one
+        proxies = context.services.proxies
+        context.services.look()  # the next one will show nothing of what somebody has told this one
         self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
         proxies.kill()
-        scene.heal_after(scene.real(down_us), fault, proxies.start)
+        context.heal_after(context.real(down_us), fault, proxies.start)
         return True
 
     def kill_database(self, fault: int, down_us: int) -> bool:
         """Counts when a sink is there that would miss it."""
-        scene = self._scene
-        database = scene.services.database if scene.told.sink.store == DATABASE else None
+        context = self._context
+        database = context.services.database if context.config.sink.store == DATABASE else None
         if database is None or not database.pid:
             return False
-        if not any(scene.facts.attempt_of(sink) for sink in scene.placement.sinks):
+        if not any(context.facts.attempt_of(sink) for sink in context.placement.sinks):
             return False
-        scene.journal.outage(fault, True)
+        context.journal.outage(fault, True)
         database.kill()
-        scene.fired(fault, "the database is killed", None)
-        scene.will_heal(fault)
+        context.fired(fault, "the database is killed", None)
+        context.will_heal(fault)
 
         def restart() -> None:
             database.start()
@@ -258,12 +258,12 @@ class Disturbances:
 
         def look() -> None:
             if not database.answers():
-                scene.after_real(LOOK_AGAIN_US, look)
+                context.after_real(LOOK_AGAIN_US, look)
                 return
-            scene.journal.outage(fault, False)
-            scene.has_healed(fault)
+            context.journal.outage(fault, False)
+            context.has_healed(fault)
 
-        scene.after_real(scene.real(down_us), restart)
+        context.after_real(context.real(down_us), restart)
         return True
 
 

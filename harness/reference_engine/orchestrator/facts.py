@@ -36,13 +36,13 @@ class Facts:
             self._tasks.pop(task, None)
             self._look()
 
-    def task(self, told: TaskFacts) -> None:
-        if told.task in self._live:
-            self._tasks[told.task] = told
+    def task(self, reported: TaskFacts) -> None:
+        if reported.task in self._live:
+            self._tasks[reported.task] = reported
             self._look()
 
-    def job(self, told: JobFacts) -> None:
-        self._job = told
+    def job(self, reported: JobFacts) -> None:
+        self._job = reported
         self._look()
 
     def coordinator(self, lives: bool) -> None:
@@ -80,9 +80,9 @@ class Facts:
             return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"
         if job.stage == "terminating" or job.is_ending:
             return "finishing"
-        if any(told.aligning for told in self._tasks.values()):
+        if any(reported.aligning for reported in self._tasks.values()):
             return "aligning"
-        if job.newest and any(_owes_a_commit(told, job.newest) for told in self._tasks.values()):
+        if job.newest and any(_awaits_commit(reported, job.newest) for reported in self._tasks.values()):
             return "committing"
         return "checkpointing" if job.under_way else "running"
 
@@ -97,5 +97,5 @@ class Facts:
             self._entered(self._phase)
 
 
-def _owes_a_commit(told: TaskFacts, newest: int) -> bool:
-    return told.is_handed or (told.unsettled is not None and told.unsettled <= newest)
+def _awaits_commit(reported: TaskFacts, newest: int) -> bool:
+    return reported.is_handed or (reported.unsettled is not None and reported.unsettled <= newest)

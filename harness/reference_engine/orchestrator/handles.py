@@ -31,7 +31,7 @@ def last_words(log: Path) -> str:
         return "it has said nothing"
     levels = [found[1] if (found := LEVEL.search(line)) else "" for line in lines]
     complaints = [line for line, level in zip(lines, levels, strict=True) if level in ("FATAL", "PANIC")]
-    told = [line for line in complaints if not ROUTINE.search(line)]
-    if told:
-        return told[-1]
+    relevant = [line for line in complaints if not ROUTINE.search(line)]
+    if relevant:
+        return relevant[-1]
     return "it has not complained" if levels[-1] else lines[-1]

@@ -11,7 +11,7 @@ from ....reference_impl.processes.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.frames import Ended, Submit, TakeOver
 from ....reference_impl.processes.logs import DiskLogs
 from ...scenario.model import Resume, Scenario
-from .context import Scene
+from .context import Context
 from .processes import Member
 
 RESUMED_AFTER = ("stopped", "drained", "cancelled", "failed")
@@ -21,14 +21,14 @@ PAUSE_US = 1_000
 class Jobs:
     """`coordinator()` is the process that jobs are submitted to."""
 
-    def __init__(self, scene: Scene, scenario: Scenario, coordinator: Callable[[], Member | None]) -> None:
-        self._scene = scene
+    def __init__(self, context: Context, scenario: Scenario, coordinator: Callable[[], Member | None]) -> None:
+        self._context = context
         self._scenario = scenario
         self._coordinator = coordinator
         self._memory = scenario.engine.snapshot_store == "memory"
-        self._files = DiskFiles(scene.told.store)
-        self._logs = DiskLogs(scene.told.store, whole_files=False)
-        self._records = DiskJobs(scene.told.store)
+        self._files = DiskFiles(context.config.store)
+        self._logs = DiskLogs(context.config.store, whole_files=False)
+        self._records = DiskJobs(context.config.store)
         self._submission: tuple[int, int, tuple[CompletedSnapshot, ...]] = (1, 1, ())
         self._retained: tuple[int, ...] = ()
         self.unapplied = [command for command in scenario.commands if isinstance(command, Resume)]
@@ -50,26 +50,28 @@ class Jobs:
         self._submission = (attempt, checkpoint, initial)
         member = self._coordinator()
         if member is not None:
-            member.send(Submit(self._scene.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, recall))
+            member.send(
+                Submit(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial, recall)
+            )
 
     def take_over(self, member: Member) -> None:
         """A new coordinator is there: it goes on with the job, if there is one."""
         if not self.is_over:
             attempt, checkpoint, initial = self._submission
-            member.send(TakeOver(self._scene.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial))
+            member.send(TakeOver(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial))
 
-    def ended(self, told: Ended) -> None:
+    def ended(self, frame: Ended) -> None:
         """A job has ended; the next one begins after a pause, if the scenario says so."""
-        if told.job != self.number or self.is_over:
+        if frame.job != self.number or self.is_over:
             return
         self.is_over = True
-        self._retained = told.retained
-        if not self.unapplied or told.status not in RESUMED_AFTER:
+        self._retained = frame.retained
+        if not self.unapplied or frame.status not in RESUMED_AFTER:
             return
         command = self.unapplied[0]
         pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else PAUSE_US
         self.is_resuming = True
-        self._scene.after_real(self._scene.real(pause), lambda: self._resume(command, told.status))
+        self._context.after_real(self._context.real(pause), lambda: self._resume(command, frame.status))
 
     def _resume(self, command: Resume, status: str) -> None:
         self.is_resuming = False
@@ -79,7 +81,7 @@ class Jobs:
             return
         self.unapplied.pop(0)
         number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
-        journal = self._scene.journal
+        journal = self._context.journal
         journal.command_issued(number, "resume", False, command.parallelism, command.inserted)
         self.submit(initial, recall=self._memory)
         journal.command_returned(number, CheckpointId(newest) if newest is not None else None, "")

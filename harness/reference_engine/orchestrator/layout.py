@@ -96,11 +96,11 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 def lives_together(scenario: Scenario) -> bool:
     """Whether the tasks of a node share a process: a fault hits nodes, and none kills or stops one task alone."""
-    alone = any(
+    hits_one_task = any(
         isinstance(fault, KillTask | PauseTask) or (isinstance(fault, TearWrite) and fault.task is not None)
         for fault in scenario.faults
     )
-    return not alone and any(isinstance(fault, KillNode | PauseNode) for fault in scenario.faults)
+    return not hits_one_task and any(isinstance(fault, KillNode | PauseNode) for fault in scenario.faults)
 
 
 def proxied(scenario: Scenario, placement: Placement) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def store_of(scenario: Scenario) -> str:
     return DATABASE if zlib.crc32(scenario.seed.encode()) % 2 else FILES
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What all processes of a run are told alike."""
 
     folder: Path

@@ -19,7 +19,7 @@ from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario
 from ...subject.port import ScenarioRefused
 from ..subjects import process_job
-from .layout import COORDINATOR, Placement, Told, lives_together, proxied, store_of
+from .layout import COORDINATOR, Placement, RunConfig, lives_together, proxied, store_of
 from .processes import full_name
 from .services import Services
 
@@ -31,26 +31,26 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
     services: Services
     placement: Placement
-    told: Told
+    config: RunConfig
 
     def close(self) -> None:
         """Give up its ports, proxies, tables and folder.  Every process of it has ended."""
-        services, told = self.services, self.told
-        if told.felt:
+        services, config = self.services, self.config
+        if config.felt:
             services.proxies.clear()
-        services.launcher.unlisten([full_name(told.run, name) for name in told.ports])
-        if told.sink.store == DATABASE:
+        services.launcher.unlisten([full_name(config.run, name) for name in config.ports])
+        if config.sink.store == DATABASE:
             if not services.database.answers():
                 services.database.wait_until_up(UP_WITHIN_S)
-            reader = told.sink.reader()
+            reader = config.sink.reader()
             try:
                 reader.purge()
             except Unreachable as error:
                 raise HarnessFailed(f"the tables of a run cannot be removed: {error}") from error
             finally:
                 reader.close()
-            services.launcher.revoke(told.run)
-        shutil.rmtree(told.folder, ignore_errors=True)
+            services.launcher.revoke(config.run)
+        shutil.rmtree(config.folder, ignore_errors=True)
 
 
 def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
@@ -71,7 +71,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
     names = (COORDINATOR, *placement.processes)
     ports = {name: services.launcher.listen(full_name(run, name)) for name in names}
     through = proxied(scenario, placement)
-    told = Told(
+    config = RunConfig(
         folder=folder,
         job=job,
         settings=process_job.real_settings(scenario),
@@ -86,7 +86,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
         routes=_routes(services, placement, ports, through),
         felt=frozenset(through),
     )
-    return Opened(services=services, placement=placement, told=told)
+    return Opened(services=services, placement=placement, config=config)
 
 
 def points_of(scenario: Scenario) -> frozenset[str]:

@@ -19,14 +19,14 @@ from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Scenario
 from ...subject.port import SubjectFailed
 from .bound import Bound
-from .context import Scene
+from .context import Context
 from .disturbing import Disturbances
 from .evidence import Evidence
 from .facts import Facts
 from .jobs import Jobs
 from .layout import COORDINATOR
 from .opening import UP_WITHIN_S, Opened
-from .processes import Crew, Exit, Member
+from .processes import Exit, Member, Processes
 from .rest import Rest
 from .steering import Steering
 
@@ -42,7 +42,7 @@ MOST_DEATHS = 12
 """of processes by themselves: after so many nobody is replaced any more"""
 
 
-class Conductor:
+class Orchestrator:
     """One run; `conduct`, then `evidence`, then `close`."""
 
     def __init__(self, opened: Opened, scenario: Scenario) -> None:
@@ -50,14 +50,16 @@ class Conductor:
         self._scenario = scenario
         self._services = opened.services
         kinds = [fault_kind(fault) for fault in scenario.faults]
-        self.scene = scene = Scene(opened.services, opened.placement, opened.told, kinds)
-        scene.facts = Facts(lambda phase: self._steering.triggers.entered(phase))
-        scene.crew = Crew(opened.services.launcher, opened.placement, opened.told, scene.outbox, self._hear, self._miss)
-        self._environment = Disturbances(scene, self._replace)
-        self._jobs = Jobs(scene, scenario, lambda: scene.crew.current(COORDINATOR))
-        self._steering = Steering(scene, scenario, self._environment, self._jobs)
-        self._rest = Rest(scene, not all(source.bounded for source in scenario.workload.inputs))
-        self._bound = Bound(scene, scenario)
+        self.context = context = Context(opened.services, opened.placement, opened.config, kinds)
+        context.facts = Facts(lambda phase: self._steering.triggers.entered(phase))
+        context.processes = Processes(
+            opened.services.launcher, opened.placement, opened.config, context.outbox, self._receive, self._miss
+        )
+        self._environment = Disturbances(context, self._replace)
+        self._jobs = Jobs(context, scenario, lambda: context.processes.current(COORDINATOR))
+        self._steering = Steering(context, scenario, self._environment, self._jobs)
+        self._rest = Rest(context, not all(source.bounded for source in scenario.workload.inputs))
+        self._bound = Bound(context, scenario)
         self._newest = 0
         self._deaths = 0
         self._over_us = 0
@@ -67,21 +69,21 @@ class Conductor:
         self._has_begun = False
         self._foreign = 0
         self._take: dict[type, Callable[[Member, Any], None]] = {
-            f.Ready: lambda member, told: None,
+            f.Ready: lambda member, frame: None,
             f.Reached: self._reached,
             f.Expiring: self._expire,
             f.Fired: self._fired,
-            f.Felt: lambda member, told: self._environment.channels.felt(told),
-            f.Broke: lambda member, told: self._environment.channels.broke(told),
+            f.Felt: lambda member, frame: self._environment.channels.felt(frame),
+            f.Broke: lambda member, frame: self._environment.channels.broke(frame),
             f.Up: self._up,
             f.Down: self._down,
             f.TaskFacts: self._task_facts,
-            f.JobFacts: lambda member, told: scene.facts.job(told),
+            f.JobFacts: lambda member, frame: context.facts.job(frame),
             f.Completed: self._completed,
-            f.Returned: lambda member, told: None,
-            f.Ended: lambda member, told: self._jobs.ended(told),
+            f.Returned: lambda member, frame: None,
+            f.Ended: lambda member, frame: self._jobs.ended(frame),
             f.Lost: self._lost,
-            f.Happened: lambda member, told: self._steering.happened(told.what),
+            f.Happened: lambda member, frame: self._steering.happened(frame.what),
             f.Foreign: self._met_foreign,
             f.Echo: self._echoed,
             f.Count: self._counted,
@@ -89,62 +91,62 @@ class Conductor:
 
     # -- from the beginning to the end -------------------------------------------------
 
-    def conduct(self) -> None:
+    def run(self) -> None:
         """Run it until it is at rest, or its time is over.  Raises SubjectFailed, CutproofError."""
-        crew = self.scene.crew
+        processes = self.context.processes
         self._look_at_proxies()
         for name in (COORDINATOR, *self._opened.placement.processes):
-            crew.spawn(name, self._steering.deviations())
-        if not self._wait_for(lambda: not crew.missing(), READY_WITHIN_US):
-            missing = crew.missing()
-            raise SubjectFailed(f"{', '.join(missing)} did not come up: {crew.last_words(missing[0])}")
+            processes.spawn(name, self._steering.deviations())
+        if not self._wait_for(lambda: not processes.missing(), READY_WITHIN_US):
+            missing = processes.missing()
+            raise SubjectFailed(f"{', '.join(missing)} did not come up: {processes.last_words(missing[0])}")
         self._has_begun = True
-        self.scene.begun_us = self.scene.clock.tick()
-        self.scene.facts.coordinator(True)
+        self.context.begun_us = self.context.clock.tick()
+        self.context.facts.coordinator(True)
         self._steering.set_out()
         self._jobs.submit()
         self._bound.begin()
         while not self._quiet and self._comes_to_its_end():
             if self._is_hopeless:
                 break
-            crew.stand_still()
+            processes.stand_still()
             self._quiet = self._is_over()
             if not self._quiet:
-                crew.move_again()
+                processes.move_again()
         if not self._quiet:
-            crew.stand_still()
+            processes.stand_still()
         self._services.look(is_last=True)
-        self.scene.journal.closing()
-        self.scene.journal.flush()
+        self.context.journal.closing()
+        self.context.journal.flush()
 
     def _look_at_proxies(self, *_: object) -> None:
         self._services.look()
-        self.scene.loop.at(monotonic_us() + LOOK_AT_PROXIES_US, self._look_at_proxies)
+        self.context.loop.at(monotonic_us() + LOOK_AT_PROXIES_US, self._look_at_proxies)
 
     def _comes_to_its_end(self) -> bool:
         """Wait until the run is over; False when it is cut off before."""
-        while not self._wait_for(self._is_over, self._bound.left_us()):
+        while not self._wait_for(self._is_over, self._bound.remaining_us()):
             if self._bound.is_reached(self._newest):
                 return False
         return True
 
     def _wait_for(self, done: Callable[[], bool], within_us: int) -> bool:
         """Let the loop run until something is so; whether it is."""
-        scene = self.scene
+        context = self.context
         deadline = monotonic_us() + within_us
-        scene.loop.at(deadline, lambda *_: None)
+        context.loop.at(deadline, lambda *_: None)
 
-        def turn() -> None:
-            if scene.crew.poll():
+        def step() -> None:
+            if context.processes.poll():
                 self._services.watch()
             if done() or monotonic_us() >= deadline:
-                scene.loop.stopped = True
-            scene.journal.flush()
-            scene.outbox.flush()
+                context.loop.stopped = True
+            context.journal.flush()
+            context.outbox.flush()
 
-        scene.loop.stopped = False
-        scene.loop.before_wait = turn
-        scene.loop.run()
+        context.loop.stopped = False
+        context.loop.before_wait = step
+        context.loop.run()
         return done()
 
     @property
@@ -159,92 +161,92 @@ class Conductor:
             return self._rest.is_at_rest
         if not self._over_us:
             self._over_us = monotonic_us()
-            self.scene.loop.at(self._over_us + PARTING_US, lambda *_: None)
+            self.context.loop.at(self._over_us + PARTING_US, lambda *_: None)
         too_late = monotonic_us() >= self._over_us + PARTING_US
-        parted = not any(member.attempts for member in self.scene.crew.living())
-        return self.scene.healing == 0 and (too_late or (parted and self._has_heard_all()))
+        parted = not any(member.attempts for member in self.context.processes.living())
+        return self.context.healing == 0 and (too_late or (parted and self._has_received_all()))
 
-    def _has_heard_all(self) -> bool:
+    def _has_received_all(self) -> bool:
         """Whether the coordinator has taken what the last attempts said to it: an acknowledgement that comes
         late still has its snapshot deleted."""
-        member = self.scene.crew.current(COORDINATOR)
+        member = self.context.processes.current(COORDINATOR)
         if member is None or self._echoes >= ECHOES:
             return True
         if not self._awaits_echo:
             self._awaits_echo = True
-            member.send(f.Echo(self.scene.clock.tick(), self._echoes + 1))
+            member.send(f.Echo(self.context.clock.tick(), self._echoes + 1))
         return False
 
-    def _echoed(self, member: Member, told: f.Echo) -> None:
-        self._echoes, self._awaits_echo = told.number, False
+    def _echoed(self, member: Member, frame: f.Echo) -> None:
+        self._echoes, self._awaits_echo = frame.number, False
 
     # -- what processes say ------------------------------------------------------------
 
-    def _hear(self, member: Member, frame: f.Frame) -> None:
+    def _receive(self, member: Member, frame: f.Frame) -> None:
         take = self._take.get(type(frame))
         if take is None:
             raise SubjectFailed(f"{member.name} said what is not its to say: {type(frame).__name__}")
         take(member, frame)
 
-    def _reached(self, member: Member, told: f.Reached) -> None:
+    def _reached(self, member: Member, frame: f.Reached) -> None:
         """It stands still at a point: do what waited for that, then let it go, if it still lives."""
-        if not member.is_gone:
-            self._steering.triggers.reached(told.point, told.task, told.side)
-            self.scene.journal.flush()
-            member.send(f.Go(self.scene.clock.tick()))
+        if not member.has_ended:
+            self._steering.triggers.reached(frame.point, frame.task, frame.side)
+            self.context.journal.flush()
+            member.send(f.Go(self.context.clock.tick()))
 
-    def _expire(self, member: Member, told: f.Expiring) -> None:
+    def _expire(self, member: Member, frame: f.Expiring) -> None:
         """It stands still before a commit: have the store give that transaction up, then let it ask."""
-        if not member.is_gone:
-            gone = self._environment.expire(told.fault, told.name, told.attempt, member)
-            self.scene.journal.flush()
-            member.send(f.Go(self.scene.clock.tick(), gone))
-            if not gone and not self._environment.orders.waits(told.fault):
-                member.send(f.Disarm(self.scene.clock.tick(), told.fault))
+        if not member.has_ended:
+            expired = self._environment.expire(frame.fault, frame.name, frame.attempt, member)
+            self.context.journal.flush()
+            member.send(f.Go(self.context.clock.tick(), expired))
+            if not expired and not self._environment.orders.waits(frame.fault):
+                member.send(f.Disarm(self.context.clock.tick(), frame.fault))
 
-    def _fired(self, member: Member, told: f.Fired) -> None:
-        kind = self.scene.kinds[told.fault]
+    def _fired(self, member: Member, frame: f.Fired) -> None:
+        kind = self.context.kinds[frame.fault]
         if kind == "tear-write":
-            member.blame = told.fault
+            member.blame = frame.fault
         if kind == "fail-commit":
-            self._environment.orders.met_in(told.fault, member)
-        self.scene.fired(told.fault, told.detail, told.attempt, stamp=told.stamp)
+            self._environment.orders.met_in(frame.fault, member)
+        self.context.fired(frame.fault, frame.detail, frame.attempt, stamp=frame.stamp)
 
-    def _up(self, member: Member, told: f.Up) -> None:
-        member.attempts[told.task] = told.attempt
-        self._bound.came_up(told.attempt)
-        if self.scene.crew.is_current(member):
-            self.scene.facts.up(told.task, told.attempt)
+    def _up(self, member: Member, frame: f.Up) -> None:
+        member.attempts[frame.task] = frame.attempt
+        self._bound.came_up(frame.attempt)
+        if self.context.processes.is_current(member):
+            self.context.facts.up(frame.task, frame.attempt)
 
-    def _down(self, member: Member, told: f.Down) -> None:
-        if member.attempts.get(told.task) == told.attempt:
-            del member.attempts[told.task]
-        if self.scene.crew.is_current(member):
-            self.scene.facts.down(told.task, told.attempt)
+    def _down(self, member: Member, frame: f.Down) -> None:
+        if member.attempts.get(frame.task) == frame.attempt:
+            del member.attempts[frame.task]
+        if self.context.processes.is_current(member):
+            self.context.facts.down(frame.task, frame.attempt)
 
-    def _task_facts(self, member: Member, told: f.TaskFacts) -> None:
-        if self.scene.crew.is_current(member):
-            self.scene.facts.task(told)
+    def _task_facts(self, member: Member, frame: f.TaskFacts) -> None:
+        if self.context.processes.is_current(member):
+            self.context.facts.task(frame)
 
-    def _counted(self, member: Member, told: f.Count) -> None:
-        self._bound.counted(told)
-        self._rest.counted(told)
+    def _counted(self, member: Member, frame: f.Count) -> None:
+        self._bound.counted(frame)
+        self._rest.counted(frame)
 
-    def _completed(self, member: Member, told: f.Completed) -> None:
-        self._newest = max(self._newest, told.checkpoint)
+    def _completed(self, member: Member, frame: f.Completed) -> None:
+        self._newest = max(self._newest, frame.checkpoint)
         if not self._jobs.is_over:
-            self._rest.completed(told.checkpoint)
+            self._rest.completed(frame.checkpoint)
 
-    def _lost(self, member: Member, told: f.Lost) -> None:
+    def _lost(self, member: Member, frame: f.Lost) -> None:
         """The coordinator has given a node up: another comes in its place, and it may come back as a zombie."""
-        lost = self.scene.crew.current(told.process)
-        if lost is not None and lost.incarnation == told.incarnation:
+        lost = self.context.processes.current(frame.process)
+        if lost is not None and lost.incarnation == frame.incarnation:
             self._forget(lost)
-            self._come_up(told.process)
+            self._come_up(frame.process)
 
-    def _met_foreign(self, member: Member, told: f.Foreign) -> None:
+    def _met_foreign(self, member: Member, frame: f.Foreign) -> None:
         """Somebody connected to a process who is not of the run, and was closed unheard: nothing of the job changes."""
-        self._foreign += told.count
+        self._foreign += frame.count
 
     # -- ends and beginnings -----------------------------------------------------------
 
@@ -252,44 +254,44 @@ class Conductor:
         """A process has ended that nobody had killed."""
         if not self._has_begun:
             raise SubjectFailed(
-                f"{member.name} ended with {end.how} at its start: {self.scene.crew.last_words(member.name)}"
+                f"{member.name} ended with {end.how} at its start: {self.context.processes.last_words(member.name)}"
             )
-        if end.code == 0 and not self.scene.crew.is_current(member):
+        if end.code == 0 and not self.context.processes.is_current(member):
             return  # another has its place, and it was told to go
         if member.blame is not None:
             reason = "it died while it wrote a snapshot"
         else:
             self._deaths += 1
-            reason = f"its process ended with {end.how}: {self.scene.crew.last_words(member.name)}"
-        self.scene.journal.died(member.name, member.incarnation, reason, member.blame)
-        down_us = self._opened.told.settings.takeover_us if member.name == COORDINATOR else 0
-        self._replace(member, self.scene.real(down_us))
+            reason = f"its process ended with {end.how}: {self.context.processes.last_words(member.name)}"
+        self.context.journal.died(member.name, member.incarnation, reason, member.blame)
+        down_us = self._opened.config.settings.takeover_us if member.name == COORDINATOR else 0
+        self._replace(member, self.context.real(down_us))
 
     def _replace(self, member: Member, down_us: int) -> None:
         """A process is dead; another takes its place `down_us` of the machine's clock later."""
         self._forget(member)
-        if not self.scene.crew.is_current(member) or self._is_hopeless:
+        if not self.context.processes.is_current(member) or self._is_hopeless:
             return
         if member.name == COORDINATOR:
-            self.scene.facts.coordinator(False)
+            self.context.facts.coordinator(False)
         if down_us:
-            self.scene.after_real(down_us, lambda: self._come_up(member.name))
+            self.context.after_real(down_us, lambda: self._come_up(member.name))
         else:
             self._come_up(member.name)
 
     def _forget(self, member: Member) -> None:
         """Its attempts live no more, as far as the job is concerned."""
         for task, attempt in member.attempts.items():
-            self.scene.facts.down(task, attempt)
-        if member.is_gone:
+            self.context.facts.down(task, attempt)
+        if member.has_ended:
             member.attempts.clear()
 
     def _come_up(self, name: str) -> None:
-        member = self.scene.crew.spawn(name, self._steering.deviations())
+        member = self.context.processes.spawn(name, self._steering.deviations())
         if name == COORDINATOR:
-            self.scene.facts.coordinator(True)
+            self.context.facts.coordinator(True)
             self._jobs.take_over(member)
-        self._environment.orders.tell_again(member)
+        self._environment.orders.order_again(member)
 
     # -- what is left --------------------------------------------------------------------
 
@@ -298,7 +300,7 @@ class Conductor:
 
         Nobody gives the database back any more that a fault still holds down: it is started here.
         """
-        sink = self._opened.told.sink
+        sink = self._opened.config.sink
         if sink.store == DATABASE and not self._services.database.answers():
             self._services.database.wait_until_up(UP_WITHIN_S)
         reader = sink.reader()
@@ -313,7 +315,7 @@ class Conductor:
             raise HarnessFailed(f"what was committed cannot be read: {error}") from error
         finally:
             reader.close()
-        facts = self.scene.facts
+        facts = self.context.facts
         residue = Residue(
             open_transactions=[name for name, status, _ in unfinished if status == "open"],
             prepared_transactions=[name for name, status, _ in unfinished if status == "prepared"],
@@ -329,15 +331,15 @@ class Conductor:
             residue=residue,
             quiet=self._quiet,
             cut_short=self._bound.is_short,
-            lasting=sorted(set(self.scene.lasting)),
+            lasting=sorted(set(self.context.lasting)),
             unapplied=self._steering.unapplied(),
             foreign=self._foreign,
             rolls_back=sink.store == DATABASE,
-            begun=self.scene.begun_us,
-            timeline=self._opened.told.detailed,
+            begun=self.context.begun_us,
+            timeline=self._opened.config.detailed,
         )
 
     def close(self) -> None:
         """End every process of the run."""
-        self.scene.crew.close()
-        self.scene.journal.close()
+        self.context.processes.close()
+        self.context.journal.close()

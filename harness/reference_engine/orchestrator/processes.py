@@ -19,7 +19,7 @@ from ....reference_impl.processes.orders import Exited
 from ....reference_impl.processes.supervision import CODEC
 from ...subject.port import SubjectFailed
 from .handles import handle_of, last_words
-from .layout import COORDINATOR, Placement, Told
+from .layout import COORDINATOR, Placement, RunConfig
 
 
 class Member:
@@ -30,7 +30,7 @@ class Member:
         self.incarnation = incarnation
         self.pid = pid
         self.is_ready = False
-        self.is_gone = False
+        self.has_ended = False
         self.stops = 0
         """how many faults make it stand still"""
         self.attempts: dict[str, int] = {}
@@ -53,7 +53,7 @@ class Member:
         """Now, or as soon as it has come up; to one that is gone, not at all."""
         if self._connection is not None:
             self._connection.send(frame)
-        elif not self.is_gone and not self.is_ready:
+        elif not self.has_ended and not self.is_ready:
             self._early.append(frame)
 
     def arrive(self, connection: Connection) -> None:
@@ -88,36 +88,36 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     how: str
 
 
-class Crew:
+class Processes:
     """`heard(member, frame)` is called for each frame, `ended(member, exit)` for each end that was not ours."""
 
     def __init__(
         self,
         launcher: Launcher,
         placement: Placement,
-        told: Told,
+        config: RunConfig,
         outbox: Outbox,
-        heard: Callable[[Member, Frame], None],
+        received: Callable[[Member, Frame], None],
         ended: Callable[[Member, Exit], None],
     ) -> None:
         self._launcher = launcher
         self._placement = placement
-        self._told = told
+        self._config = config
         self._outbox = outbox
-        self._heard = heard
+        self._received = received
         self._ended = ended
         self._by_pid: dict[int, Member] = {}
         self._current: dict[str, Member] = {}
-        self._guests: list[Connection] = []
+        self._connections: list[Connection] = []
         self._closing = False
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._listener.bind(str(told.supervision))
+            self._listener.bind(str(config.supervision))
         except OSError as error:
             self._listener.close()
-            raise SubjectFailed(f"no socket can be made at {told.supervision}: {error}") from error
+            raise SubjectFailed(f"no socket can be made at {config.supervision}: {error}") from error
         self._listener.listen(128)
-        accepting_local(self._listener, outbox, self._welcome)
+        accepting_local(self._listener, outbox, self._accept)
 
     # -- coming up -------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Crew:
         """Start the next incarnation of a process; an older one that still lives goes on as a zombie."""
         before = self._current.get(name)
         incarnation = before.incarnation + 1 if before is not None else 0
-        config = self._told.configure(self._placement, name, incarnation, deviations)
+        config = self._config.configure(self._placement, name, incarnation, deviations)
         entry = "coordinator" if name == COORDINATOR else "node"
         full = self.full_name(name)
         member = Member(name, incarnation, self._launcher.fork(full, entry, config, (full,)))
@@ -134,9 +134,9 @@ class Crew:
         return member
 
     def full_name(self, name: str) -> str:
-        return full_name(self._told.run, name)
+        return full_name(self._config.run, name)
 
-    def _welcome(self, sock: socket.socket) -> None:
+    def _accept(self, sock: socket.socket) -> None:
         """A process has connected; it says first who it is.  One that says what cannot be read is killed: whatever it
         would say from then on is lost."""
         member: Member | None = None
@@ -145,12 +145,12 @@ class Crew:
         def take(frame: Frame) -> None:
             nonlocal member
             if member is not None:
-                self._heard(member, frame)
+                self._received(member, frame)
             elif isinstance(frame, Ready):
                 member = self._of(frame)
                 if member is not None:
                     member.arrive(connection)
-                    self._heard(member, frame)
+                    self._received(member, frame)
 
         def end(reason: str) -> None:
             speaker = member or self._by_pid.get(pid)
@@ -158,11 +158,11 @@ class Crew:
                 self._end_for(speaker, reason)
 
         connection = Connection(sock, CODEC, self._outbox, take, end)
-        self._guests.append(connection)
+        self._connections.append(connection)
 
     def _end_for(self, member: Member, nonsense: str) -> None:
         """Kill a process for what it has said; its end is told as one by itself."""
-        if self._closing or member.is_gone:
+        if self._closing or member.has_ended:
             return
         member.nonsense = nonsense
         with contextlib.suppress(ProcessGone):
@@ -179,14 +179,14 @@ class Crew:
     def current(self, name: str) -> Member | None:
         """The newest incarnation of a process, if it lives."""
         member = self._current.get(name)
-        return member if member is not None and not member.is_gone else None
+        return member if member is not None and not member.has_ended else None
 
     def is_current(self, member: Member) -> bool:
         return self._current.get(member.name) is member
 
     def living(self) -> list[Member]:
         """Every process, zombies included."""
-        return [member for member in self._by_pid.values() if not member.is_gone]
+        return [member for member in self._by_pid.values() if not member.has_ended]
 
     def of(self, names: tuple[str, ...]) -> list[Member]:
         """Every living process of these names, zombies included."""
@@ -200,7 +200,7 @@ class Crew:
 
     def kill(self, members: Sequence[Member]) -> list[Member]:
         """SIGKILL, all at once, and take what they had said; those that lived."""
-        victims = [member for member in members if not member.is_gone]
+        victims = [member for member in members if not member.has_ended]
         for member in victims:
             member.strike()
         killed = []
@@ -210,7 +210,7 @@ class Crew:
             except ProcessGone:
                 if not self._died_of_it(member):
                     continue  # its end is told like any other
-            member.is_gone = True
+            member.has_ended = True
             member.drain()
             killed.append(member)
         return killed
@@ -221,7 +221,7 @@ class Crew:
 
     def stop(self, member: Member) -> bool:
         """SIGSTOP; whether it lives to be continued."""
-        if member.is_gone:
+        if member.has_ended:
             return False
         try:
             if not member.stops:
@@ -234,7 +234,7 @@ class Crew:
     def go_on(self, member: Member) -> None:
         """SIGCONT, once nothing else makes it stand still."""
         member.stops = max(0, member.stops - 1)
-        if member.is_gone or member.stops:
+        if member.has_ended or member.stops:
             return
         try:
             self._launcher.signal(member.pid, signal.SIGCONT)
@@ -250,10 +250,10 @@ class Crew:
 
     def _take_end(self, end: Exited) -> None:
         member = self._by_pid.get(end.pid)
-        if member is None or member.is_gone:
+        if member is None or member.has_ended:
             return
         member.drain()
-        member.is_gone = True
+        member.has_ended = True
         if not self._closing:
             how = f"{end.how}, as it had said what cannot be read ({member.nonsense})" if member.nonsense else end.how
             self._ended(member, Exit(code=end.code, signal=end.signal, how=how))
@@ -277,7 +277,7 @@ class Crew:
         for member in self.living():
             self.stop(member)
         self.kill(self.living())
-        for connection in self._guests:
+        for connection in self._connections:
             connection.close()
         self._outbox.loop.unwatch(self._listener)
         self._listener.close()
@@ -296,8 +296,8 @@ def _peer(sock: socket.socket) -> int:
     """The number of the process that has connected; 0 where the system does not tell."""
     if not hasattr(socket, "SO_PEERCRED"):
         return 0
-    told = struct.Struct("iii")
-    pid: int = told.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, told.size))[0]
+    credentials = struct.Struct("iii")
+    pid: int = credentials.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, credentials.size))[0]
     return pid
 
 

@@ -89,8 +89,10 @@ class ProxyServer:
     def _start_one(self) -> None:
         mark = secrets.token_hex(8)
         file = self._launcher.folder() / "toxiproxy.json"
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as told:
-            told.write(mark_file(mark))
+        with open(
+            os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii"
+        ) as password_stream:
+            password_stream.write(mark_file(mark))
         port = ports.pick()
         self.pid = self._launcher.execute(NAME, program.command(self._binary, port, mark=file))
         self._server = Toxiproxy(port, mark=mark, new_socket=self._launcher.new_socket)

@@ -47,7 +47,7 @@ class Remembering(Launcher):
         if entry == PURGE:
             will = purge.decode(config)
             note = Note(run=will.place.run, dsn=without_password(will.place.dsn))
-            path = places.left() / f"{note.run}.json"
+            path = places.bequests() / f"{note.run}.json"
             self._notes[name] = (note, path, _noted(note, path))
             config = purge.encode(will.place, note=path)
         super().bequeath(name, entry, config)
@@ -68,14 +68,14 @@ class Remembering(Launcher):
                     os.close(lock)
                     self._notes[name] = (note, path, -1)
 
-    def left(self) -> list[Note]:
+    def bequests(self) -> list[Note]:
         """What nobody has taken away, when it has been closed."""
         return [note for note, path, _ in self._notes.values() if path.exists()]
 
 
-def left() -> list[tuple[Path, Note]]:
+def bequests() -> list[tuple[Path, Note]]:
     """Every note whose harness is gone; raises CutproofError where there is no place for any."""
-    return [(path, note) for path in sorted(places.left().glob("*.json")) if (note := _read(path)) is not None]
+    return [(path, note) for path in sorted(places.bequests().glob("*.json")) if (note := _read(path)) is not None]
 
 
 def clear_away(path: Path, note: Note) -> str:

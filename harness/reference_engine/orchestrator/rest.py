@@ -5,19 +5,19 @@ from __future__ import annotations
 from ....reference_impl.core.ids import TaskId
 from ....reference_impl.processes.frames import Ask, Count, Freeze
 from ....reference_impl.processes.loop import monotonic_us
-from .context import Scene
+from .context import Context
 from .layout import COORDINATOR
 
 
 class Rest:
     """Asks, after each complete checkpoint, what has been done since; freezes the job when that is nothing."""
 
-    def __init__(self, scene: Scene, endless: bool) -> None:
+    def __init__(self, context: Context, endless: bool) -> None:
         """`endless`: some input never ends; any other job comes to its own end."""
-        self._scene = scene
+        self._context = context
         self._endless = endless
-        settings = scene.told.settings
-        self._echo_us = scene.real(4 * (settings.snapshot_write_us + settings.control_latency_us))
+        settings = context.config.settings
+        self._echo_us = context.real(4 * (settings.snapshot_write_us + settings.control_latency_us))
         self._counts: dict[str, Count] = {}
         self._asked = False
         self._frozen = False
@@ -25,8 +25,8 @@ class Rest:
     @property
     def _is_busy(self) -> bool:
         """Something is still to come by itself, or came so lately that its echo is under way."""
-        scene = self._scene
-        return scene.due > 0 or scene.healing > 0 or monotonic_us() < scene.busy_us + self._echo_us
+        context = self._context
+        return context.due > 0 or context.healing > 0 or monotonic_us() < context.busy_us + self._echo_us
 
     def completed(self, checkpoint: int) -> None:
         """A checkpoint is complete: has anything been done since?"""
@@ -34,10 +34,10 @@ class Rest:
             return
         self._counts.clear()
         self._asked = True
-        for process in self._scene.placement.processes:
-            member = self._scene.crew.current(process)
+        for process in self._context.placement.processes:
+            member = self._context.processes.current(process)
             if member is not None:
-                member.send(Ask(self._scene.clock.tick(), checkpoint))
+                member.send(Ask(self._context.clock.tick(), checkpoint))
 
     def counted(self, count: Count) -> None:
         self._counts[count.task] = count
@@ -48,11 +48,11 @@ class Rest:
     @property
     def _tasks(self) -> tuple[TaskId, ...]:
         """Those of the job that there is now."""
-        return self._scene.placement.of_job(self._scene.facts.job_number)
+        return self._context.placement.of_job(self._context.facts.job_number)
 
     def _covers_all(self) -> bool:
         """Every task stands where its snapshot was taken, and nothing is between them."""
-        counts, facts = self._counts, self._scene.facts
+        counts, facts = self._counts, self._context.facts
         if not counts.keys() >= set(self._tasks):
             return False
         if any(count.attempt != facts.attempt_of(task) for task, count in counts.items()):
@@ -65,16 +65,16 @@ class Rest:
 
     def _freeze(self, on: bool) -> None:
         self._frozen = on
-        member = self._scene.crew.current(COORDINATOR)
+        member = self._context.processes.current(COORDINATOR)
         if member is not None:
-            member.send(Freeze(self._scene.clock.tick(), self._scene.facts.job_number, not on))
+            member.send(Freeze(self._context.clock.tick(), self._context.facts.job_number, not on))
 
     @property
     def is_at_rest(self) -> bool:
         """No checkpoint is triggered any more, and the last one is done with; what disturbs that thaws the job."""
         if not self._frozen:
             return False
-        facts = self._scene.facts
+        facts = self._context.facts
         whole = facts.coordinator_lives and all(facts.attempt_of(task) for task in self._tasks)
         if not whole or self._is_busy or facts.phase in ("recovering", "deploying"):
             self._freeze(False)

@@ -74,4 +74,4 @@ class Services:
                 launcher.close()
             except LauncherFailed as error:
                 raise HarnessFailed(f"something of the run may be left: {error}") from error
-        return launcher.left() if launcher is not None else []
+        return launcher.bequests() if launcher is not None else []

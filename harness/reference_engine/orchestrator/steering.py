@@ -9,7 +9,7 @@ from ....faults.injectors.triggers import Triggers
 from ....faults.plan import kind_of as fault_kind
 from ....reference_impl.processes.frames import Issue
 from ...scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
-from .context import Scene
+from .context import Context
 from .disturbing import Disturbances
 from .jobs import Jobs
 from .layout import COORDINATOR
@@ -18,8 +18,8 @@ from .layout import COORDINATOR
 class Steering:
     """`set_out` adds the triggers; times count from then."""
 
-    def __init__(self, scene: Scene, scenario: Scenario, environment: Disturbances, jobs: Jobs) -> None:
-        self._scene = scene
+    def __init__(self, context: Context, scenario: Scenario, environment: Disturbances, jobs: Jobs) -> None:
+        self._context = context
         self._scenario = scenario
         self._environment = environment
         self._jobs = jobs
@@ -52,16 +52,16 @@ class Steering:
             if self._jobs.is_over:
                 return
             self._unapplied.pop(name, None)
-            scene = self._scene
-            scene.journal.command_issued(number, kind_of(command), drain)
-            member = scene.crew.current(COORDINATOR)
-            if member is None or not scene.facts.coordinator_lives:
-                scene.journal.command_returned(number, None, "no coordinator answers")
+            context = self._context
+            context.journal.command_issued(number, kind_of(command), drain)
+            member = context.processes.current(COORDINATOR)
+            if member is None or not context.facts.coordinator_lives:
+                context.journal.command_returned(number, None, "no coordinator answers")
             else:
-                member.send(Issue(scene.clock.tick(), self._jobs.number, number, kind_of(command), drain))
+                member.send(Issue(context.clock.tick(), self._jobs.number, number, kind_of(command), drain))
 
         # a command acts between steps: whoever reached the point finishes its step first
-        return lambda: self._scene.after_real(0, act)
+        return lambda: self._context.after_real(0, act)
 
     # -- deviations ------------------------------------------------------------------
 
@@ -72,9 +72,9 @@ class Steering:
     def deviations(self) -> tuple[tuple[str, int, int], ...]:
         """Those still to come, as a process is told that starts now."""
         return tuple(
-            (one.what, left, one.by_us)
+            (one.what, remaining, one.by_us)
             for one in self._scenario.deviations
-            if (left := one.occurrence - self._happened.get(one.what, 0)) > 0
+            if (remaining := one.occurrence - self._happened.get(one.what, 0)) > 0
         )
 
     def unapplied(self) -> list[str]:

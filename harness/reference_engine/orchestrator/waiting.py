@@ -8,7 +8,7 @@ import msgspec
 
 from ....reference_impl.core.ids import TaskId
 from ....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, Poisoned
-from .context import Scene
+from .context import Context
 from .layout import COORDINATOR
 from .processes import Member
 
@@ -30,24 +30,24 @@ class Waiting(msgspec.Struct, kw_only=True):
 class Orders:
     """What waits in the processes of a run."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._waiting: list[Waiting] = []
-        scene.when_fired(self._fired)
+        context.when_fired(self._fired)
 
-    def _tell(self, one: Waiting) -> bool:
+    def _order(self, one: Waiting) -> bool:
         self._waiting.append(one)
         for name in one.processes:
-            member = self._scene.crew.current(name)
+            member = self._context.processes.current(name)
             if member is not None:
-                member.send(one.order(self._scene.clock.tick()))
+                member.send(one.order(self._context.clock.tick()))
         return True
 
-    def tell_again(self, member: Member) -> None:
+    def order_again(self, member: Member) -> None:
         """A process was replaced: what waited in the one before waits in it."""
         for one in self._waiting:
             if member.name in one.processes:
-                member.send(one.order(self._scene.clock.tick()))
+                member.send(one.order(self._context.clock.tick()))
 
     def _fired(self, fault: int) -> None:
         """Each time uses one up; where one process has met it no other will."""
@@ -64,34 +64,34 @@ class Orders:
         """A fault that waited in several processes has fired in one."""
         for one in [one for one in self._waiting if one.fault == fault]:
             one.processes = (member.name,)
-        for other in self._scene.crew.living():
+        for other in self._context.processes.living():
             if other is not member:
-                other.send(Disarm(self._scene.clock.tick(), fault))
+                other.send(Disarm(self._context.clock.tick(), fault))
 
     # -- the faults ------------------------------------------------------------------
 
     def _homes_of(self, *tasks: str) -> tuple[str, ...]:
-        return self._scene.placement.homes_of(tasks)
+        return self._context.placement.homes_of(tasks)
 
     def arm(self, fault: int, kind: str, task: str | None) -> bool:
         """The next happening of a kind in a task, or (None) in the coordinator."""
         processes = self._homes_of(task) if task is not None else (COORDINATOR,)
-        return self._tell(
+        return self._order(
             Waiting(fault=fault, processes=processes, order=lambda stamp: Arm(stamp, kind, task, fault, 1))
         )
 
     def commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
         """The next commits of a task, or (None) of whoever asks first."""
-        anybody = self._homes_of(*self._scene.placement.committing)
+        anybody = self._homes_of(*self._context.placement.committing)
         processes = self._homes_of(task) if task is not None else (*anybody, COORDINATOR)
         one = Waiting(
             fault=fault, processes=processes, order=lambda stamp: Arm(stamp, how, task, fault, one.times), times=times
         )
-        return self._tell(one)
+        return self._order(one)
 
     def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
         """All control messages pass the coordinator."""
-        return self._tell(
+        return self._order(
             Waiting(
                 fault=fault,
                 processes=(COORDINATOR,),
@@ -99,8 +99,8 @@ class Orders:
             )
         )
 
-    def poison(self, fault: int, task: str, always: bool) -> bool:
-        return self._tell(
+    def inject_exception(self, fault: int, task: str, always: bool) -> bool:
+        return self._order(
             Waiting(
                 fault=fault,
                 processes=self._homes_of(task),

@@ -56,12 +56,12 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 def rounds(run: PipelineRun) -> list[Round]:
     """Crash by crash, how long checkpoints took and how far they had come."""
     found, before_us, covered = [], 0, 0
-    for told in run.outcome.recoveries:
-        since = [one for one in run.complete if before_us < (one.complete_us or 0) <= told.crashed_us]
+    for recovery in run.outcome.recoveries:
+        since = [one for one in run.complete if before_us < (one.complete_us or 0) <= recovery.crashed_us]
         covered = max([covered, *(one.processed * run.outcome.buffer_bytes for one in since)])
         took = tuple((one.took_us or 0) / SECOND for one in since)
-        found.append(Round(crashed_us=told.crashed_us, checkpoints_s=took, covered=covered))
-        before_us = told.crashed_us
+        found.append(Round(crashed_us=recovery.crashed_us, checkpoints_s=took, covered=covered))
+        before_us = recovery.crashed_us
     return found
 
 
@@ -113,10 +113,10 @@ def judge_cell(
     )
 
 
-def cells(heard: Callable[[str], None] = lambda words: None) -> Iterator[Cell]:
+def cells(progress: Callable[[str], None] = lambda words: None) -> Iterator[Cell]:
     """The whole table; `heard` is told which cell is next."""
     for every_us in EVERY_US:
         for interval_us in INTERVALS_US:
             for rate in RATES:
-                heard(f"{rate // MB} MB/s, a checkpoint each {interval_us // SECOND} s")
+                progress(f"{rate // MB} MB/s, a checkpoint each {interval_us // SECOND} s")
                 yield cell(rate, interval_us, every_us)

@@ -24,7 +24,7 @@ SPILLING = 30 * MB
 """the text's spilling throughput of a node, bytes a second"""
 BUFFERED = 1_000 * MB
 """the text speaks of gigabytes in flight: here one a node"""
-PATIENCE = 5 * SECOND
+TIMEOUT = 5 * SECOND
 """X of both time-outs"""
 
 DEVICE = Device(rate=SPILLING)
@@ -33,8 +33,8 @@ WAYS: dict[str, Way] = {
     "aligned": ALIGNED,
     "at once": AT_ONCE,
     "continuous": CONTINUOUS,
-    "barrier time-out": overtaking_after(PATIENCE),
-    "buffer time-out": spilling_after(PATIENCE),
+    "barrier time-out": overtaking_after(TIMEOUT),
+    "buffer time-out": spilling_after(TIMEOUT),
 }
 
 
@@ -181,8 +181,8 @@ def recovered(pipeline: Pipeline) -> PipelineRun:
 
 def _restored_s(run: PipelineRun) -> float:
     """From the only crash until all tasks were up."""
-    (told,) = run.outcome.recoveries
-    return ((told.restored_us or 0) - told.crashed_us) / SECOND
+    (recovery,) = run.outcome.recoveries
+    return ((recovery.restored_us or 0) - recovery.crashed_us) / SECOND
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,14 +204,14 @@ def recoveries(rate: int, interval_us: int = MINUTE) -> list[Recovered]:
     found = []
     for name, way in WAYS.items():
         run = recovered(replace(pressed(rate, way), interval_us=interval_us))
-        (told,) = run.outcome.recoveries
+        (recovery,) = run.outcome.recoveries
         found.append(
             Recovered(
                 way=name,
                 restored_s=_restored_s(run),
-                read=told.replayed_bytes,
-                undone=told.lost_bytes,
-                caught_up_s=((told.caught_up_us or 0) - told.crashed_us) / SECOND,
+                read=recovery.replayed_bytes,
+                undone=recovery.lost_bytes,
+                caught_up_s=((recovery.caught_up_us or 0) - recovery.crashed_us) / SECOND,
                 most_stored=sum(run.outcome.most_stored.values()),
             )
         )

@@ -15,12 +15,12 @@ OWN, HOST, ANY = "own", "host", "any"
 
 def wanted() -> str:
     """Which one a run is to have; raises UsageError.  From one of its own no PostgreSQL of the user's is reached."""
-    told = os.environ.get(VARIABLE, "")
-    if told not in ("", OWN, HOST):
-        raise UsageError(f"{VARIABLE} is {told[:40]!r}, neither {OWN} nor {HOST}")
+    value = os.environ.get(VARIABLE, "")
+    if value not in ("", OWN, HOST):
+        raise UsageError(f"{VARIABLE} is {value[:40]!r}, neither {OWN} nor {HOST}")
     if not os.environ.get(DSN_VARIABLE):
-        return told or ANY
-    if told == OWN:
+        return value or ANY
+    if value == OWN:
         raise UsageError(
             f"{VARIABLE} is {OWN}, and the server that {DSN_VARIABLE} names cannot be reached from there; unset one"
         )
@@ -29,8 +29,8 @@ def wanted() -> str:
 
 def describe() -> str:
     """One line for `cutproof doctor`; raises UsageError."""
-    told = wanted()
-    if told == HOST:
+    value = wanted()
+    if value == HOST:
         which = VARIABLE if os.environ.get(VARIABLE) else DSN_VARIABLE
         return f"the machine's, since {which} is set: passwords keep others out"
     reason = namespace.why_not()

@@ -34,7 +34,7 @@ def runs() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "runs"
 
 
-def left() -> Path:
+def bequests() -> Path:
     """The folder of notes on what runs have made in a PostgreSQL of the user's, which may not exist yet."""
     return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "left"
 

@@ -188,11 +188,11 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         """Make a new cluster in `folder`, which is created, or there and empty, and becomes the
         user's; those above it must let the user pass.  Raises `HarnessFailed`."""
         self.make_folder(folder)
-        told = self.write_password(folder.with_name(f"{folder.name}-password"), password)
+        password_file = self.write_password(folder.with_name(f"{folder.name}-password"), password)
         try:
-            done = _run(self.initdb(folder, told), self.uid, self.gid, INITDB_TIMEOUT_S)
+            done = _run(self.initdb(folder, password_file), self.uid, self.gid, INITDB_TIMEOUT_S)
         finally:
-            told.unlink()
+            password_file.unlink()
         if done.returncode:
             raise HarnessFailed(f"PostgreSQL's initdb failed in {folder}: {' '.join(done.stdout.split())}")
 
@@ -225,16 +225,16 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     def command(self, folder: Path, socket: Path) -> list[str]:
         """The command line of a server on a prepared folder, its socket in another; its log goes to standard error."""
         quoted = str(socket).replace('"', '""')
-        told = {**SETTINGS, "unix_socket_directories": f'"{quoted}"'}
-        settings = [part for name, value in told.items() for part in ("-c", f"{name}={value}")]
+        options = {**SETTINGS, "unix_socket_directories": f'"{quoted}"'}
+        settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         return [str(self.binaries.postgres), "-D", str(folder), "-p", str(PORT), *settings]
 
     @staticmethod
     def clear(socket: Path) -> None:
         """Remove what a killed server has left in its socket's folder: the number in its lock may be another process's
         by now, and keep the next server from starting."""
-        for left in socket.glob(f".s.PGSQL.{PORT}*"):
-            left.unlink(missing_ok=True)
+        for stale in socket.glob(f".s.PGSQL.{PORT}*"):
+            stale.unlink(missing_ok=True)
 
     @staticmethod
     def environment() -> dict[str, str]:

@@ -64,13 +64,13 @@ def version(server: Path) -> str:
         raise ServiceMissing(f"{server} did not answer to --version within {_ASK_S:g} s; {HOW}") from error
     except OSError as error:
         raise ServiceMissing(f"{server} does not run ({one_line(error)}); {HOW}") from error
-    said = re.fullmatch(r"toxiproxy-server version (\S+)\s*", asked.stdout)
-    if asked.returncode or said is None:
+    answered = re.fullmatch(r"toxiproxy-server version (\S+)\s*", asked.stdout)
+    if asked.returncode or answered is None:
         raise ServiceMissing(f"{server} is no Toxiproxy server of version {_dotted(OLDEST)} or newer; {HOW}")
-    numbers = tuple(int(number) for number in re.findall(r"\d+", said[1])[:2])
+    numbers = tuple(int(number) for number in re.findall(r"\d+", answered[1])[:2])
     if numbers and numbers < OLDEST:
-        raise ServiceMissing(f"{server} has version {said[1]}, and {_dotted(OLDEST)} or newer is needed; {HOW}")
-    return said[1]
+        raise ServiceMissing(f"{server} has version {answered[1]}, and {_dotted(OLDEST)} or newer is needed; {HOW}")
+    return answered[1]
 
 
 def describe() -> str:
@@ -184,19 +184,24 @@ def _build(go: Path, work: Path, deadline: float, progress: Progress) -> Path:
         "GOTOOLCHAIN": "local",
         "CGO_ENABLED": "0",
     }
-    says = f"-s -w -X {MODULE}.Version={VERSION}"
+    ldflags = f"-s -w -X {MODULE}.Version={VERSION}"
     target = f"{MODULE}/cmd/server@v{VERSION}"
-    _run([str(go), "install", "-trimpath", f"-ldflags={says}", target], surroundings | own, deadline)
+    _run([str(go), "install", "-trimpath", f"-ldflags={ldflags}", target], surroundings | own, deadline)
     return work / "bin" / "server"
 
 
 def _run(argv: list[str], environment: dict[str, str], deadline: float) -> None:
     """Run a command to its end, or end it and what it started; ServiceMissing with its last words when it fails."""
     words = " ".join([Path(argv[0]).name, *argv[1:3]])
-    with tempfile.TemporaryFile("w+", errors="replace") as said:
+    with tempfile.TemporaryFile("w+", errors="replace") as answered:
         try:
             running = subprocess.Popen(
-                argv, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+                argv,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=answered,
+                stderr=answered,
+                start_new_session=True,
             )
         except OSError as error:
             raise ServiceMissing(f"{words}: {one_line(error)}") from error
@@ -209,8 +214,8 @@ def _run(argv: list[str], environment: dict[str, str], deadline: float) -> None:
                 os.killpg(running.pid, signal.SIGKILL)
                 running.wait()
         if code:
-            said.seek(0)
-            raise ServiceMissing(f"{words} failed: {_last_words(said.read())}")
+            answered.seek(0)
+            raise ServiceMissing(f"{words} failed: {_last_words(answered.read())}")
 
 
 def _last_words(text: str) -> str:

@@ -44,16 +44,16 @@ def describe(scenario: Scenario, defect: str | None, scale: int) -> bytes:
 
 def make_job(described: bytes) -> Job:
     """The job of a scenario; raises EngineError for one that the engine refuses."""
-    told = msgspec.json.decode(described, type=Described)
-    known(told.functions)
-    scenario = told.scenario
+    described_job = msgspec.json.decode(described, type=Described)
+    known(described_job.functions)
+    scenario = described_job.scenario
     workload = scenario.workload
     graph, *later = translation.job_graphs(scenario)
     return Job(
         graph=graph,
         later=tuple(later),
-        config=real_config(scenario, told.scale),
-        parts=parts_for(told.defect),
+        config=real_config(scenario, described_job.scale),
+        parts=parts_for(described_job.defect),
         logs=translation.logs(workload),
         identity="" if scenario.engine.sink == "plain" else translation.identity(workload),
     )
@@ -61,12 +61,12 @@ def make_job(described: bytes) -> Job:
 
 def real_config(scenario: Scenario, scale: int) -> Config:
     """The engine's settings, its time-outs no shorter than a busy machine needs."""
-    told = translation.config(scenario.engine, translation.lateness_us(scenario))
+    config = translation.config(scenario.engine, translation.lateness_us(scenario))
     return msgspec.structs.replace(
-        told,
-        checkpoint_timeout_us=max(told.checkpoint_timeout_us, CHECKPOINT_TIMEOUT_US // scale),
-        deploy_timeout_us=max(told.deploy_timeout_us, DEPLOY_TIMEOUT_US // scale),
-        retry_us=max(told.retry_us, RETRY_US // scale),
+        config,
+        checkpoint_timeout_us=max(config.checkpoint_timeout_us, CHECKPOINT_TIMEOUT_US // scale),
+        deploy_timeout_us=max(config.deploy_timeout_us, DEPLOY_TIMEOUT_US // scale),
+        retry_us=max(config.retry_us, RETRY_US // scale),
     )
 
 

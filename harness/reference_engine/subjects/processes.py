@@ -19,7 +19,7 @@ from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from ..orchestrator.evidence import SUBJECT, history_of, keep
 from ..orchestrator.opening import opened
-from ..orchestrator.orchestrator import Conductor
+from ..orchestrator.orchestrator import Orchestrator
 from ..orchestrator.remembered import Note
 from ..orchestrator.services import Services
 from ..services import places, postgres, toxiproxy
@@ -97,15 +97,15 @@ class ProcessesSubject:
             )
         tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
         if tasks > PROCESSES.most:
-            raise ScenarioRefused(PROCESSES.told(tasks))
+            raise ScenarioRefused(PROCESSES.refusal(tasks))
         try:
             return self._run(scenario, timeline)
         except (LauncherFailed, HarnessFailed) as error:
-            left = self._services.close()
-            if isinstance(error, HarnessFailed) and not left:
+            remaining = self._services.close()
+            if isinstance(error, HarnessFailed) and not remaining:
                 raise
             lost = "" if isinstance(error, HarnessFailed) else "the processes of the run cannot be led any more: "
-            raise HarnessFailed(f"{lost}{error}{''.join(map(_how_to_remove, left))}") from error
+            raise HarnessFailed(f"{lost}{error}{''.join(map(_how_to_remove, remaining))}") from error
         except BaseException:
             self.close()  # nobody knows what state they are in; the next run starts others
             raise
@@ -113,15 +113,15 @@ class ProcessesSubject:
     def _run(self, scenario: Scenario, timeline: bool) -> History:
         self.saved = None
         run = opened(self._services, scenario, self.defect, self._scale, timeline)
-        conductor = Conductor(run, scenario)
+        orchestrator = Orchestrator(run, scenario)
         try:
-            conductor.conduct()
-            evidence = conductor.evidence()
+            orchestrator.run()
+            evidence = orchestrator.evidence()
         finally:
-            conductor.close()
+            orchestrator.close()
         if self.keep is not None:
-            self.saved = keep(evidence, run.told.journal, self.keep / run.told.run)
-        history = history_of(evidence, run.told.journal)
+            self.saved = keep(evidence, run.config.journal, self.keep / run.config.run)
+        history = history_of(evidence, run.config.journal)
         run.close()
         return history
 
@@ -141,9 +141,9 @@ def _how_to_remove(note: Note) -> str:
 
 
 def _scale() -> int:
-    told = os.environ.get(SCALE_VARIABLE, "")
-    if not told:
+    refusal = os.environ.get(SCALE_VARIABLE, "")
+    if not refusal:
         return SCALE
-    if not told.isdecimal() or not 1 <= int(told) <= LARGEST_SCALE:
-        raise UsageError(f"{SCALE_VARIABLE} is {told!r}, not a whole number from 1 to {LARGEST_SCALE}")
-    return int(told)
+    if not refusal.isdecimal() or not 1 <= int(refusal) <= LARGEST_SCALE:
+        raise UsageError(f"{SCALE_VARIABLE} is {refusal!r}, not a whole number from 1 to {LARGEST_SCALE}")
+    return int(refusal)

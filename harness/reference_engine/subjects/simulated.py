@@ -92,11 +92,11 @@ class Run:
         self.scenario = scenario
         self.parts = parts
         engine = scenario.engine
-        told = config(engine, lateness_us(scenario))
-        told.check([source.name for source in scenario.workload.inputs if not source.rewindable])
+        engine_config = config(engine, lateness_us(scenario))
+        engine_config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
         graphs = job_graphs(scenario)
         for graph in graphs:
-            check_local(graph, told)
+            check_local(graph, engine_config)
         self._history = History(
             one_clock=True,
             subject="simulated",
@@ -123,7 +123,7 @@ class Run:
         self.decisions = Decisions((one.what, one.occurrence, one.by_us) for one in scenario.deviations)
         self.world = World(
             graphs,
-            told,
+            engine_config,
             settings(scenario),
             logs(scenario.workload),
             observer=self.recorder,

@@ -24,11 +24,11 @@ from ...scenario.model import Engine, Resume, Scenario
 from ...workloads.user_functions import shares_state, user_operator
 
 
-def job_graph(workload: Workload, topology: Topology, told: Engine | None = None) -> JobGraph:
+def job_graph(workload: Workload, topology: Topology, configured: Engine | None = None) -> JobGraph:
     """The engine's graph: sources, operators, the one sink and what commits behind it; the nodes in
     `two_phase`, which change nothing, commit what they pass on."""
-    told = told or Engine()
-    two_phase = told.two_phase
+    configured = configured or Engine()
+    two_phase = configured.two_phase
     specs = [
         OperatorSpec(
             name=source.name,
@@ -62,7 +62,7 @@ def job_graph(workload: Workload, topology: Topology, told: Engine | None = None
             role="sink",
         )
     )
-    specs.extend(_committers(topology.parallelism[SINK], told.committing))
+    specs.extend(_committers(topology.parallelism[SINK], configured.committing))
     return JobGraph(tuple(specs), topology.key_groups)
 
 
@@ -86,8 +86,8 @@ def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
     graphs = [graph]
     for command in scenario.commands:
         if isinstance(command, Resume):
-            told = _with_committers(command.parallelism, scenario.engine)
-            graph = graph.laid_out(told) if told else graph
+            parallelism = _with_committers(command.parallelism, scenario.engine)
+            graph = graph.laid_out(parallelism) if parallelism else graph
             graphs.append(_with_inserted(graph, command.inserted) if command.inserted else graph)
     return tuple(graphs)
 
@@ -106,9 +106,9 @@ def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
     return JobGraph(tuple(specs), graph.key_groups)
 
 
-def _with_committers(parallelism: Mapping[str, int], told: Engine) -> dict[str, int]:
+def _with_committers(parallelism: Mapping[str, int], configured: Engine) -> dict[str, int]:
     """A committer stands behind each subtask of the sink, however many there are."""
-    follows = told.committing != "writer" and SINK in parallelism
+    follows = configured.committing != "writer" and SINK in parallelism
     return {**parallelism, COMMITTERS[0]: parallelism[SINK]} if follows else dict(parallelism)
 
 
@@ -249,35 +249,35 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
 
 def lateness_us(scenario: Scenario) -> int:
     """How late its deviations make things, all together."""
-    return sum(deviation.by_us for deviation in scenario.deviations)
+    return sum(perturbation.by_us for perturbation in scenario.deviations)
 
 
 def settings(scenario: Scenario) -> Settings:
     """The world's settings; its limit of time grows with what there is to do and to heal."""
-    told = scenario.engine
+    configured = scenario.engine
     return Settings(
-        memory=told.snapshot_store == "memory",
-        channel_capacity=told.channel_capacity,
-        nodes=told.nodes,
-        read_interval_us=told.read_interval_us,
-        apply_cost_us=told.apply_cost_us,
-        channel_latency_us=told.channel_latency_us,
-        local_channels=told.local_channels,
-        control_latency_us=told.control_latency_us,
-        mailbox_us=told.channel_latency_us,
-        snapshot_write_us=told.snapshot_write_us,
-        spill_flush_us=told.spill_flush_us,
-        transaction_us=told.transaction_us,
-        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario) + _patience_us(told),
+        memory=configured.snapshot_store == "memory",
+        channel_capacity=configured.channel_capacity,
+        nodes=configured.nodes,
+        read_interval_us=configured.read_interval_us,
+        apply_cost_us=configured.apply_cost_us,
+        channel_latency_us=configured.channel_latency_us,
+        local_channels=configured.local_channels,
+        control_latency_us=configured.control_latency_us,
+        mailbox_us=configured.channel_latency_us,
+        snapshot_write_us=configured.snapshot_write_us,
+        spill_flush_us=configured.spill_flush_us,
+        transaction_us=configured.transaction_us,
+        limit_us=_work_us(scenario, scenario.workload.records()) + _healing_us(scenario) + _timeouts_us(configured),
         limit_steps=LIMIT_STEPS,
     )
 
 
-def _patience_us(told: Engine) -> int:
+def _timeouts_us(configured: Engine) -> int:
     """How much longer than anything else a barrier, or a row that is to be spilled, may wait: a run is not at rest
     while such a time-out is pending, be its alignment, or its job, long over."""
-    barrier_us = told.alignment_timeout_us if told.alignment in ("timeout", "in-turn") else 0
-    return max(barrier_us, told.spill_after_us if told.spilling == "buffer-timeout" else 0)
+    barrier_us = configured.alignment_timeout_us if configured.alignment in ("timeout", "in-turn") else 0
+    return max(barrier_us, configured.spill_after_us if configured.spilling == "buffer-timeout" else 0)
 
 
 def standstill_us(scenario: Scenario) -> int:
@@ -291,11 +291,17 @@ def _work_us(scenario: Scenario, records: int) -> int:
 
 def _healing_us(scenario: Scenario) -> int:
     """In which every fault has healed, every command is answered, and a job without work has ended."""
-    told = scenario.engine
+    configured = scenario.engine
     troubles = len(scenario.faults) + len(scenario.commands) + 1
     healing = sum(
         getattr(fault, name, 0) for fault in scenario.faults for name in ("for_us", "down_us", "by_us", "after_us")
     )
     late = lateness_us(scenario)
-    each = 2 * told.checkpoint_timeout_us + 8 * told.checkpoint_interval_us + 4 * told.restart_delay_us + 250_000 + late
+    each = (
+        2 * configured.checkpoint_timeout_us
+        + 8 * configured.checkpoint_interval_us
+        + 4 * configured.restart_delay_us
+        + 250_000
+        + late
+    )
     return 500_000 + healing + late + troubles * each

@@ -26,8 +26,8 @@ def looked_up(
 ) -> list[Shown]:
     """The claims on a history of the example's scenario; `otherwise` alters each variant before it runs."""
     trials = Trials(SimulatedSubject())
-    beside = {variant.name: trials.ran(otherwise(variant.scenario)) for variant in example.variants}
-    return show(example, judged(example.scenario, history), beside)
+    companions = {variant.name: trials.ran(otherwise(variant.scenario)) for variant in example.variants}
+    return show(example, judged(example.scenario, history), companions)
 
 
 def not_shown(

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from cutproof.harness.reference_engine.orchestrator import processes as crew
+from cutproof.harness.reference_engine.orchestrator import processes as processes
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR
 from cutproof.harness.reference_engine.orchestrator.opening import Opened
-from cutproof.harness.reference_engine.orchestrator.orchestrator import Conductor
+from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.processes import frames as f
@@ -47,7 +47,7 @@ class Puppet:
         self.tasks = configuration.tasks if isinstance(configuration, NodeConfiguration) else ()
         self.signals: list[int] = []
         self.has_ended = False
-        self._told: list[f.Frame] = []
+        self._received: list[f.Frame] = []
         self._reader: Reader[Any] = Reader(CODEC)
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         if comes_up:
@@ -58,11 +58,11 @@ class Puppet:
         for frame in frames:
             self.sock.sendall(encoded(frame))
 
-    def told(self, kind: type[F]) -> list[F]:
+    def received(self, kind: type[F]) -> list[F]:
         """Every frame of a kind that it was sent so far."""
         while select.select([self.sock], [], [], 0)[0] and (data := self.sock.recv(1 << 16)):
-            self._told += self._reader.feed(data)
-        return [frame for frame in self._told if isinstance(frame, kind)]
+            self._received += self._reader.feed(data)
+        return [frame for frame in self._received if isinstance(frame, kind)]
 
     def up(self, attempt: int = 1) -> None:
         self.say(*[f.Up(now(), task, AttemptId(attempt)) for task in self.tasks])
@@ -85,8 +85,8 @@ class PuppetLauncher:
 
     def fork(self, name: str, entry: str, config: bytes, sockets: tuple[str, ...]) -> int:
         kind = {"coordinator": Configuration, "node": NodeConfiguration}[entry]
-        told = msgspec.msgpack.decode(config, type=kind)
-        puppet = Puppet(1_000_000 + len(self.puppets), told, told.process not in self.stays_away)
+        decoded = msgspec.msgpack.decode(config, type=kind)
+        puppet = Puppet(1_000_000 + len(self.puppets), decoded, decoded.process not in self.stays_away)
         self.puppets.append(puppet)
         return puppet.pid
 
@@ -125,31 +125,31 @@ class Run:
     """A run of puppets."""
 
     def __init__(self, folder: Path, scenario: Scenario) -> None:
-        placement, told = laid_out(folder, scenario)
-        told.sink.create()
+        placement, config = laid_out(folder, scenario)
+        config.sink.create()
         (folder / "store").mkdir()
         self.launcher = PuppetLauncher(folder)
         self.watched = 0
         self._closed = False
         services: Any = SimpleNamespace(launcher=self.launcher, watch=self._watch, look=lambda **_: None)
-        self.conductor = Conductor(Opened(services=services, placement=placement, told=told), scenario)
-        self._journal = told.journal / "harness.0"
+        self.orchestrator = Orchestrator(Opened(services=services, placement=placement, config=config), scenario)
+        self._journal = config.journal / "harness.0"
 
     def close(self) -> None:
         """As the end of a run does; again, nothing."""
         if not self._closed:
             self._closed = True
-            self.conductor.close()
-            release(self.conductor.scene.loop)
+            self.orchestrator.close()
+            release(self.orchestrator.context.loop)
         for puppet in self.launcher.puppets:
             puppet.sock.close()
 
     def _watch(self) -> None:
         self.watched += 1
 
-    def conduct(self, script: Callable[[Run], Script]) -> None:
+    def run(self, script: Callable[[Run], Script]) -> None:
         self.launcher.script = script(self)
-        self.conductor.conduct()
+        self.orchestrator.run()
 
     def named(self, name: str) -> list[Puppet]:
         """Every incarnation of a process."""
@@ -168,18 +168,18 @@ class Run:
         return [one for one in self.launcher.puppets if one.name != COORDINATOR and not one.has_ended]
 
     def entries(self, kind: type[E]) -> list[E]:
-        self.conductor.scene.journal.flush()
+        self.orchestrator.context.journal.flush()
         return [entry for entry in read_journal(self._journal) if isinstance(entry, kind)]
 
     # -- what processes do -----------------------------------------------------------------
 
     def begins(self) -> Script:
         """The job is submitted, and every task comes up."""
-        yield from self.until(lambda: self.coordinator.told(f.Submit))
+        yield from self.until(lambda: self.coordinator.received(f.Submit))
         for puppet in self.living:
             puppet.up()
         self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), "working", False, False, 0))
-        yield from self.until(lambda: self.conductor.scene.facts.phase == "running")
+        yield from self.until(lambda: self.orchestrator.context.facts.phase == "running")
 
     def finishes(self, job: int = 1) -> Script:
         """The job ends in order, and every task with it."""
@@ -187,13 +187,13 @@ class Run:
         for puppet in self.living:
             puppet.down()
         for number in (1, 2):
-            yield from self.until(lambda number=number: len(self.coordinator.told(f.Echo)) == number)  # type: ignore[misc]
+            yield from self.until(lambda number=number: len(self.coordinator.received(f.Echo)) == number)  # type: ignore[misc]
             self.coordinator.say(f.Echo(now(), number))
 
     def until(self, reached: Callable[[], object]) -> Script:
         """Wait for something, turn by turn."""
         while not reached():
-            self.conductor.scene.loop.after(1_000, lambda *_: None)
+            self.orchestrator.context.loop.after(1_000, lambda *_: None)
             yield
 
 
@@ -208,4 +208,4 @@ def now() -> int:
 @pytest.fixture(autouse=True)
 def no_real_process_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     """A puppet's number may be that of somebody."""
-    monkeypatch.setattr(crew, "handle_of", lambda pid: None)
+    monkeypatch.setattr(processes, "handle_of", lambda pid: None)

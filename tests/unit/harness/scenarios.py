@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillTask
-from cutproof.harness.scenario.model import Deviation, Engine, Savepoint, Scenario
+from cutproof.harness.scenario.model import Engine, Perturbation, Savepoint, Scenario
 from cutproof.properties.model.workload import Count, Edge, Input, Join, Map, Node, Topology, Workload
 
 
@@ -36,7 +36,7 @@ def chain(records: int = 12) -> Scenario:
             CutChannel(trigger=AtPoint(point="record-read", occurrence=9), sender="map-1", receiver="count-0"),
         ),
         commands=(Savepoint(trigger=AtPoint(point="ack-sent", occurrence=2, task="map-1")),),
-        deviations=(Deviation(what="message map-1>count-1", occurrence=2, by_us=300),),
+        deviations=(Perturbation(what="message map-1>count-1", occurrence=2, by_us=300),),
     )
 
 

@@ -14,14 +14,16 @@ from cutproof.faults.injectors.toxics import Toxic
 from cutproof.faults.injectors.toxiproxy import ToxiproxyFailed
 from cutproof.faults.plan import AnyFault
 from cutproof.faults.plan import kind_of as fault_kind
-from cutproof.harness.reference_engine.orchestrator import channel_faults, disturbing, rest
-from cutproof.harness.reference_engine.orchestrator import context as scene
 from cutproof.harness.reference_engine.orchestrator import (
-    orchestrator as conductor,
+    channel_faults,
+    context,
+    disturbing,
+    orchestrator,
+    rest,
 )
-from cutproof.harness.reference_engine.orchestrator.context import Scene
+from cutproof.harness.reference_engine.orchestrator.context import Context
 from cutproof.harness.reference_engine.orchestrator.facts import Facts
-from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, Placement, Told, lives_together
+from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, Placement, RunConfig, lives_together
 from cutproof.harness.reference_engine.orchestrator.opening import points_of
 from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.harness.scenario.model import Scenario
@@ -45,20 +47,20 @@ class FakeMember:
         self.name = name
         self.incarnation = incarnation
         self.is_ready = True
-        self.is_gone = False
+        self.has_ended = False
         self.stops = 0
         self.attempts: dict[str, int] = {}
         self.blame: int | None = None
-        self.told: list[f.Frame] = []
+        self.frames: list[f.Frame] = []
 
     def send(self, frame: f.Frame) -> None:
-        self.told.append(frame)
+        self.frames.append(frame)
 
-    def heard(self, kind: type[F]) -> list[F]:
-        return [frame for frame in self.told if isinstance(frame, kind)]
+    def received(self, kind: type[F]) -> list[F]:
+        return [frame for frame in self.frames if isinstance(frame, kind)]
 
 
-class FakeCrew:
+class FakeProcesses:
     """Fulfils what is used of `Crew`; every kill and stop succeeds while its member lives."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -66,26 +68,26 @@ class FakeCrew:
 
     def current(self, name: str) -> FakeMember | None:
         newest = [member for member in self.members if member.name == name][-1:]
-        return next((member for member in newest if not member.is_gone), None)
+        return next((member for member in newest if not member.has_ended), None)
 
     def is_current(self, member: FakeMember) -> bool:
         return [one for one in self.members if one.name == member.name][-1] is member
 
     def living(self) -> list[FakeMember]:
-        return [member for member in self.members if not member.is_gone]
+        return [member for member in self.members if not member.has_ended]
 
     def of(self, names: Sequence[str]) -> list[FakeMember]:
         return [member for member in self.living() if member.name in names]
 
     def kill(self, members: Sequence[FakeMember]) -> list[FakeMember]:
-        killed = [member for member in members if not member.is_gone]
+        killed = [member for member in members if not member.has_ended]
         for member in killed:
-            member.is_gone = True
+            member.has_ended = True
         return killed
 
     def stop(self, member: FakeMember) -> bool:
-        member.stops += not member.is_gone
-        return not member.is_gone
+        member.stops += not member.has_ended
+        return not member.has_ended
 
     def go_on(self, member: FakeMember) -> None:
         member.stops -= 1
@@ -140,13 +142,13 @@ class FakeProxies:
 
 def laid_out(
     folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files"
-) -> tuple[Placement, Told]:
+) -> tuple[Placement, RunConfig]:
     """Who lives where in a run, and what they are told."""
     (folder / "journal").mkdir()
     described = process_job.describe(scenario, None, SCALE)
     graph = process_job.make_job(described).graph
     placement = Placement.of((graph,), scenario.engine.nodes, together=lives_together(scenario))
-    told = Told(
+    config = RunConfig(
         folder=folder,
         job=described,
         settings=Settings(),
@@ -161,7 +163,7 @@ def laid_out(
         routes=dict.fromkeys(placement.channels, 2),
         felt=frozenset(felt),
     )
-    return placement, told
+    return placement, config
 
 
 class Stage:
@@ -177,28 +179,28 @@ class Stage:
         store: str = "files",
     ) -> None:
         self._now = 1_000_000
-        for module in (loop, scene, channel_faults, disturbing, rest, conductor):
+        for module in (loop, context, channel_faults, disturbing, rest, orchestrator):
             monkeypatch.setattr(module, "monotonic_us", lambda: self._now)
         self.scenario = scenario
-        self.placement, self.told = laid_out(folder, scenario, felt=felt, store=store)
+        self.placement, self.config = laid_out(folder, scenario, felt=felt, store=store)
         self.proxies = FakeProxies()
-        self.crew = FakeCrew([COORDINATOR, *self.placement.processes])
+        self.processes = FakeProcesses([COORDINATOR, *self.placement.processes])
         services: Any = SimpleNamespace(proxies=self.proxies, look=lambda: self.proxies.done.append("look"))
-        self.scene = Scene(services, self.placement, self.told, [fault_kind(fault) for fault in scenario.faults])
-        self.scene.crew = cast(Any, self.crew)
+        self.context = Context(services, self.placement, self.config, [fault_kind(fault) for fault in scenario.faults])
+        self.context.processes = cast(Any, self.processes)
         self.phases: list[str] = []
-        self.scene.facts = Facts(self.phases.append)
-        self.scene.begun_us = self._now
+        self.context.facts = Facts(self.phases.append)
+        self.context.begun_us = self._now
 
     # -- time ----------------------------------------------------------------------------
 
     def pass_us(self, real_us: int) -> None:
         """Time goes by, and what is due in it is done, each at its time."""
         until = self._now + real_us
-        heap = self.scene.loop._heap
+        heap = self.context.loop._heap
         while heap and heap[0][0] <= until:
             self._now = max(self._now, heap[0][0])
-            self.scene.loop._do_what_is_due()
+            self.context.loop._do_what_is_due()
         self._now = until
 
     def pass_virtual(self, us: int) -> None:
@@ -212,7 +214,7 @@ class Stage:
     # -- the job ---------------------------------------------------------------------------
 
     def member(self, name: str) -> FakeMember:
-        found = self.crew.current(name)
+        found = self.processes.current(name)
         assert found is not None, name
         return found
 
@@ -222,7 +224,7 @@ class Stage:
 
     def comes_up(self, attempt: int = 1) -> None:
         """Every task runs in this attempt, and the coordinator says so."""
-        facts = self.scene.facts
+        facts = self.context.facts
         facts.coordinator(True)
         for task in self.placement.tasks:
             facts.up(task, attempt)
@@ -233,8 +235,8 @@ class Stage:
     # -- what was written down -------------------------------------------------------------
 
     def entries(self, kind: type[E]) -> list[E]:
-        self.scene.journal.flush()
-        path = self.told.journal / "harness.0"
+        self.context.journal.flush()
+        path = self.config.journal / "harness.0"
         return [entry for entry in read_journal(path) if isinstance(entry, kind)]
 
 

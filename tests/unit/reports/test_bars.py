@@ -15,8 +15,8 @@ from cutproof.reports.grid import Cell, Grid
 BARS = Bars(
     title="Held",
     caption="As <much> as there is.",
-    bars=(Bar(name="one", value=2.0, told="2 GB"), Bar(name="two", value=1.0, told="1 GB"),
-          Bar(name="none", value=0.0, told="nothing")),
+    bars=(Bar(name="one", value=2.0, text="2 GB"), Bar(name="two", value=1.0, text="1 GB"),
+          Bar(name="none", value=0.0, text="nothing")),
 )  # fmt: skip
 GRID = Grid(
     title="Who wins",
@@ -40,7 +40,7 @@ def test_each_bar_has_its_name_and_value_and_a_length_in_proportion() -> None:
     assert lengths == [lengths[0], lengths[0] / 2, 0]
 
 
-@pytest.mark.parametrize("wrong", [(), (Bar(name="one", value=-1.0, told="less"),)])
+@pytest.mark.parametrize("wrong", [(), (Bar(name="one", value=-1.0, text="less"),)])
 def test_there_is_no_picture_of_nothing_or_less(wrong: tuple[Bar, ...]) -> None:
     with pytest.raises(ValueError, match="Held: no bar, or one that goes backwards"):
         bars.drawn(Bars(title="Held", caption="", bars=wrong))

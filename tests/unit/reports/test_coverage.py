@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reports.coverage import MODES, WAYS, coverage_lead, coverage_maps, empty_cells, stop_lines
+from cutproof.reports.coverage import MODES, WAYS, coverage_lead, coverage_maps, stop_lines, targets_not_hit
 from cutproof.reports.model import Coverage, CoverageRow, Impossible, ReportView, StopCounts, Summary
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
@@ -56,7 +56,7 @@ def test_the_lead_counts_and_is_silent_without_coverage() -> None:
 
 
 def test_empty_cells_are_named_up_to_a_dozen() -> None:
-    assert empty_cells(COVERAGE) == (
+    assert targets_not_hit(COVERAGE) == (
         "kill-node at ack-sent, finished, aligned",
         "kill-node at ack-sent, failed, aligned",
     )
@@ -64,8 +64,8 @@ def test_empty_cells_are_named_up_to_a_dozen() -> None:
     many = Coverage(
         rows=[CoverageRow(alignment=row.alignment, ending=row.ending, point=f"p{n}", fired={"x": 0}) for n in range(20)]
     )
-    assert len(empty_cells(many)) == 13
-    assert empty_cells(many)[-1] == "and 8 more"
+    assert len(targets_not_hit(many)) == 13
+    assert targets_not_hit(many)[-1] == "and 8 more"
 
 
 def test_each_way_to_end_a_job_tells_what_hit_it() -> None:

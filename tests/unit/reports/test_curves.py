@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from cutproof.reports.curves import FLOOR, LEFT, LIFT, WIDTH, Chart, Curve, drawn
-from cutproof.reports.figures import Figures, FiguresView, Said, render_figures
+from cutproof.reports.figures import Figures, FiguresView, Statement, render_figures
 
 
 def _chart(*curves: Curve, logarithmic: bool = False) -> Chart:
@@ -56,7 +56,10 @@ VIEW = FiguresView(
     name="it",
     about="what <it> is",
     document="the text",
-    claims=(Said(says="grows", shown=True, evidence="3 s"), Said(says="ends", shown=False, evidence="it goes on")),
+    claims=(
+        Statement(text="grows", shown=True, evidence="3 s"),
+        Statement(text="ends", shown=False, evidence="it goes on"),
+    ),
     tables=(Figures(caption="by rate", head=("rate", "s"), rows=(("10 MB/s", "3.3"),)),),
     charts=(_chart(ONE),),
 )

@@ -16,7 +16,7 @@ from cutproof.properties.model.history import (
     Transaction,
 )
 from cutproof.reports.entries import COORDINATOR, FAULTS, entries_of
-from cutproof.reports.words import told
+from cutproof.reports.words import with_task
 from unit.reports import stories
 
 
@@ -62,7 +62,7 @@ def test_the_store_tells_of_transactions() -> None:
     sealed = Transaction(name="t1", task="sink-0", attempt=1, begun=1, checkpoint=1, prepared=3, committed=5)
     empty = Transaction(name="t2", task="sink-0", attempt=1, begun=2, aborted=6)
     aborted = Transaction(name="t3", task="sink-0", attempt=1, begun=2, aborted=7, rows=[(1, 1, 1, 0)])
-    said = [told(entry) for entry in entries_of(_history(transactions=[sealed, empty, aborted]))]
+    said = [with_task(entry) for entry in entries_of(_history(transactions=[sealed, empty, aborted]))]
     assert said == [
         "sink-0 seals its transaction for checkpoint 1",
         "sink-0 has its transaction of checkpoint 1 committed",
@@ -72,7 +72,7 @@ def test_the_store_tells_of_transactions() -> None:
 
 def test_commands_are_told_with_what_was_asked() -> None:
     history = _history(journal=[CommandIssued(order=1, at_us=1, command=0, kind="stop-with-savepoint", drain=True)])
-    assert [told(entry) for entry in entries_of(history)] == [
+    assert [with_task(entry) for entry in entries_of(history)] == [
         "coordinator is commanded (stop-with-savepoint with drain)"
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from cutproof.faults.plan import AtTime, LateMessage
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_scenario
-from cutproof.harness.scenario.model import Cancel, Deviation, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import Cancel, Perturbation, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, FaultFired, TaskFailed
 from cutproof.properties.model.verdict import Holds
@@ -73,7 +73,7 @@ def test_a_late_row_of_a_former_job_replaces_none_of_the_next() -> None:
 @pytest.mark.parametrize("kind", ["ack sink-0", "complete sink-0", "cancel op0-0", "running op0-0"])
 def test_a_job_that_is_restarted_and_then_cancelled_is_two_times_over(kind: str) -> None:
     """What is late is of an attempt that failed, of a job that was cancelled after it."""
-    late = tuple(Deviation(what=f"control {kind}", occurrence=number, by_us=9_000) for number in (1, 2))
+    late = tuple(Perturbation(what=f"control {kind}", occurrence=number, by_us=9_000) for number in (1, 2))
     commands = (Cancel(trigger=AtTime(at_us=6_000)), Resume(trigger=AtTime(at_us=0), parallelism=NARROWER))
     killed = LateMessage(trigger=AtTime(at_us=0), message="abort", by_us=9_000)
     scenario = job(60, width=2, splits=2, commands=commands, deviations=late, faults=(killed,))

@@ -9,7 +9,7 @@ import pytest
 from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, TearWrite
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.checks import problems_of
-from cutproof.harness.scenario.model import Cancel, Deviation, Resume, Savepoint
+from cutproof.harness.scenario.model import Cancel, Perturbation, Resume, Savepoint
 from cutproof.harness.subject.run import run as judged
 from cutproof.properties.model.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
 from cutproof.properties.reconstruct.line import Lines
@@ -102,8 +102,8 @@ def test_a_checkpoint_that_completes_behind_a_newer_one_finds_its_logs() -> None
     """Found by the search: the last word of checkpoint 1 comes while the record of 2 is being written, and 1 is
     retained beside 2."""
     late = (
-        Deviation(what="control ack sink-0", occurrence=1, by_us=3_000),
-        Deviation(what="write coordinator", occurrence=1, by_us=4_000),
+        Perturbation(what="control ack sink-0", occurrence=1, by_us=3_000),
+        Perturbation(what="write coordinator", occurrence=1, by_us=4_000),
     )
     settings = {"concurrent_checkpoints": 2, "checkpoint_interval_us": 1_500, "retained_checkpoints": 2}
     result = judged(SimulatedSubject(), job(records=160, spilling="continuous", deviations=late, **settings))

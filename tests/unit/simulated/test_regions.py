@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, KillNode, KillTask, PauseTask
-from cutproof.harness.generate.situations.regional import forward_alone
+from cutproof.harness.generate.situations.regional import forward_only
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.scenario.model import Engine, Scenario
 from cutproof.harness.subject.names import subject_called
@@ -33,7 +33,7 @@ def scenario(*faults: Fault, splits: int = 2, failover: str = "region") -> Scena
     )
     workload = Workload(name="chain", inputs=(Input(name="source", splits=records),), nodes=())
     engine = Engine(checkpoint_interval_us=2_000, failover=failover, nodes=2)
-    return Scenario(workload=workload, topology=forward_alone(workload, splits), engine=engine, faults=faults)
+    return Scenario(workload=workload, topology=forward_only(workload, splits), engine=engine, faults=faults)
 
 
 def result_of(told: Scenario) -> Result:

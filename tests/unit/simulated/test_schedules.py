@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from cutproof.faults.plan import AtTime, KillCoordinator, KillTask
-from cutproof.harness.scenario.model import Cancel, Deviation, Resume, Savepoint, StopWithSavepoint
+from cutproof.harness.scenario.model import Cancel, Perturbation, Resume, Savepoint, StopWithSavepoint
 from cutproof.properties.model.history import CommandReturned, History, JobEnded
 from unit.simulated.worlds import ended, fired, job, journal, rows, run, shown
 
@@ -29,7 +29,7 @@ def test_each_kind_of_happening_can_be_late(what: str, task: str, shows: str) ->
         return [event.at_us for event in shown(history, task, shows)]
 
     plain = run(job(), timeline=True)
-    late = run(job(deviations=(Deviation(what=what, occurrence=1, by_us=LATE_US),)), timeline=True)
+    late = run(job(deviations=(Perturbation(what=what, occurrence=1, by_us=LATE_US),)), timeline=True)
     assert late.unapplied == []
     assert 0 < times(late)[0] - times(plain)[0] <= LATE_US
     assert Counter(late.committed) == Counter(plain.committed)
@@ -39,7 +39,7 @@ def test_the_record_of_a_checkpoint_can_be_late() -> None:
     def first(**more: object) -> int:
         return run(job(**more)).completed[0].at_us
 
-    late = (Deviation(what="write coordinator", occurrence=1, by_us=LATE_US),)
+    late = (Perturbation(what="write coordinator", occurrence=1, by_us=LATE_US),)
     assert first(deviations=late) == first() + LATE_US
 
 
@@ -50,12 +50,12 @@ def test_a_read_can_be_late() -> None:
         history = run(job(faults=kill, **more))
         return [entry.at_us for entry in history.journal if entry.__struct_config__.tag == "attempt-running"][1]
 
-    late = (Deviation(what="read op1-0", occurrence=1, by_us=LATE_US),)
+    late = (Perturbation(what="read op1-0", occurrence=1, by_us=LATE_US),)
     assert 0 < running(deviations=late) - running() <= LATE_US, "others may take longest"
 
 
 def test_a_deviation_that_never_came_is_told() -> None:
-    history = run(job(deviations=(Deviation(what="write op1-0", occurrence=999, by_us=5),)))
+    history = run(job(deviations=(Perturbation(what="write op1-0", occurrence=999, by_us=5),)))
     assert history.unapplied == ["write op1-0, occurrence 999"]
 
 

@@ -14,10 +14,10 @@ from cutproof.harness.counterexamples.replay import replay
 from cutproof.harness.counterexamples.story import nearest_passing
 from cutproof.harness.counterexamples.words import (
     command_in_words,
-    deviation_in_words,
     engine_in_words,
     fault_in_words,
     ordinal,
+    perturbation_in_words,
     time_in_words,
     trigger_in_words,
     workload_in_words,
@@ -25,7 +25,7 @@ from cutproof.harness.counterexamples.words import (
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_scenario
-from cutproof.harness.scenario.model import COMMANDS, Deviation, Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import COMMANDS, Perturbation, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.shrink.on_subject import fails_like
 from cutproof.harness.subject.names import subject_called
 from unit.harness.scenarios import chain
@@ -77,9 +77,11 @@ def test_faults(fault: AnyFault, words: str) -> None:
 def test_commands_and_deviations() -> None:
     assert len({command_in_words(kind(trigger=NOW)) for kind in COMMANDS.values()}) == len(COMMANDS)
     assert command_in_words(StopWithSavepoint(trigger=NOW, drain=True)).endswith("and drained")
-    late = Deviation(what="control ack map-0", occurrence=3, by_us=2_000)
-    assert deviation_in_words(late) == "the 3rd ack message of map-0 is 2 ms late"
-    assert deviation_in_words(msgspec.structs.replace(late, what="write map-0")).startswith("the 3rd snapshot write of")
+    late = Perturbation(what="control ack map-0", occurrence=3, by_us=2_000)
+    assert perturbation_in_words(late) == "the 3rd ack message of map-0 is 2 ms late"
+    assert perturbation_in_words(msgspec.structs.replace(late, what="write map-0")).startswith(
+        "the 3rd snapshot write of"
+    )
 
 
 def test_numbers() -> None:

@@ -55,7 +55,7 @@ def test_every_claim_stands_beside_what_was_found_and_every_verdict_below(chain:
     text = text_of(chain)
     example = EXAMPLES["three-2pc-chain"]
     assert f"{len(example.claims)} of {len(example.claims)} claims of {example.document} showed" in text
-    assert all(f"“{claim.says}” yes" in text for claim in example.claims)
+    assert all(f"“{claim.text}” yes" in text for claim in example.claims)
     assert "together 3800 µs, one by one 14800 µs" in text
     assert "exactly-once ✓ holds exercised 1 time" in text
     assert "drain ? unknown not exercised" in text
@@ -111,9 +111,9 @@ TOLD = ExampleRun(
     subject="simulated",
     outcome="held",
     verdicts={"exactly-once": Holds(exercised=3), "drain": Unknown(reason="not exercised")},
-    claims=[Shown(says="it grows", shown=True, evidence="by 3")],
+    claims=[Shown(text="it grows", shown=True, evidence="by 3")],
 )
-NOT_SHOWN = [*TOLD.claims, Shown(says="it ends", shown=False, evidence="it goes on")]
+NOT_SHOWN = [*TOLD.claims, Shown(text="it ends", shown=False, evidence="it goes on")]
 LOST = {"exactly-once": Violated(difference="lost row", message="a row is missing"), "drain": Holds(exercised=1)}
 
 

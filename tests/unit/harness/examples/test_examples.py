@@ -19,7 +19,7 @@ def _history(name: str) -> History:
 
 
 def _not_shown(example: Example, history: History) -> set[str]:
-    return {claim.says.split(",")[0] for claim in looked_up(example, history) if not claim.shown}
+    return {claim.text.split(",")[0] for claim in looked_up(example, history) if not claim.shown}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

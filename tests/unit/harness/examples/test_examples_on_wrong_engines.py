@@ -53,9 +53,9 @@ def test_there_is_a_defect_for_every_example() -> None:
 def test_on_the_engine_as_it_is_nothing_is_violated_but_what_the_text_says(name: str) -> None:
     told = tried(name, None)
     assert told.exit_code == ExitCode.HELD
-    assert {one.name: dict(one.against) for one in told.beside} == {one.name: {} for one in EXAMPLES[name].variants}
-    for one in told.beside:
-        assert one.outcome == ("as the text says" if one.said else "held"), one.name
+    assert {one.name: dict(one.against) for one in told.companions} == {one.name: {} for one in EXAMPLES[name].variants}
+    for one in told.companions:
+        assert one.outcome == ("as the text says" if one.expected else "held"), one.name
 
 
 @pytest.mark.parametrize(("name", "defect"), WRONG.items())
@@ -75,10 +75,10 @@ def test_a_defect_that_only_a_variant_meets_is_violated_and_its_claim_does_not_s
 ) -> None:
     told = tried("two-ways-to-finish", defect)
     assert {name for name, verdict in told.verdicts.items() if type(verdict).__name__ == "Violated"} == set()
-    (met,) = (one for one in told.beside if one.name == where)
+    (met,) = (one for one in told.companions if one.name == where)
     assert "drain" in met.against
     assert met.outcome == "violated"
-    assert any(one.says.startswith(claim) and not one.shown for one in told.claims)
+    assert any(one.text.startswith(claim) and not one.shown for one in told.claims)
 
 
 @pytest.mark.parametrize("defect", ["J01", "J02"])
@@ -107,7 +107,7 @@ class Choosy:
 def test_a_variant_that_cannot_be_run_is_told_and_what_rests_on_it_is_not_shown() -> None:
     example = EXAMPLES["two-ways-to-finish"]
     told, _ = run_example(Trials(Choosy()), example, Agreeing())
-    problems = {one.name: one.problem for one in told.beside if one.outcome == "not run"}
+    problems = {one.name: one.problem for one in told.companions if one.outcome == "not run"}
     assert set(problems) == {
         "stopped with drain",
         "open windows, stopped with drain",
@@ -115,7 +115,7 @@ def test_a_variant_that_cannot_be_run_is_told_and_what_rests_on_it_is_not_shown(
     }
     assert set(problems.values()) == {"choosy does not drain"}
     for claim, found in zip(example.claims, told.claims, strict=True):
-        rests = {one.name for one in claim.beside} if isinstance(claim, Comparison) else set()
+        rests = {one.name for one in claim.companions} if isinstance(claim, Comparison) else set()
         assert found.shown is not bool(rests & set(problems))
     assert told.exit_code == ExitCode.FELL_SHORT
 

@@ -107,7 +107,7 @@ def test_every_kind_of_everything_is_drawn(drawn: list[Scenario]) -> None:
     assert triggers == {AtTime, AtPoint, InPhase}
     assert {command_kind(command) for one in drawn for command in one.commands} == set(COMMANDS)
     assert {one.name for one in drawn} == set(TEMPLATES)
-    assert {deviation.what.split(" ")[0] for one in drawn for deviation in one.deviations} == {
+    assert {perturbation.what.split(" ")[0] for one in drawn for perturbation in one.deviations} == {
         "message",
         "control",
         "write",

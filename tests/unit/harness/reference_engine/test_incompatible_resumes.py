@@ -67,11 +67,11 @@ def test_a_job_that_begins_with_no_snapshot_has_none_to_fit() -> None:
 def test_they_stand_one_behind_the_other_before_what_they_are_brought_to_and_in_that_job_alone() -> None:
     told = scenario({"fresh": "count", "newer": "count"})
     again = replace(told.commands[-1], inserted={})
-    _, unfit, last = job_graphs(replace(told, commands=(*told.commands, again)))
-    assert [spec.name for spec in unfit.operators] == ["source", "fresh", "newer", "count", "sink"]
-    assert [(edge.sender, edge.partitioning) for edge in unfit.spec("fresh").inputs] == [("source", "forward")]
-    assert [(edge.sender, edge.partitioning) for edge in unfit.spec("count").inputs] == [("newer", "hash")]
-    assert unfit.spec("newer").parallelism == unfit.spec("source").parallelism
+    _, incompatible, last = job_graphs(replace(told, commands=(*told.commands, again)))
+    assert [spec.name for spec in incompatible.operators] == ["source", "fresh", "newer", "count", "sink"]
+    assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("fresh").inputs] == [("source", "forward")]
+    assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("count").inputs] == [("newer", "hash")]
+    assert incompatible.spec("newer").parallelism == incompatible.spec("source").parallelism
     assert [spec.name for spec in last.operators] == ["source", "count", "sink"]
 
 
@@ -80,8 +80,8 @@ def test_what_they_send_is_dealt_out_as_what_came_there_was(partitioning: str) -
     told = scenario({"fresh": "sink"})
     first, last = told.topology.edges
     layout = replace(told.topology, edges=(first, replace(last, partitioning=partitioning)))
-    _, unfit = job_graphs(replace(told, topology=layout))
-    assert [(edge.sender, edge.partitioning) for edge in unfit.spec("sink").inputs] == [("fresh", partitioning)]
+    _, incompatible = job_graphs(replace(told, topology=layout))
+    assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("sink").inputs] == [("fresh", partitioning)]
 
 
 def test_in_words() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.runtime.cancellation import Cancellation, WorkCancelled, cancellable, obey
-from cutproof.harness.runtime.interruption import unheard
+from cutproof.harness.runtime.interruption import signals_blocked
 from unit.harness.unwanted_work import deaf, sleep, swallow
 
 SOON_S = 20.0
@@ -26,7 +26,7 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 
 def begin(pool: ProcessPoolExecutor, task: Callable[[Path], None], sign: Path) -> Future[None]:
-    with unheard():
+    with signals_blocked():
         return pool.submit(cancellable, task, sign)
 
 

@@ -22,7 +22,7 @@ from cutproof.harness.scenario import bounds, files
 from cutproof.harness.scenario.bounds import BOUNDS, SYSTEM_BOUNDS, Bound
 from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.files import as_written, encode_scenario
-from cutproof.harness.scenario.model import Cancel, Deviation, Scenario
+from cutproof.harness.scenario.model import Cancel, Perturbation, Scenario
 from cutproof.harness.scenario.reading import FileError
 from cutproof.harness.scenario.system_files import read_system, system_schema
 from cutproof.harness.subject.port import ScenarioRefused
@@ -95,7 +95,7 @@ def _row_of_operators(number: int, width: int, *operators: AnyOperator) -> Scena
 
 
 KILL = KillTask(task="source-0", trigger=AtTime(at_us=5))
-LATE = Deviation(what="step source-0", occurrence=1, by_us=1)
+LATE = Perturbation(what="step source-0", occurrence=1, by_us=1)
 BEYOND: dict[str, tuple[Bound, Callable[[], Scenario]]] = {
     "splits": (bounds.SPLITS, lambda: _with_records([[record] for record in _records(20_000)])),
     "records": (bounds.RECORDS, lambda: _with_records([_records(100_000)])),
@@ -105,7 +105,7 @@ BEYOND: dict[str, tuple[Bound, Callable[[], Scenario]]] = {
     "rows": (bounds.ROWS, lambda: _row_of_operators(3, 1, *[FlatMap(fan=255)] * 3)),
     "faults": (bounds.FAULTS, lambda: replace(chain(), faults=(KILL,) * 1_001)),
     "commands": (bounds.COMMANDS, lambda: replace(chain(), commands=(Cancel(trigger=AtTime(at_us=1)),) * 101)),
-    "deviations": (bounds.DEVIATIONS, lambda: replace(chain(), deviations=(LATE,) * 10_001)),
+    "deviations": (bounds.PERTURBATIONS, lambda: replace(chain(), deviations=(LATE,) * 10_001)),
     "an hour between records": (bounds.TIME_US, lambda: _with_engine(read_interval_us=bounds.HOUR_US)),
     "checkpoints without end": (bounds.CHECKPOINTS, lambda: _with_engine(read_interval_us=bounds.HOUR_US // 100)),
 }

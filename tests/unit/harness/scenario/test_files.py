@@ -29,7 +29,7 @@ from cutproof.faults.plan import (
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.scenario import files
 from cutproof.harness.scenario.files import decode_scenario, digest, encode_scenario
-from cutproof.harness.scenario.model import Deviation, Scenario
+from cutproof.harness.scenario.model import Perturbation, Scenario
 from cutproof.harness.scenario.reading import FileError
 from cutproof.properties.model.history import History
 from unit.harness.scenarios import chain
@@ -172,8 +172,8 @@ def test_a_fault_that_hits_nothing(changed: Any, words: str) -> None:
 
 @pytest.mark.parametrize("what", ["message map-0>sink-0", "control gossip map-0", "write nobody-0", "nap map-0", ""])
 def test_a_deviation_that_names_nothing(what: str) -> None:
-    deviation = Deviation(what=what, occurrence=1, by_us=1)
-    assert "names no message" in refused(encode_scenario(replace(chain(), deviations=(deviation,))))
+    perturbation = Perturbation(what=what, occurrence=1, by_us=1)
+    assert "names no message" in refused(encode_scenario(replace(chain(), deviations=(perturbation,))))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_deviation_that_names_nothing(what: str) -> None:
     ],
 )
 def test_a_deviation_that_names_something(what: str) -> None:
-    scenario = replace(chain(), deviations=(Deviation(what=what, occurrence=1, by_us=1),))
+    scenario = replace(chain(), deviations=(Perturbation(what=what, occurrence=1, by_us=1),))
     assert decode_scenario(encode_scenario(scenario)) == scenario
 
 

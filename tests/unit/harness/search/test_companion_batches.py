@@ -13,18 +13,18 @@ from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.scenario.files import read_scenario
-from cutproof.harness.search.batches import EVERY, MEETS, beside
+from cutproof.harness.search.batches import EVERY, MEETS, companion_batch
 from cutproof.harness.search.campaign import Campaign, Verified, verify_campaign
 from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.search.search import Budget
 from cutproof.harness.search.worker import Plan, Worker
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.batch import execution
-from cutproof.reports.overview import beside_lead, headline
+from cutproof.reports.overview import companion_lead, headline
 from cutproof.reports.text import render_text
 from unit.harness.subjects import Agreeing
 
-PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
+PLAN = Plan(seed=3, drawing=Drawing(max_records=12), companions=True)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_one_job_of_so_many_runs_both_ways_however_they_are_shared_out() -> None
 
 def test_most_drawn_jobs_leave_the_same_and_none_does_not() -> None:
     draw = scenario_of(Drawing(max_records=40))
-    verdicts = [beside(index, draw(9, index)).verdict for index in range(40)]
+    verdicts = [companion_batch(index, draw(9, index)).verdict for index in range(40)]
     assert not [one for one in verdicts if isinstance(one, Violated)]
     assert sum(isinstance(one, Holds) for one in verdicts) > 20
 
@@ -64,7 +64,7 @@ def test_most_drawn_jobs_leave_the_same_and_none_does_not() -> None:
 def test_they_are_counted_and_told(tmp_path: Path) -> None:
     summary = verified(tmp_path / "run").summary
     assert (summary.batches.run, summary.batches.violated) == (1, 0)
-    assert "1 job ran as a batch too" in beside_lead(summary)
+    assert "1 job ran as a batch too" in companion_lead(summary)
     assert "1 job ran as a batch too" in " ".join(render_text(summary).split())
 
 

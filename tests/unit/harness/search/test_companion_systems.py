@@ -21,18 +21,18 @@ from cutproof.harness.search.campaign import Campaign, Verified, verify_campaign
 from cutproof.harness.search.pool import Here, chunk_of
 from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.search.search import Budget, Found, Search
-from cutproof.harness.search.systems import EVERY, Beside, SystemOutcome
+from cutproof.harness.search.systems import EVERY, CompanionSystems, SystemOutcome
 from cutproof.harness.search.verification import Request, loaded_workload, plan_of
 from cutproof.harness.search.worker import Plan, Worker
 from cutproof.harness.shrink.systems import shrunk
 from cutproof.properties.model.verdict import Violated
 from cutproof.reference_impl.core import chandy_lamport
-from cutproof.reports.overview import beside_lead, headline
+from cutproof.reports.overview import companion_lead, headline
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text
 from unit.harness.subjects import Agreeing
 
-PLAN = Plan(seed=3, drawing=Drawing(max_records=12), beside=True)
+PLAN = Plan(seed=3, drawing=Drawing(max_records=12), companions=True)
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def test_one_stands_beside_every_so_many_scenarios_however_they_are_shared_out()
 
 def test_a_system_is_had_again_by_seed_and_number() -> None:
     told = run_and_judge(system_of()(3, 1))
-    assert Beside(3).run(1).verdict == told.verdict
-    assert {Beside(seed).run(1).verdict for seed in range(8)} != {told.verdict}
+    assert CompanionSystems(3).run(1).verdict == told.verdict
+    assert {CompanionSystems(seed).run(1).verdict for seed in range(8)} != {told.verdict}
 
 
 def test_they_are_counted_apart_from_the_scenarios() -> None:
@@ -79,10 +79,10 @@ def test_they_are_counted_apart_from_the_scenarios() -> None:
 
 
 def test_none_is_run_where_other_things_are_asked_for() -> None:
-    assert plan_of(Request(seed=1)).beside
-    assert not plan_of(Request(seed=1, subject="processes", real_time=True)).beside
-    assert not plan_of(Request(seed=1, defect="A01")).beside
-    assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).beside
+    assert plan_of(Request(seed=1)).companions
+    assert not plan_of(Request(seed=1, subject="processes", real_time=True)).companions
+    assert not plan_of(Request(seed=1, defect="A01")).companions
+    assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).companions
     assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.systems
 
 
@@ -144,7 +144,7 @@ def test_the_first_wrong_one_ends_a_search_that_stops_at_the_first() -> None:
 
 @pytest.mark.usefixtures("deaf")
 def test_it_is_shrunk_to_what_it_takes() -> None:
-    system = next(one.system for one in map(Beside(3).run, range(9)) if one.system is not None)
+    system = next(one.system for one in map(CompanionSystems(3).run, range(9)) if one.system is not None)
     small = shrunk(system, "missing in a channel")
     assert len(small.acts) == len(small.beginnings) == 1
     assert len(small.processes) <= 2
@@ -158,10 +158,10 @@ def test_what_holds_when_it_is_run_again_is_the_harnesss_failure(
 ) -> None:
     lie = Violated(difference="event missing", message="somebody says so")
 
-    def lying(self: Beside, number: int) -> SystemOutcome:
+    def lying(self: CompanionSystems, number: int) -> SystemOutcome:
         return SystemOutcome(number=number, verdict=lie, system=system_of()(3, number))
 
-    monkeypatch.setattr(Beside, "run", lying)
+    monkeypatch.setattr(CompanionSystems, "run", lying)
     done = verified(tmp_path / "run", EVERY)
     assert done.exit_code is ExitCode.HARNESS_FAILED
     assert done.summary.failures == ["system 0 fails in a search and holds when run again"]
@@ -178,5 +178,7 @@ def test_a_machine_that_raises_is_the_harnesss_failure(tmp_path: Path, monkeypat
 
 
 def test_what_was_run_is_one_sentence_and_nothing_is_none() -> None:
-    assert beside_lead(found_with(1).tally.summary()).startswith("Beside them 1 system of processes, with ")
-    assert beside_lead(found_with(1, Plan(seed=3, drawing=PLAN.drawing)).tally.summary()) == ""
+    assert companion_lead(found_with(1).tally.summary()).startswith(
+        "CompanionSystems them 1 system of processes, with "
+    )
+    assert companion_lead(found_with(1, Plan(seed=3, drawing=PLAN.drawing)).tally.summary()) == ""

@@ -29,12 +29,12 @@ from cutproof.harness.search.coverage import (
     SNAPSHOT_FAULTS,
     STORE_FAULTS,
     TRANSACTION_POINTS,
-    Cell,
     CoverageTally,
-    all_cells,
-    cells_hit,
-    possible_cells,
+    CoverageTarget,
+    all_targets,
+    possible_targets,
     rule_against,
+    targets_hit,
 )
 from cutproof.harness.subject.port import Capabilities, SubjectFailed
 from cutproof.properties.model.history import FaultFired, History, JobEnded
@@ -43,8 +43,8 @@ from unit.harness.scenarios import chain
 replace = msgspec.structs.replace
 
 CAPABILITIES = SimulatedSubject().capabilities
-KILLED = Cell(alignment="aligned", ending="finished", point="ack-sent", fault="kill-task")
-FORBIDDEN = Cell(alignment="none", ending="finished", point="ack-sent", fault="kill-task")
+KILLED = CoverageTarget(alignment="aligned", ending="finished", point="ack-sent", fault="kill-task")
+FORBIDDEN = CoverageTarget(alignment="none", ending="finished", point="ack-sent", fault="kill-task")
 """an acknowledgement where nothing is acknowledged"""
 
 
@@ -62,8 +62,8 @@ def kill(point: str, task: str = "count-0", occurrence: int = 1) -> KillTask:
     return KillTask(trigger=AtPoint(point=point, occurrence=occurrence), task=task)
 
 
-def hit(one: Scenario) -> list[Cell]:
-    return list(cells_hit(one, SimulatedSubject().run(one)))
+def hit(one: Scenario) -> list[CoverageTarget]:
+    return list(targets_hit(one, SimulatedSubject().run(one)))
 
 
 def test_a_fault_counts_where_it_was_set_off_and_how_its_job_ended() -> None:
@@ -95,11 +95,11 @@ def test_a_fault_that_no_point_set_off_or_whose_job_never_ended_has_no_cell() ->
     ended = JobEnded(order=2, at_us=2, job=1, status="finished")
     history = History(subject="x", guarantee="exactly-once", sink="transactional", journal=[fired, ended])
     timed = scenario(KillTask(trigger=AtTime(at_us=1), task="count-0"))
-    assert not cells_hit(timed, history)
-    assert not cells_hit(scenario(kill("ack-sent")), replace(history, journal=[fired]))
-    assert not cells_hit(scenario(), history), "a fault that nobody planned"
+    assert not targets_hit(timed, history)
+    assert not targets_hit(scenario(kill("ack-sent")), replace(history, journal=[fired]))
+    assert not targets_hit(scenario(), history), "a fault that nobody planned"
     strange = replace(history, journal=[fired, replace(ended, status="evaporated")])
-    assert not cells_hit(scenario(kill("ack-sent")), strange)
+    assert not targets_hit(scenario(kill("ack-sent")), strange)
 
 
 def test_a_fault_that_fires_again_counts_once_in_the_job_it_hit_first() -> None:
@@ -107,7 +107,7 @@ def test_a_fault_that_fires_again_counts_once_in_the_job_it_hit_first() -> None:
     ended = JobEnded(order=2, at_us=2, job=1, status="cancelled")
     journal = [fired, replace(fired, order=2), ended, replace(fired, order=4), replace(ended, order=5, status="failed")]
     history = History(subject="x", guarantee="exactly-once", sink="transactional", journal=journal)
-    assert cells_hit(scenario(kill("ack-sent")), history) == (replace(KILLED, ending="cancelled"),)
+    assert targets_hit(scenario(kill("ack-sent")), history) == (replace(KILLED, ending="cancelled"),)
 
 
 # -- what is impossible --------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_at_most_once_has_no_record_after_the_end_of_a_partition(cancelled: bool
 
 
 def test_every_rule_forbids_something_and_has_a_reason() -> None:
-    blamed = {rule.name for cell in all_cells() if (rule := rule_against(cell)) is not None}
+    blamed = {rule.name for target in all_targets() if (rule := rule_against(target)) is not None}
     assert blamed == {rule.name for rule in RULES}
     assert all(rule.reason for rule in RULES)
     assert len(RULES) <= 6, "few rules, each a fact"
@@ -166,9 +166,9 @@ def test_every_rule_forbids_something_and_has_a_reason() -> None:
 
 def test_the_rules_speak_of_at_most_once_alone() -> None:
     """With checkpoints, everything can happen everywhere."""
-    assert {cell.alignment for cell in all_cells() if rule_against(cell) is not None} == {"none"}
-    possible = possible_cells(CAPABILITIES)
-    with_barriers = [cell for cell in possible if cell.alignment != "none"]
+    assert {target.alignment for target in all_targets() if rule_against(target) is not None} == {"none"}
+    possible = possible_targets(CAPABILITIES)
+    with_barriers = [target for target in possible if target.alignment != "none"]
     both_sinks = 1
     assert len(with_barriers) == (len(MODES) - 1) * len(ENDINGS) * (len(POINTS) * len(COMMON_KINDS) - both_sinks)
     points = len(POINTS) - len(CHECKPOINT_POINTS | TRANSACTION_POINTS)
@@ -179,13 +179,13 @@ def test_the_rules_speak_of_at_most_once_alone() -> None:
 
 def test_what_a_subject_cannot_is_not_asked_of_it() -> None:
     modest = Capabilities(faults=frozenset({"kill-task", "fail-commit"}), sinks=frozenset({"plain"}))
-    cells = possible_cells(modest)
-    assert {cell.ending for cell in cells} == {"finished", "failed"}
-    assert {cell.alignment for cell in cells} == {"aligned"}
-    assert {cell.fault for cell in cells} == {"kill-task"}
-    assert not {cell.point for cell in cells} & TRANSACTION_POINTS
+    cells = possible_targets(modest)
+    assert {target.ending for target in cells} == {"finished", "failed"}
+    assert {target.alignment for target in cells} == {"aligned"}
+    assert {target.fault for target in cells} == {"kill-task"}
+    assert not {target.point for target in cells} & TRANSACTION_POINTS
     able = replace(modest, sinks=frozenset({"transactional"}))
-    assert "row-written" not in {cell.point for cell in possible_cells(able)}
+    assert "row-written" not in {target.point for target in possible_targets(able)}
 
 
 # -- counting up ---------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_the_rows_hold_every_possible_cell_and_what_fired() -> None:
     tally.add([KILLED, KILLED], 5)
     coverage = tally.coverage(CAPABILITIES)
     assert (coverage.possible, coverage.hit, coverage.fired, coverage.outside) == (
-        len(possible_cells(CAPABILITIES)),
+        len(possible_targets(CAPABILITIES)),
         1,
         2,
         3,
@@ -224,7 +224,7 @@ def test_every_cell_is_possible_impossible_or_not_asked() -> None:
     for capabilities in (CAPABILITIES, replace(CAPABILITIES, guarantees=frozenset({"exactly-once"}))):
         coverage = CoverageTally().coverage(capabilities)
         told = coverage.possible + sum(rule.cells for rule in coverage.impossible)
-        assert told == sum(1 for _ in all_cells(capabilities.faults))
+        assert told == sum(1 for _ in all_targets(capabilities.faults))
         assert coverage.impossible[-1].rule == "not asked"
 
 
@@ -245,15 +245,15 @@ def test_the_template_hits_what_it_aims_at() -> None:
     """Mostly; and many cells in few scenarios, of every alignment and way of ending."""
     subject = SimulatedSubject()
     draw = scenario_of(Drawing(templates=("cells",), max_records=60, max_faults=6, capabilities=CAPABILITIES))
-    found: set[Cell] = set()
+    found: set[CoverageTarget] = set()
     aimed = 0
     for index in range(80):
         one = draw(3, index)
-        found.update(cells_hit(one, subject.run(one)))
+        found.update(targets_hit(one, subject.run(one)))
         aimed += len({(fault.trigger.point, type(fault)) for fault in one.faults if isinstance(fault.trigger, AtPoint)})
     assert len(found) > 150
     assert len(found) > aimed * 0.85
-    assert {cell.ending for cell in found} == set(ENDINGS)
-    assert {cell.alignment for cell in found} == set(MODES)
-    assert {cell.point for cell in found} == set(POINTS)
-    assert {cell.fault for cell in found} == set(COMMON_KINDS)
+    assert {target.ending for target in found} == set(ENDINGS)
+    assert {target.alignment for target in found} == set(MODES)
+    assert {target.point for target in found} == set(POINTS)
+    assert {target.fault for target in found} == set(COMMON_KINDS)

@@ -10,7 +10,7 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.campaign import Campaign, verify_campaign
-from cutproof.harness.search.coverage import CHECKPOINT_POINTS, possible_cells
+from cutproof.harness.search.coverage import CHECKPOINT_POINTS, possible_targets
 from cutproof.harness.search.pool import Here, Processes
 from cutproof.harness.search.profiles import PROFILES, REAL_TIME_PROFILES, Profile
 from cutproof.harness.search.search import Budget, Search
@@ -21,7 +21,9 @@ from cutproof.properties.model.history import FaultFired, History, JobEnded
 from unit.harness.scenarios import chain
 from unit.harness.subjects import Agreeing
 
-SMALL = Profile(name="small", scenarios=6, max_records=30, max_faults=3, shares={}, every_fault=False, every_cell=True)
+SMALL = Profile(
+    name="small", scenarios=6, max_records=30, max_faults=3, shares={}, every_fault=False, every_target=True
+)
 
 
 class Boastful:
@@ -61,7 +63,7 @@ def test_an_empty_cell_is_a_shortfall_from_the_size_of_the_profile_on() -> None:
         assert told.startswith(
             f"{coverage.possible - coverage.hit:,} of {coverage.possible:,} possible cells never fired"
         )
-        assert 0 < coverage.hit < coverage.possible == len(possible_cells(subject.capabilities))
+        assert 0 < coverage.hit < coverage.possible == len(possible_targets(subject.capabilities))
 
 
 def test_where_the_workload_is_given_or_the_profile_is_another_nothing_is_short() -> None:
@@ -72,12 +74,12 @@ def test_where_the_workload_is_given_or_the_profile_is_another_nothing_is_short(
     done = verify_campaign(msgspec.structs.replace(fixed, plan=plan), subject=SimulatedSubject(), oracle=Agreeing())
     assert given.summary.shortfalls
     assert not done.summary.shortfalls
-    assert not any(PROFILES[name].every_cell for name in ("smoke", "default"))
-    assert PROFILES["nightly"].every_cell
+    assert not any(PROFILES[name].every_target for name in ("smoke", "default"))
+    assert PROFILES["nightly"].every_target
 
 
 def test_a_way_to_stop_that_nothing_hit_is_a_shortfall_where_the_profile_asks_for_it() -> None:
-    asking = msgspec.structs.replace(SMALL, every_cell=False, every_stop=True)
+    asking = msgspec.structs.replace(SMALL, every_target=False, every_stop=True)
     for scenarios, code in ((asking.scenarios - 1, ExitCode.HELD), (asking.scenarios, ExitCode.FELL_SHORT)):
         done = verify_campaign(campaign_of(asking, scenarios, "S1"), subject=SimulatedSubject(), oracle=Agreeing())
         assert done.exit_code is code

@@ -201,7 +201,7 @@ class Later(Lossy):
         )
 
 
-class OutOfTurn(Here):
+class OutOfOrder(Here):
     """Of six chunks the first is done last: not before the search has seen the others, and asked for more."""
 
     def __init__(self, plan: Plan, subject: Subject, scenarios: int) -> None:
@@ -238,7 +238,7 @@ def test_what_counts_of_a_search_that_stops_is_what_was_drawn_up_to_the_first_vi
     violated = [one.index for one in outcomes if one.violations]
     last = violated[0]
     assert 9 <= last < violated[-1] < 60
-    for pool in (Here(PLAN, Later()), OutOfTurn(PLAN, Later(), 60)):
+    for pool in (Here(PLAN, Later()), OutOfOrder(PLAN, Later(), 60)):
         told: list[int] = []
         budget = Budget(scenarios=60, stop_at_first=True)
         found = Search(pool, Agreeing(), budget, on_outcome=lambda one: told.append(one.index), chunk=chunk).run()  # noqa: B023

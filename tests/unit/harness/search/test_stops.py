@@ -17,7 +17,7 @@ STOP = StopWithSavepoint(trigger=AtTime(at_us=3_000))
 DRAIN = StopWithSavepoint(trigger=AtTime(at_us=3_000), drain=True)
 CANCEL = Cancel(trigger=AtTime(at_us=3_000))
 AGAIN = Resume(trigger=AtTime(at_us=500))
-UNFIT = Resume(trigger=AtTime(at_us=500), inserted={"fresh": "count"})
+INCOMPATIBLE = Resume(trigger=AtTime(at_us=500), inserted={"fresh": "count"})
 TASKS = tuple(f"{operator}-{number}" for operator in ("source", "map", "count", "sink") for number in range(2))
 
 
@@ -122,7 +122,7 @@ def test_what_comes_once_all_tasks_run_hits_the_job_and_not_its_resume() -> None
 def test_a_coordinator_that_dies_while_it_refuses_a_job_hits_the_refusal() -> None:
     for later_us in (0, 100, 400):
         dies = KillCoordinator(trigger=InPhase(phase="recovering", after_us=later_us))
-        found = seen(scenario(dies, commands=(STOP, UNFIT, AGAIN)))
+        found = seen(scenario(dies, commands=(STOP, INCOMPATIBLE, AGAIN)))
         assert [hit.fault for hit in found["unfit-resume"].hits] == ["kill-coordinator"]
         assert (found["unfit-resume"].finished, found["resume"].finished) == (True, True)
         assert not found["resume"].hits

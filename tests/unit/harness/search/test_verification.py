@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.generate.coverage.target_scenarios import CELLS
+from cutproof.harness.generate.coverage.target_scenarios import TARGETS
 from cutproof.harness.generate.situations.templates import SHARES
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode, UsageError
@@ -55,7 +55,7 @@ def test_the_profile_decides_what_is_not_asked_for() -> None:
     profile = PROFILES["nightly"]
     assert campaign.budget.scenarios == profile.scenarios
     assert campaign.plan.drawing.max_records == profile.max_records
-    assert campaign.plan.drawing.templates.count(CELLS) == profile.cells > 1
+    assert campaign.plan.drawing.templates.count(TARGETS) == profile.target_shares > 1
     assert set(campaign.plan.drawing.templates) == set(SHARES)
     assert campaign.plan.seed == 3
 

@@ -7,7 +7,7 @@ import pytest
 
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillTask
 from cutproof.harness.scenario.checks import problems_of
-from cutproof.harness.scenario.model import Deviation, Scenario
+from cutproof.harness.scenario.model import Perturbation, Scenario
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.shrink import reductions
 from cutproof.properties.model.workload import Count, Edge, Map, Node, Rules, Topology, Union, problems
@@ -127,7 +127,7 @@ def _flat(scenario: Scenario) -> list[object]:
 
 
 def test_a_late_record_of_the_coordinator_stays_one_in_a_narrower_layout() -> None:
-    late = Deviation(what="write coordinator", occurrence=1, by_us=300)
+    late = Perturbation(what="write coordinator", occurrence=1, by_us=300)
     scenario = msgspec.structs.replace(chain(), deviations=(late,))
     narrower = reductions.with_parallelism(scenario, dict.fromkeys(scenario.topology.parallelism, 1))
     assert narrower.deviations == (late,)

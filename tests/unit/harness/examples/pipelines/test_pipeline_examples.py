@@ -81,7 +81,7 @@ def test_what_no_run_could_show_otherwise_is_called_an_assumption(capsys: pytest
     """Store and task share nothing here, so that spilling slows no task while the store keeps up."""
     told = run_pipeline_example(SPILLING_ARITHMETIC)
     assumed = [claim for claim in told.claims if claim.assumed]
-    assert [claim.says.split(",")[-1].strip() for claim in assumed] == [
+    assert [claim.text.split(",")[-1].strip() for claim in assumed] == [
         "overhead of continuous spilling is relatively low",
         "steady records throughput",
     ]

@@ -116,7 +116,7 @@ def _file(**system: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "reason"),
     [
         ("", "the file is empty"),
         ("[" * 40 + "]" * 40, "nested deeper than 32 brackets"),
@@ -143,10 +143,10 @@ def _file(**system: object) -> str:
         (_file(beginnings=[{"at_us": 0, "process": "Q", "snapshot": "S"}]), "snapshot 'S': there is no process 'Q'"),
     ],
 )
-def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, says: str) -> None:
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "it.json"
     path.write_text(text)
-    with pytest.raises(FileError, match=says) as refused:
+    with pytest.raises(FileError, match=reason) as refused:
         read_system(path)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(str(path))
@@ -162,19 +162,19 @@ def test_a_file_may_have_a_mebibyte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaches", "code", "says"),
+    ("breaches", "code", "printed"),
     [
         ((), ExitCode.HELD, "under way in C21: [H→D]"),
         ((Breach(kind="lose", channel="C12", number=1),), ExitCode.VIOLATED, "snapshot without an end"),
     ],
 )
 def test_a_system_is_replayed_and_judged(
-    tmp_path: Path, breaches: tuple[Breach, ...], code: ExitCode, says: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, breaches: tuple[Breach, ...], code: ExitCode, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     system = msgspec.structs.replace(WORKED, breaches=breaches)
     write_system(tmp_path / "it.json", SystemFile(name="it", system=system))
     assert main(["replay", str(tmp_path / "it.json")]) == code
-    assert says in capsys.readouterr().out
+    assert printed in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [("--subject", "processes"), ("--defect", "A01"), ("--runs", "3"), ("--out", "kept")])

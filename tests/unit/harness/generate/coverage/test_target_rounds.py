@@ -10,18 +10,18 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtPoint, kind_of
-from cutproof.harness.generate.coverage import target_scenarios as cells
-from cutproof.harness.generate.coverage.target_faults import aimed_at
-from cutproof.harness.generate.coverage.target_groups import UPSETTING, Aim, needs_of, sink_for
-from cutproof.harness.generate.coverage.target_rounds import aim_of, turn_of, turns_in_a_round
-from cutproof.harness.generate.coverage.target_scenarios import CELLS
+from cutproof.harness.generate.coverage import target_scenarios as target_shares
+from cutproof.harness.generate.coverage.target_faults import fault_on_target
+from cutproof.harness.generate.coverage.target_groups import UPSETTING, TargetGroup, needs_of, sink_for
+from cutproof.harness.generate.coverage.target_rounds import group_of, groups_in_a_round, number_of_group
+from cutproof.harness.generate.coverage.target_scenarios import TARGETS
 from cutproof.harness.generate.situations.templates import SHARES
 from cutproof.harness.generate.stage import Frame
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.forecast import forecast
 from cutproof.harness.scenario.model import Engine
-from cutproof.harness.search.coverage import ENDINGS, MODES, Cell, cells_hit, possible_cells
+from cutproof.harness.search.coverage import ENDINGS, MODES, CoverageTarget, possible_targets, targets_hit
 from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
@@ -31,23 +31,26 @@ CAPABILITIES = SimulatedSubject().capabilities
 GUARANTEES = {alignment: guarantee for alignment, (guarantee, _) in MODES.items()}
 
 
-def cells_of(aim: Aim) -> set[Cell]:
-    return {Cell(alignment=aim.alignment, ending=aim.ending, point=point, fault=fault) for point, fault in aim.pairs}
+def cells_of(group: TargetGroup) -> set[CoverageTarget]:
+    return {
+        CoverageTarget(alignment=group.alignment, ending=group.ending, point=point, fault=fault)
+        for point, fault in group.pairs
+    }
 
 
-def a_round(frame: Frame, number: int) -> list[Aim]:
-    turns = turns_in_a_round(frame)
-    return [aim_of(frame, number * turns + turn) for turn in range(turns)]
+def a_round(frame: Frame, number: int) -> list[TargetGroup]:
+    number_of_groups = groups_in_a_round(frame)
+    return [group_of(frame, number * number_of_groups + group_number) for group_number in range(number_of_groups)]
 
 
 @pytest.mark.parametrize("most", [1, 4, 6])
 @pytest.mark.parametrize("number", [0, 3_000_000])
 def test_a_round_aims_at_every_possible_cell_once(most: int, number: int) -> None:
-    aims = a_round(Frame(capabilities=CAPABILITIES, max_faults=most), number)
-    aimed = Counter(cell for aim in aims for cell in cells_of(aim))
-    assert set(aimed) == set(possible_cells(CAPABILITIES))
+    groups = a_round(Frame(capabilities=CAPABILITIES, max_faults=most), number)
+    aimed = Counter(target for group in groups for target in cells_of(group))
+    assert set(aimed) == set(possible_targets(CAPABILITIES))
     assert set(aimed.values()) == {1}
-    assert all(1 <= len(aim.pairs) <= most for aim in aims)
+    assert all(1 <= len(group.pairs) <= most for group in groups)
 
 
 def test_a_write_is_looked_for_at_the_end_of_the_last_source_too() -> None:
@@ -64,57 +67,57 @@ def test_a_write_is_looked_for_at_the_end_of_the_last_source_too() -> None:
     target = forecast(Workload(name="apart", inputs=(source,), nodes=(node,)), topology, Engine())
     for ending, occurrence in (("finished", 3), ("cancelled", 1)):
         needs = frozenset({"slow writes"})
-        aim = Aim(alignment="aligned", sink="transactional", ending=ending, pairs=(pair,), needs=needs)
-        fault = aimed_at(greatest, target, aim, pair)  # type: ignore[arg-type]
+        group = TargetGroup(alignment="aligned", sink="transactional", ending=ending, pairs=(pair,), needs=needs)
+        fault = fault_on_target(greatest, target, group, pair)  # type: ignore[arg-type]
         assert isinstance(fault.trigger, AtPoint)
         assert (fault.trigger.point, fault.trigger.occurrence) == (pair[0], occurrence)
 
 
 def test_the_next_round_mixes_them_anew() -> None:
     frame = Frame(capabilities=CAPABILITIES, max_faults=6)
-    one, two = ({aim.pairs for aim in a_round(frame, number) if len(aim.pairs) > 3} for number in (0, 1))
+    one, two = ({group.pairs for group in a_round(frame, number) if len(group.pairs) > 3} for number in (0, 1))
     assert len(one & two) < len(one) // 10
 
 
 def test_the_page_tells_how_many_rounds_a_nightly_run_has() -> None:
     nightly = PROFILES["nightly"]
-    turns = turns_in_a_round(Frame(capabilities=CAPABILITIES, max_faults=nightly.max_faults))
-    aimed = nightly.cells * SHARES[CELLS]
-    others = sum(share for name, share in SHARES.items() if name != CELLS)
-    rounds = nightly.scenarios * aimed / (aimed + others) / turns
+    number_of_groups = groups_in_a_round(Frame(capabilities=CAPABILITIES, max_faults=nightly.max_faults))
+    aimed = nightly.target_shares * SHARES[TARGETS]
+    others = sum(share for name, share in SHARES.items() if name != TARGETS)
+    rounds = nightly.scenarios * aimed / (aimed + others) / number_of_groups
     page = " ".join(FORMAT_PAGE.read_text().split())
-    assert f"in `nightly` {turns:,} of them go through all that are possible once" in page
+    assert f"in `nightly` {number_of_groups:,} of them go through all that are possible once" in page
     assert f"there are {rounds:.1f} such rounds" in page
 
 
 def test_the_beginning_of_a_round_is_a_fair_sample() -> None:
-    aims = a_round(Frame(capabilities=CAPABILITIES, max_faults=4), 0)[:60]
-    assert {aim.ending for aim in aims} == set(ENDINGS)
-    assert {aim.alignment for aim in aims} == set(MODES)
+    groups = a_round(Frame(capabilities=CAPABILITIES, max_faults=4), 0)[:60]
+    assert {group.ending for group in groups} == set(ENDINGS)
+    assert {group.alignment for group in groups} == set(MODES)
 
 
 def test_where_the_first_blow_ends_the_job_it_strikes_alone() -> None:
-    failing = [aim for aim in a_round(Frame(max_faults=6), 0) if aim.ending == "failed"]
-    for aim in failing:
-        assert len(set(aim.pairs)) == 1 or not UPSETTING.intersection(kind for _, kind in aim.pairs)
-    assert any(len(aim.pairs) > 3 for aim in failing), "what does not strike goes together"
+    failing = [group for group in a_round(Frame(max_faults=6), 0) if group.ending == "failed"]
+    for group in failing:
+        assert len(set(group.pairs)) == 1 or not UPSETTING.intersection(kind for _, kind in group.pairs)
+    assert any(len(group.pairs) > 3 for group in failing), "what does not strike goes together"
 
 
 def test_no_two_blows_are_aimed_at_one_point() -> None:
     """The first would be felt, and the others find nothing that is alive."""
-    for aim in a_round(Frame(max_faults=6), 0):
-        blows = Counter(point for point, kind in set(aim.pairs) if kind in UPSETTING)
+    for group in a_round(Frame(max_faults=6), 0):
+        blows = Counter(point for point, kind in set(group.pairs) if kind in UPSETTING)
         assert set(blows.values()) <= {1}
-        assert not blows or len(blows) == len(set(aim.pairs)), "nothing waits beside them"
+        assert not blows or len(blows) == len(set(group.pairs)), "nothing waits beside them"
 
 
 def test_what_is_not_possible_is_not_aimed_at() -> None:
     modest = Capabilities(faults=frozenset({"kill-task", "tear-write"}), sinks=frozenset({"plain"}))
     frame = Frame(capabilities=modest)
-    assert {cell for aim in a_round(frame, 0) for cell in cells_of(aim)} == set(possible_cells(modest))
-    assert {aim.sink for aim in a_round(frame, 0)} == {"plain"}
+    assert {target for group in a_round(frame, 0) for target in cells_of(group)} == set(possible_targets(modest))
+    assert {group.sink for group in a_round(frame, 0)} == {"plain"}
     nothing = Frame(capabilities=msgspec.structs.replace(modest, faults=frozenset({"pause-node"})))
-    assert [aim.pairs for aim in a_round(nothing, 5)] == [()], "a fault that only machines suffer"
+    assert [group.pairs for group in a_round(nothing, 5)] == [()], "a fault that only machines suffer"
 
 
 # -- by number -----------------------------------------------------------------------
@@ -122,43 +125,43 @@ def test_what_is_not_possible_is_not_aimed_at() -> None:
 
 def test_turns_follow_one_another_in_their_share_of_the_numbers() -> None:
     frame = Frame(capabilities=CAPABILITIES)
-    turns = [turn_of(frame, 7, index, 10, 105) for index in range(1_050)]
-    taken = [turn for turn in turns if turn is not None]
+    number_of_groups = [number_of_group(frame, 7, index, 10, 105) for index in range(1_050)]
+    taken = [group_number for group_number in number_of_groups if group_number is not None]
     assert len(taken) == 100
     assert taken == list(range(taken[0], taken[0] + 100))
-    assert all(turn_of(frame, 7, index, 3, 3) is not None for index in range(5))
-    assert all(turn_of(frame, 7, index, 0, 3) is None for index in range(5))
+    assert all(number_of_group(frame, 7, index, 3, 3) is not None for index in range(5))
+    assert all(number_of_group(frame, 7, index, 0, 3) is None for index in range(5))
 
 
 def test_each_seed_begins_with_a_round_of_its_own() -> None:
     frame = Frame(capabilities=CAPABILITIES)
-    begin = [turn_of(frame, seed, 0, 1, 1) or 0 for seed in range(20)]
+    begin = [number_of_group(frame, seed, 0, 1, 1) or 0 for seed in range(20)]
     assert len(set(begin)) == 20
-    assert {turn % turns_in_a_round(frame) for turn in begin} == {0}
+    assert {group_number % groups_in_a_round(frame) for group_number in begin} == {0}
 
 
 def test_a_scenario_is_had_again_by_its_seed_and_number_alone() -> None:
-    drawing = Drawing(templates=(*SHARES, *[CELLS] * 7), max_records=30, capabilities=CAPABILITIES)
+    drawing = Drawing(templates=(*SHARES, *[TARGETS] * 7), max_records=30, capabilities=CAPABILITIES)
     there = scenario_of(drawing)
     run = [there(4, index) for index in range(12)]
     for index in (11, 3, 8, 4):
         assert scenario_of(drawing)(4, index) == run[index]
-    share = 8 * SHARES[CELLS]
-    of = sum(SHARES.values()) + 7 * SHARES[CELLS]
-    turns = [turn_of(Frame(capabilities=CAPABILITIES), 4, index, share, of) for index in range(12)]
-    assert [one.name == CELLS for one in run] == [turn is not None for turn in turns]
-    assert {one.name == CELLS for one in run} == {True, False}
+    share = 8 * SHARES[TARGETS]
+    of = sum(SHARES.values()) + 7 * SHARES[TARGETS]
+    number_of_groups = [number_of_group(Frame(capabilities=CAPABILITIES), 4, index, share, of) for index in range(12)]
+    assert [one.name == TARGETS for one in run] == [group_number is not None for group_number in number_of_groups]
+    assert {one.name == TARGETS for one in run} == {True, False}
 
 
 def test_a_scenario_has_the_faults_whose_turn_it_is() -> None:
-    draw = scenario_of(Drawing(templates=(CELLS,), max_records=30, max_faults=5, capabilities=CAPABILITIES))
+    draw = scenario_of(Drawing(templates=(TARGETS,), max_records=30, max_faults=5, capabilities=CAPABILITIES))
     frame = Frame(capabilities=CAPABILITIES, max_faults=5)
     for index in range(40):
-        turn = turn_of(frame, 4, index, 1, 1)
-        assert turn is not None
+        group_number = number_of_group(frame, 4, index, 1, 1)
+        assert group_number is not None
         faults = draw(4, index).faults
         planned = {(fault.trigger.point, kind_of(fault)) for fault in faults if isinstance(fault.trigger, AtPoint)}
-        assert set(aim_of(frame, turn).pairs) <= planned
+        assert set(group_of(frame, group_number).pairs) <= planned
 
 
 # -- the hard ones -------------------------------------------------------------------
@@ -187,15 +190,15 @@ def test_a_scenario_has_the_faults_whose_turn_it_is() -> None:
 def test_a_cell_that_is_hard_to_hit_is_hit_in_few_tries(
     alignment: str, ending: str, point: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = Cell(alignment=alignment, ending=ending, point=point, fault=fault)
+    wanted = CoverageTarget(alignment=alignment, ending=ending, point=point, fault=fault)
 
-    def that_one(frame: Frame, turn: int) -> Aim:
+    def that_one(frame: Frame, group_number: int) -> TargetGroup:
         guarantee, pair = GUARANTEES[alignment], (point, fault)
         sink, needs = sink_for(pair, guarantee, frame.sinks), needs_of(pair, guarantee)
-        return Aim(alignment=alignment, sink=sink, ending=ending, pairs=(pair,), needs=needs)
+        return TargetGroup(alignment=alignment, sink=sink, ending=ending, pairs=(pair,), needs=needs)
 
-    monkeypatch.setattr(cells, "aim_of", that_one)
+    monkeypatch.setattr(target_shares, "group_of", that_one)
     subject = SimulatedSubject()
-    draw = scenario_of(Drawing(templates=(CELLS,), max_records=60, max_faults=6, capabilities=CAPABILITIES))
+    draw = scenario_of(Drawing(templates=(TARGETS,), max_records=60, max_faults=6, capabilities=CAPABILITIES))
     scenarios = [draw(2, index) for index in range(6)]
-    assert sum(wanted in cells_hit(one, subject.run(one)) for one in scenarios) >= 2
+    assert sum(wanted in targets_hit(one, subject.run(one)) for one in scenarios) >= 2

@@ -17,7 +17,7 @@ from cutproof.harness.reference_engine.subjects.processes import ProcessesSubjec
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.model import Cancel, Resume, Scenario
-from cutproof.harness.search.stops import UNFIT, stops_of
+from cutproof.harness.search.stops import INCOMPATIBLE, stops_of
 from cutproof.harness.subject.run import Result, run
 from unit.harness.scenarios import chain
 
@@ -57,7 +57,7 @@ def share(results: list[Result], kind: str) -> float:
 def test_each_is_hit_often(results: list[Result]) -> None:
     assert share(results, "cancel") > 0.2
     assert share(results, "resume") > 0.12
-    assert share(results, UNFIT) > 0.12
+    assert share(results, INCOMPATIBLE) > 0.12
 
 
 def test_a_cancel_is_hit_by_whoever_hears_of_it_and_whoever_is_told(results: list[Result]) -> None:
@@ -75,10 +75,10 @@ def test_a_resume_is_hit_at_each_step_of_its_deployment(results: list[Result]) -
 
 
 def test_a_refusal_is_hit_by_the_death_of_its_coordinator_alone(results: list[Result]) -> None:
-    assert {kind for kind, _ in hits(results, UNFIT)} <= {"kill-coordinator", "fail-read"}
+    assert {kind for kind, _ in hits(results, INCOMPATIBLE)} <= {"kill-coordinator", "fail-read"}
     durable = [one for one in results if one.history.snapshots == "files"]
-    assert share(durable, UNFIT) > 0.1
-    stops = [stop for one in durable for stop in stops_of(one.scenario, one.history) if stop.kind == UNFIT]
+    assert share(durable, INCOMPATIBLE) > 0.1
+    stops = [stop for one in durable for stop in stops_of(one.scenario, one.history) if stop.kind == INCOMPATIBLE]
     assert all(stop.finished for stop in stops if stop.hits), "the next coordinator refuses it too"
 
 
@@ -90,11 +90,11 @@ def test_nothing_is_violated(results: list[Result]) -> None:
 def test_they_come_beside_what_is_drawn_already_where_there_is_room(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     templates = (*TEMPLATES, "S1", "S8")
     monkeypatch.setattr(strategies, "with_stragglers", _unhit)  # what comes late goes by the faults that are there
-    beside = drawn(120, max_faults=most, templates=templates)
+    companions = drawn(120, max_faults=most, templates=templates)
     monkeypatch.setattr(strategies, "with_hits", _unhit)
     without = drawn(120, max_faults=most, templates=templates)
     more = 0
-    for one, plain in zip(beside, without, strict=True):
+    for one, plain in zip(companions, without, strict=True):
         assert list(problems_of(one)) == []
         assert one.faults[: len(plain.faults)] == plain.faults
         assert len(one.faults) <= max(most, len(plain.faults))
@@ -131,9 +131,9 @@ def test_where_times_are_the_machines_they_are_brought_to_points_alone(real_time
 
 def test_scenarios_in_real_time_have_some(monkeypatch: pytest.MonkeyPatch) -> None:
     drawing = {"capabilities": ProcessesSubject().capabilities, "max_records": 40}
-    beside = drawn(200, **drawing)
+    companions = drawn(200, **drawing)
     monkeypatch.setattr(strategies, "with_hits", _unhit)
     without = drawn(200, **drawing)
     asked = [one for one in without if any(isinstance(command, Cancel | Resume) for command in one.commands)]
-    more = [one for one, plain in zip(beside, without, strict=True) if len(one.faults) > len(plain.faults)]
+    more = [one for one, plain in zip(companions, without, strict=True) if len(one.faults) > len(plain.faults)]
     assert len(more) > len(asked) // 4

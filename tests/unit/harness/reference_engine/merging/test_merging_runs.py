@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, CutChannel, FailCommit, KillCoordinator, KillTask, PauseTask
-from cutproof.harness.generate.situations.regional import forward_alone
+from cutproof.harness.generate.situations.regional import forward_only
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.merging.merging import journals_in, merged
 from cutproof.harness.reference_engine.merging.order import Journal as Written
@@ -150,7 +150,7 @@ def regional(*faults: AnyFault) -> Scenario:
     """A job of three regions, each a source and a sink."""
     told = job(60, width=3, faults=faults)
     engine = msgspec.structs.replace(told.engine, failover="region")
-    return msgspec.structs.replace(told, topology=forward_alone(told.workload, 3), engine=engine)
+    return msgspec.structs.replace(told, topology=forward_only(told.workload, 3), engine=engine)
 
 
 SCENARIOS = {

@@ -37,7 +37,7 @@ class Channels:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
-        self.faults = ChannelFaults(stage.scene)
+        self.faults = ChannelFaults(stage.context)
         stage.comes_up()
         stage.pass_us(1_000)
 
@@ -96,10 +96,10 @@ def test_what_was_sent_before_the_delay_does_not_count(channels: Channels) -> No
 def test_a_delay_ends_with_its_time_whether_it_was_felt_or_not(channels: Channels) -> None:
     channels.faults.delay(2, *ENDS, 1_000, 5_000)
     channels.stage.pass_virtual(4_999)
-    assert (channels.stage.scene.healing, channels.healed) == (1, [])
+    assert (channels.stage.context.healing, channels.healed) == (1, [])
     channels.stage.pass_virtual(1)
     assert channels.done == [f"add fault-2 {NAME}", "remove fault-2"]
-    assert (channels.stage.scene.healing, channels.healed, channels.fired) == (0, [2], [])
+    assert (channels.stage.context.healing, channels.healed, channels.fired) == (0, [2], [])
 
 
 def test_a_stall_fires_when_something_that_was_held_comes_out_at_its_end(channels: Channels) -> None:
@@ -146,7 +146,7 @@ def test_a_cut_fires_when_the_connection_has_broken_and_is_undone_by_that(channe
     channels.stage.pass_us(10)
     assert channels.broke() == [0]
     assert channels.done == [f"close {NAME}", f"open {NAME}"]
-    assert (channels.healed, channels.stage.scene.healing) == ([0], 0)
+    assert (channels.healed, channels.stage.context.healing) == ([0], 0)
     channels.stage.pass_us(2 * GRACE_US)
     assert channels.healed == [0], "once"
 
@@ -162,14 +162,14 @@ def test_another_connection_that_breaks_is_not_of_the_cut(channels: Channels) ->
     channels.stage.pass_us(10)
     assert channels.broke(channel=OTHER) == []
     assert channels.broke(attempt=2) == [], "its sender does not live in that attempt"
-    channels.stage.scene.facts.down("map-0", 1)
+    channels.stage.context.facts.down("map-0", 1)
     assert channels.broke() == [], "its sender is gone: it broke of that"
 
 
 def test_a_break_told_from_before_is_not_of_the_cut(channels: Channels) -> None:
     channels.faults.cut(0, *ENDS)
-    told = f.Broke(channels.stage.now_us - 5, NAME, AttemptId(1), "it was closed")
-    channels.faults.broke(told)
+    frame = f.Broke(channels.stage.now_us - 5, NAME, AttemptId(1), "it was closed")
+    channels.faults.broke(frame)
     assert channels.fired == []
 
 
@@ -200,12 +200,12 @@ def test_a_toxic_that_breaks_is_removed_when_it_has_or_when_it_is_too_late(
     assert channels.stage.proxies.toxics == {"fault-4": toxic}
     assert channels.breaks == [(4, NAME)]
     channels.stage.pass_us(within_us - 1)
-    assert (channels.done[-1], channels.stage.scene.healing) == (f"add fault-4 {NAME}", 1)
+    assert (channels.done[-1], channels.stage.context.healing) == (f"add fault-4 {NAME}", 1)
     if is_felt:
         assert channels.broke() == [4]
     else:
         channels.stage.pass_us(1)
-    assert (channels.done[-1], channels.stage.scene.healing) == ("remove fault-4", 0)
+    assert (channels.done[-1], channels.stage.context.healing) == ("remove fault-4", 0)
     assert channels.fired == ([4] if is_felt else [])
 
 
@@ -251,7 +251,7 @@ def test_nor_any_while_the_proxy_server_is_down(channels: Channels) -> None:
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_connection_can_only_be_cut_between_two_that_live(channels: Channels, end: str) -> None:
-    channels.stage.scene.facts.down(end, 1)
+    channels.stage.context.facts.down(end, 1)
     assert not channels.faults.cut(0, *ENDS)
     assert channels.faults.delay(0, *ENDS, 9, 9), "while a proxy can be told before anybody connects"
 
@@ -263,7 +263,7 @@ def test_a_server_that_does_not_do_as_it_is_told_is_replaced_and_no_fault_was_ap
     assert set(channels.breaks) == {(0, ANY), (0, NAME)}, "what breaks of that is explained"
     channels.stage.proxies.resists = False
     channels.stage.pass_us(10_000_000)
-    assert (channels.fired, channels.stage.scene.healing) == ([], 0)
+    assert (channels.fired, channels.stage.context.healing) == ([], 0)
     assert channels.healed == [0] * 7, "what breaks long after is not explained by it"
 
 
@@ -280,16 +280,16 @@ def test_a_connection_that_breaks_of_no_fault_has_the_proxies_looked_at(channels
 
 
 def test_the_proxies_are_looked_at_before_a_fault_kills_them(channels: Channels) -> None:
-    assert Disturbances(channels.stage.scene, lambda *_: None).kill_proxy(2, 0)
+    assert Disturbances(channels.stage.context, lambda *_: None).kill_proxy(2, 0)
     assert channels.done[:2] == ["look", "kill"]
 
 
 def test_a_fault_is_told_with_the_stamp_of_who_felt_it(channels: Channels) -> None:
     channels.faults.delay(2, *ENDS, 1_000, 5_000)
     channels.stage.pass_us(50_000)
-    told = f.Felt(channels.stage.now_us, NAME, AttemptId(1), 30_000, 0)
+    frame = f.Felt(channels.stage.now_us, NAME, AttemptId(1), 30_000, 0)
     channels.stage.pass_us(5_000)
-    channels.faults.felt(told)
+    channels.faults.felt(frame)
     (fired,) = channels.stage.entries(e.FaultFired)
-    assert (fired.stamp, fired.attempt) == (told.stamp, 1)
+    assert (fired.stamp, fired.attempt) == (frame.stamp, 1)
     assert msgspec.structs.asdict(fired)["detail"] == f"{NAME}: messages come 20 ms later"

@@ -15,7 +15,7 @@ from cutproof.harness.reference_engine.orchestrator.disturbing import BELIEVED_U
 from cutproof.harness.reference_engine.orchestrator.jobs import Jobs
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, GIVEN_UP_US
 from cutproof.harness.reference_engine.orchestrator.steering import Steering
-from cutproof.harness.scenario.model import Deviation, Resume, Savepoint, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
@@ -33,10 +33,10 @@ class Run:
         self.stage = stage
         self.replaced: list[tuple[str, int, int]] = []
         self.environment = Disturbances(
-            stage.scene, lambda member, down_us: self.replaced.append((member.name, member.incarnation, down_us))
+            stage.context, lambda member, down_us: self.replaced.append((member.name, member.incarnation, down_us))
         )
-        self.jobs = Jobs(stage.scene, stage.scenario, lambda: stage.crew.current(COORDINATOR))  # type: ignore[arg-type, return-value]
-        self.steering = Steering(stage.scene, stage.scenario, self.environment, self.jobs)
+        self.jobs = Jobs(stage.context, stage.scenario, lambda: stage.processes.current(COORDINATOR))  # type: ignore[arg-type, return-value]
+        self.steering = Steering(stage.context, stage.scenario, self.environment, self.jobs)
         stage.comes_up()
         self.jobs.submit()
         self.steering.set_out()
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def gone(self) -> list[str]:
-        return [member.name for member in self.stage.crew.members if member.is_gone]
+        return [member.name for member in self.stage.processes.members if member.has_ended]
 
     def reaches(self, point: str, task: str | None = None, side: str = "after") -> None:
         self.steering.triggers.reached(point, task, side)
@@ -109,7 +109,7 @@ def test_what_did_not_come_is_told_as_unapplied(begin: Callable[..., Run]) -> No
         kill(AtTime(at_us=5)),
         kill(AtPoint(point="ack-sent", occurrence=9)),
         commands=(Savepoint(trigger=EVER), Resume(trigger=EVER)),
-        deviations=(Deviation(what="step map-0", occurrence=2, by_us=9),),
+        deviations=(Perturbation(what="step map-0", occurrence=2, by_us=9),),
     )
     run.stage.pass_virtual(5)
     assert run.steering.unapplied() == [
@@ -132,17 +132,17 @@ def test_when_the_job_is_over_no_fault_is_set_off(begin: Callable[..., Run]) -> 
 def test_a_command_goes_to_the_coordinator_once_the_step_is_done(begin: Callable[..., Run]) -> None:
     run = begin(commands=(StopWithSavepoint(trigger=AtPoint(point="ack-sent", occurrence=1), drain=True),))
     run.reaches("ack-sent", "map-0")
-    assert run.stage.coordinator.heard(f.Issue) == []
+    assert run.stage.coordinator.received(f.Issue) == []
     run.stage.pass_us(0)
-    (issue,) = run.stage.coordinator.heard(f.Issue)
+    (issue,) = run.stage.coordinator.received(f.Issue)
     assert (issue.command, issue.kind, issue.drain) == (0, "stop-with-savepoint", True)
 
 
 def test_a_command_that_no_coordinator_hears_is_answered(begin: Callable[..., Run]) -> None:
     run = begin(commands=(Savepoint(trigger=AtTime(at_us=5)),))
-    run.stage.scene.facts.coordinator(False)
+    run.stage.context.facts.coordinator(False)
     run.stage.pass_virtual(5)
-    assert run.stage.coordinator.heard(f.Issue) == []
+    assert run.stage.coordinator.received(f.Issue) == []
     (returned,) = run.stage.entries(e.CommandReturned)
     assert (returned.command, returned.checkpoint, returned.error) == (0, None, "no coordinator answers")
 
@@ -150,8 +150,8 @@ def test_a_command_that_no_coordinator_hears_is_answered(begin: Callable[..., Ru
 def test_a_process_that_starts_later_is_told_what_is_left_of_each_deviation(begin: Callable[..., Run]) -> None:
     run = begin(
         deviations=(
-            Deviation(what="step map-0", occurrence=3, by_us=9),
-            Deviation(what="step map-0", occurrence=1, by_us=7),
+            Perturbation(what="step map-0", occurrence=3, by_us=9),
+            Perturbation(what="step map-0", occurrence=1, by_us=7),
         )
     )
     assert run.steering.deviations() == (("step map-0", 3, 9), ("step map-0", 1, 7))
@@ -172,13 +172,13 @@ def test_a_task_that_does_not_live_cannot_be_killed(begin: Callable[..., Run]) -
 
 def test_a_death_is_told_with_a_stamp_from_before_it(begin: Callable[..., Run]) -> None:
     run = begin(kill(AtTime(at_us=1)))
-    kill_now, killed = run.stage.crew.kill, []
+    kill_now, killed = run.stage.processes.kill, []
 
     def watched(members: Sequence[FakeMember]) -> list[FakeMember]:
-        killed.append(run.stage.scene.clock.tick())
+        killed.append(run.stage.context.clock.tick())
         return kill_now(members)
 
-    run.stage.crew.kill = watched  # type: ignore[method-assign]
+    run.stage.processes.kill = watched  # type: ignore[method-assign]
     run.stage.pass_virtual(1)
     fired, died = run.stage.entries(e.FaultFired)[0], run.stage.entries(e.Died)[0]
     assert fired.stamp < died.stamp < killed[0]
@@ -198,10 +198,10 @@ def test_a_death_is_told_with_a_stamp_from_before_it(begin: Callable[..., Run]) 
 )
 def test_who_had_just_ended_by_itself_was_not_hit(begin: Callable[..., Run], fault: plan.AnyFault) -> None:
     run = begin(fault)
-    run.stage.crew.kill = lambda members: []  # type: ignore[method-assign]
-    run.stage.crew.stop = lambda member: False  # type: ignore[method-assign]
+    run.stage.processes.kill = lambda members: []  # type: ignore[method-assign]
+    run.stage.processes.stop = lambda member: False  # type: ignore[method-assign]
     run.stage.pass_virtual(500)
-    assert (run.fired, run.replaced, run.stage.scene.healing) == ([], [], 0)
+    assert (run.fired, run.replaced, run.stage.context.healing) == ([], [], 0)
     assert run.stage.entries(e.Died) == [], "its end is told as its own"
     assert run.stage.entries(e.Stopped) == []
     assert run.steering.unapplied() == [f"fault 0: {plan.kind_of(fault)}"]
@@ -210,7 +210,7 @@ def test_who_had_just_ended_by_itself_was_not_hit(begin: Callable[..., Run], fau
 def test_a_node_dies_with_all_that_lives_there(begin: Callable[..., Run]) -> None:
     """Its tasks are apart here: some other fault kills one of them."""
     run = begin(plan.KillNode(trigger=AtTime(at_us=3), node=1), kill(EVER))
-    run.stage.crew.replace("map-1")  # a zombie of it is still there
+    run.stage.processes.replace("map-1")  # a zombie of it is still there
     run.stage.pass_virtual(3)
     assert run.gone == ["source-1", "map-1", "count-1", "sink-1", "map-1"]
     assert run.fired == [(0, 1)]
@@ -236,9 +236,9 @@ def test_the_coordinator_is_down_for_as_long_as_it_is_told(begin: Callable[..., 
     run = begin(plan.KillCoordinator(trigger=AtTime(at_us=3), down_us=200))
     run.stage.pass_virtual(3)
     assert run.replaced == [(COORDINATOR, 0, 200 * 20)]
-    assert run.stage.scene.healing == 1
+    assert run.stage.context.healing == 1
     run.stage.pass_virtual(200)
-    assert run.stage.scene.healing == 0
+    assert run.stage.context.healing == 0
     assert [entry.fault for entry in run.stage.entries(e.FaultHealed)] == [0]
 
 
@@ -276,7 +276,7 @@ def test_a_loss_of_power_waits_for_a_write_that_is_not_synced(begin: Callable[..
     run = begin(plan.LoseUnsynced(trigger=AtTime(at_us=3), node=0), plan.KillNode(trigger=EVER, node=1))
     run.stage.pass_virtual(50)
     assert (run.fired, run.gone) == ([], []), "nothing is being written"
-    files = DiskFiles(run.stage.told.store)
+    files = DiskFiles(run.stage.config.store)
     elsewhere = files.begin("job-1/chk-1/map-1-1", TaskState())  # type: ignore[arg-type]
     run.stage.pass_virtual(50)
     assert (run.fired, run.gone) == ([], []), "only on another node"
@@ -290,19 +290,19 @@ def test_a_loss_of_power_waits_for_a_write_that_is_not_synced(begin: Callable[..
 def test_a_loss_of_power_that_met_no_write_is_not_waited_for_in_eternity(begin: Callable[..., Run]) -> None:
     run = begin(plan.LoseUnsynced(trigger=AtTime(at_us=3), node=0))
     run.stage.pass_virtual(100_000)
-    assert run.stage.scene.due == 0
-    assert all(member.stops == 0 for member in run.stage.crew.members)
+    assert run.stage.context.due == 0
+    assert all(member.stops == 0 for member in run.stage.processes.members)
 
 
 # -- faults that wait --------------------------------------------------------------------------------------------------
 
 
-def told(member: FakeMember) -> list[tuple[Any, ...]]:
+def armed(member: FakeMember) -> list[tuple[Any, ...]]:
     """The orders that it got, without their stamps."""
     kinds = (f.Arm, f.Disarm, f.Meddle, f.Poisoned)
     return [
         (type(frame).__name__, *[getattr(frame, name) for name in frame.__struct_fields__[1:]])
-        for frame in member.told
+        for frame in member.frames
         if isinstance(frame, kinds)
     ]
 
@@ -336,7 +336,7 @@ def test_a_fault_waits_where_its_moment_may_come(
 ) -> None:
     run = begin(fault, *([NODE] if together else []))
     run.stage.pass_virtual(1)
-    where = {member.name: told(member) for member in run.stage.crew.members if told(member)}
+    where = {member.name: armed(member) for member in run.stage.processes.members if armed(member)}
     assert where == {homes[name] if together else name: [order] for name in homes}
     assert run.fired == [], "it has not met anything"
 
@@ -344,20 +344,20 @@ def test_a_fault_waits_where_its_moment_may_come(
 def test_two_sinks_of_one_node_are_armed_as_one(begin: Callable[..., Run]) -> None:
     run = begin(plan.FailCommit(trigger=NOW, task=None, how="refused", times=1), NODE, nodes=1)
     run.stage.pass_virtual(1)
-    assert told(run.stage.member("node-0")) == [("Arm", "refused", None, 0, 1)]
+    assert armed(run.stage.member("node-0")) == [("Arm", "refused", None, 0, 1)]
 
 
 def test_who_replaces_a_process_is_told_again_until_the_fault_has_fired(begin: Callable[..., Run]) -> None:
     run = begin(plan.FailCommit(trigger=NOW, task="sink-0", how="refused", times=2))
     run.stage.pass_virtual(1)
     for left in (2, 1):
-        member = run.stage.crew.replace("sink-0")
-        run.environment.orders.tell_again(member)  # type: ignore[arg-type]
-        assert told(member) == [("Arm", "refused", "sink-0", 0, left)]
-        run.stage.scene.fired(0, "the commit is refused", 1)
-    last = run.stage.crew.replace("sink-0")
-    run.environment.orders.tell_again(last)  # type: ignore[arg-type]
-    assert told(last) == []
+        member = run.stage.processes.replace("sink-0")
+        run.environment.orders.order_again(member)  # type: ignore[arg-type]
+        assert armed(member) == [("Arm", "refused", "sink-0", 0, left)]
+        run.stage.context.fired(0, "the commit is refused", 1)
+    last = run.stage.processes.replace("sink-0")
+    run.environment.orders.order_again(last)  # type: ignore[arg-type]
+    assert armed(last) == []
 
 
 def test_what_one_process_has_met_no_other_meets(begin: Callable[..., Run]) -> None:
@@ -365,35 +365,35 @@ def test_what_one_process_has_met_no_other_meets(begin: Callable[..., Run]) -> N
     run.stage.pass_virtual(1)
     met = run.stage.member("sink-1")
     run.environment.orders.met_in(0, met)  # type: ignore[arg-type]
-    run.stage.scene.fired(0, "the commit is refused", 1)
-    assert told(met) == [("Arm", "refused", None, 0, 2)]
-    assert told(run.stage.member("sink-0"))[-1] == ("Disarm", 0)
-    assert told(run.stage.coordinator)[-1] == ("Disarm", 0)
+    run.stage.context.fired(0, "the commit is refused", 1)
+    assert armed(met) == [("Arm", "refused", None, 0, 2)]
+    assert armed(run.stage.member("sink-0"))[-1] == ("Disarm", 0)
+    assert armed(run.stage.coordinator)[-1] == ("Disarm", 0)
     for name, again in (("sink-0", []), ("sink-1", [("Arm", "refused", None, 0, 1)])):
-        newer = run.stage.crew.replace(name)
-        run.environment.orders.tell_again(newer)  # type: ignore[arg-type]
-        assert told(newer) == again
+        newer = run.stage.processes.replace(name)
+        run.environment.orders.order_again(newer)  # type: ignore[arg-type]
+        assert armed(newer) == again
 
 
 def test_a_poison_that_is_for_ever_is_told_again_for_ever(begin: Callable[..., Run]) -> None:
     run = begin(plan.RaiseInOperator(trigger=NOW, task="count-0", always=True))
     run.stage.pass_virtual(1)
     for _ in range(3):
-        run.stage.scene.fired(0, "it raises", 1)
-    newer = run.stage.crew.replace("count-0")
-    run.environment.orders.tell_again(newer)  # type: ignore[arg-type]
-    assert told(newer) == [("Poisoned", "count-0", 0, True)]
+        run.stage.context.fired(0, "it raises", 1)
+    newer = run.stage.processes.replace("count-0")
+    run.environment.orders.order_again(newer)  # type: ignore[arg-type]
+    assert armed(newer) == [("Poisoned", "count-0", 0, True)]
 
 
 def test_only_operators_can_be_made_to_raise(begin: Callable[..., Run]) -> None:
     run = begin(plan.RaiseInOperator(trigger=NOW, task="sink-0"))
     run.stage.pass_virtual(1)
     assert run.steering.unapplied() == ["fault 0: raise-in-operator"]
-    assert told(run.stage.member("sink-0")) == []
+    assert armed(run.stage.member("sink-0")) == []
 
 
 def test_a_fault_is_told_in_the_phase_it_fired_in(begin: Callable[..., Run]) -> None:
     run = begin(kill(NOW))
-    run.stage.scene.facts.job(job_facts(under_way=True))
+    run.stage.context.facts.job(job_facts(under_way=True))
     run.stage.pass_virtual(1)
     assert [entry.phase for entry in run.stage.entries(e.FaultFired)] == ["checkpointing"]

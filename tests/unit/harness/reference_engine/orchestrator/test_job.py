@@ -19,7 +19,7 @@ from unit.harness.stage import FakeMember, Stage, job_facts, planned, task_facts
 # -- phases ----------------------------------------------------------------------------------------------------------
 
 
-class Told:
+class Phases:
     """Facts, and every phase that was entered."""
 
     def __init__(self) -> None:
@@ -32,22 +32,22 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def phases() -> Phases:
+    return Phases()
 
 
-def test_a_job_is_deployed_then_runs(told: Told) -> None:
-    assert told.facts.phase == "deploying"
-    told.works(stage="deploying")
-    told.works()
-    assert told.entered == ["deploying", "running"]
+def test_a_job_is_deployed_then_runs(phases: Phases) -> None:
+    assert phases.facts.phase == "deploying"
+    phases.works(stage="deploying")
+    phases.works()
+    assert phases.entered == ["deploying", "running"]
 
 
-def test_nobody_enters_a_phase_before_some_job_is_spoken_of(told: Told) -> None:
-    told.facts.up("count-0", 1)
-    told.facts.coordinator(False)
-    told.facts.coordinator(True)
-    assert told.entered == []
+def test_nobody_enters_a_phase_before_some_job_is_spoken_of(phases: Phases) -> None:
+    phases.facts.up("count-0", 1)
+    phases.facts.coordinator(False)
+    phases.facts.coordinator(True)
+    assert phases.entered == []
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_nobody_enters_a_phase_before_some_job_is_spoken_of(told: Told) -> None:
         ({"stage": "listing", "attempt": 2}, "recovering"),
     ],
 )
-def test_the_coordinators_stage_gives_the_phase(told: Told, job: dict[str, Any], phase: str) -> None:
-    told.works(**job)
-    assert told.facts.phase == phase
+def test_the_coordinators_stage_gives_the_phase(phases: Phases, job: dict[str, Any], phase: str) -> None:
+    phases.works(**job)
+    assert phases.facts.phase == phase
 
 
 @pytest.mark.parametrize(
@@ -83,53 +83,53 @@ def test_the_coordinators_stage_gives_the_phase(told: Told, job: dict[str, Any],
         ({}, {"newest": 3}, "running"),
     ],
 )
-def test_who_aligns_or_owes_a_commit(told: Told, task: dict[str, Any], job: dict[str, Any], phase: str) -> None:
-    told.facts.up("sink-0", 1)
-    told.facts.task(task_facts("sink-0", **task))
-    told.works(**job)
-    assert told.facts.phase == phase
+def test_who_aligns_or_owes_a_commit(phases: Phases, task: dict[str, Any], job: dict[str, Any], phase: str) -> None:
+    phases.facts.up("sink-0", 1)
+    phases.facts.task(task_facts("sink-0", **task))
+    phases.works(**job)
+    assert phases.facts.phase == phase
 
 
-def test_a_phase_is_entered_when_it_changes_and_only_then(told: Told) -> None:
-    told.facts.up("map-0", 1)
-    told.works()
-    told.works(newest=1)
-    told.works(under_way=True)
-    told.facts.task(task_facts("map-0", aligning=True))
-    told.facts.task(task_facts("map-0", aligning=True, unsettled=1))
-    told.facts.task(task_facts("map-0"))
-    told.works()
-    assert told.entered == ["running", "checkpointing", "aligning", "checkpointing", "running"]
+def test_a_phase_is_entered_when_it_changes_and_only_then(phases: Phases) -> None:
+    phases.facts.up("map-0", 1)
+    phases.works()
+    phases.works(newest=1)
+    phases.works(under_way=True)
+    phases.facts.task(task_facts("map-0", aligning=True))
+    phases.facts.task(task_facts("map-0", aligning=True, unsettled=1))
+    phases.facts.task(task_facts("map-0"))
+    phases.works()
+    assert phases.entered == ["running", "checkpointing", "aligning", "checkpointing", "running"]
 
 
-def test_what_a_dead_attempt_said_is_past(told: Told) -> None:
-    told.facts.up("map-0", 1)
-    told.works(under_way=True)
-    told.facts.task(task_facts("map-0", aligning=True))
-    told.facts.down("map-0", 1)
-    assert told.facts.phase == "checkpointing"
-    told.facts.task(task_facts("map-0", aligning=True))
-    assert told.facts.phase == "checkpointing", "who does not live is not listened to"
+def test_what_a_dead_attempt_said_is_past(phases: Phases) -> None:
+    phases.facts.up("map-0", 1)
+    phases.works(under_way=True)
+    phases.facts.task(task_facts("map-0", aligning=True))
+    phases.facts.down("map-0", 1)
+    assert phases.facts.phase == "checkpointing"
+    phases.facts.task(task_facts("map-0", aligning=True))
+    assert phases.facts.phase == "checkpointing", "who does not live is not listened to"
 
 
-def test_the_end_of_an_older_attempt_is_not_that_of_the_newer(told: Told) -> None:
-    told.facts.up("map-0", 1)
-    told.facts.up("map-0", 2)
-    told.facts.down("map-0", 1)
-    assert (told.facts.attempt_of("map-0"), told.facts.live()) == (2, ["map-0"])
-    told.facts.down("map-0", 2)
-    assert (told.facts.attempt_of("map-0"), told.facts.live()) == (0, [])
+def test_the_end_of_an_older_attempt_is_not_that_of_the_newer(phases: Phases) -> None:
+    phases.facts.up("map-0", 1)
+    phases.facts.up("map-0", 2)
+    phases.facts.down("map-0", 1)
+    assert (phases.facts.attempt_of("map-0"), phases.facts.live()) == (2, ["map-0"])
+    phases.facts.down("map-0", 2)
+    assert (phases.facts.attempt_of("map-0"), phases.facts.live()) == (0, [])
 
 
-def test_without_a_coordinator_the_job_recovers_and_one_that_comes_knows_nothing(told: Told) -> None:
-    told.works(under_way=True)
-    told.facts.coordinator(False)
-    assert told.facts.phase == "recovering"
-    told.facts.coordinator(True)
-    assert told.facts.phase == "recovering"
-    assert not told.facts.under_way
-    told.works(attempt=2)
-    assert told.entered == ["checkpointing", "recovering", "running"]
+def test_without_a_coordinator_the_job_recovers_and_one_that_comes_knows_nothing(phases: Phases) -> None:
+    phases.works(under_way=True)
+    phases.facts.coordinator(False)
+    assert phases.facts.phase == "recovering"
+    phases.facts.coordinator(True)
+    assert phases.facts.phase == "recovering"
+    assert not phases.facts.under_way
+    phases.works(attempt=2)
+    assert phases.entered == ["checkpointing", "recovering", "running"]
 
 
 # -- rest ------------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Resting:
 
     def __init__(self, stage: Stage, *, endless: bool = True) -> None:
         self.stage = stage
-        self.rest = Rest(stage.scene, endless)
+        self.rest = Rest(stage.context, endless)
         stage.comes_up()
         stage.pass_us(10_000_000)
         self.rest.completed(4)
@@ -159,7 +159,7 @@ class Resting:
     @property
     def freezes(self) -> list[bool]:
         """What the coordinator was told: whether to freeze."""
-        return [not order.off for order in self.stage.coordinator.heard(f.Freeze)]
+        return [not order.off for order in self.stage.coordinator.received(f.Freeze)]
 
 
 def resting(monkeypatch: pytest.MonkeyPatch, folder: Path, *faults: Any, endless: bool = True) -> Resting:
@@ -167,14 +167,17 @@ def resting(monkeypatch: pytest.MonkeyPatch, folder: Path, *faults: Any, endless
 
 
 def asked(members: list[FakeMember]) -> dict[str, list[int]]:
-    return {member.name: [order.checkpoint for order in member.heard(f.Ask)] for member in members}
+    return {member.name: [order.checkpoint for order in member.received(f.Ask)] for member in members}
 
 
 def test_counts_that_agree_with_the_checkpoint_bring_the_job_to_rest(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made = resting(monkeypatch, tmp_path)
-    assert asked(made.stage.crew.members) == {"coordinator": [], **{task: [4] for task in made.stage.placement.tasks}}
+    assert asked(made.stage.processes.members) == {
+        "coordinator": [],
+        **{task: [4] for task in made.stage.placement.tasks},
+    }
     assert not made.rest.is_at_rest
     made.counts()
     assert made.freezes == [True]
@@ -205,7 +208,7 @@ def test_a_part_that_restarted_alone_rests_in_an_attempt_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made = resting(monkeypatch, tmp_path)
-    made.stage.scene.facts.up("count-0", 2)
+    made.stage.context.facts.up("count-0", 2)
     made.counts()
     assert made.freezes == [], "what the older attempt counted is not what there is"
     made.count("count-0", attempt=AttemptId(2))
@@ -224,14 +227,14 @@ def test_it_takes_the_counts_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_each_process_is_asked_once_however_many_tasks_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = resting(monkeypatch, tmp_path, KillNode(trigger=AtTime(at_us=1), node=0))
-    assert asked(made.stage.crew.members) == {"coordinator": [], "node-0": [4], "node-1": [4]}
+    assert asked(made.stage.processes.members) == {"coordinator": [], "node-0": [4], "node-1": [4]}
     made.counts()
     assert made.freezes == [True]
 
 
 def test_a_job_that_ends_by_itself_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = resting(monkeypatch, tmp_path, endless=False)
-    assert not any(member.told for member in made.stage.crew.members)
+    assert not any(member.frames for member in made.stage.processes.members)
 
 
 @pytest.mark.parametrize("busy", ["due", "healing", "lately"])
@@ -239,18 +242,18 @@ def test_while_something_is_to_come_or_has_just_come_nothing_rests(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, busy: str
 ) -> None:
     made = resting(monkeypatch, tmp_path)
-    scene = made.stage.scene
+    context = made.stage.context
     if busy == "due":
-        scene.after_real(50, lambda: None)
+        context.after_real(50, lambda: None)
     elif busy == "healing":
-        scene.heal_after(50, 0, lambda: None)
+        context.heal_after(50, 0, lambda: None)
     else:
-        scene.busy_us = made.stage.now_us
+        context.busy_us = made.stage.now_us
     made.counts()
     assert made.freezes == []
-    before = len(made.stage.member("map-0").told)
+    before = len(made.stage.member("map-0").frames)
     made.rest.completed(5)
-    assert len(made.stage.member("map-0").told) == before
+    assert len(made.stage.member("map-0").frames) == before
 
 
 @pytest.mark.parametrize("disturbed", ["task", "coordinator", "fault", "recovers"])
@@ -259,13 +262,13 @@ def test_what_disturbs_a_job_at_rest_lets_it_go_on(
 ) -> None:
     made = resting(monkeypatch, tmp_path)
     made.counts()
-    facts = made.stage.scene.facts
+    facts = made.stage.context.facts
     if disturbed == "task":
         facts.down("map-0", 1)
     elif disturbed == "coordinator":
         facts.coordinator(False)
     elif disturbed == "fault":
-        made.stage.scene.after_real(9, lambda: None)
+        made.stage.context.after_real(9, lambda: None)
     else:
         facts.job(job_facts(stage="restarting"))
     assert not made.rest.is_at_rest
@@ -275,8 +278,8 @@ def test_what_disturbs_a_job_at_rest_lets_it_go_on(
 def test_a_checkpoint_under_way_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = resting(monkeypatch, tmp_path)
     made.counts()
-    made.stage.scene.facts.job(job_facts(under_way=True))
+    made.stage.context.facts.job(job_facts(under_way=True))
     assert not made.rest.is_at_rest
-    made.stage.scene.facts.job(job_facts())
+    made.stage.context.facts.job(job_facts())
     assert made.rest.is_at_rest
     assert made.freezes == [True]

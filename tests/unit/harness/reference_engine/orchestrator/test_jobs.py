@@ -22,7 +22,7 @@ from unit.harness.stage import Stage, planned
 
 
 def jobs_of(stage: Stage) -> Jobs:
-    return Jobs(stage.scene, stage.scenario, lambda: stage.crew.current("coordinator"))  # type: ignore[arg-type, return-value]
+    return Jobs(stage.context, stage.scenario, lambda: stage.processes.current("coordinator"))  # type: ignore[arg-type, return-value]
 
 
 def scenario(*commands: Any, **engine: Any) -> Scenario:
@@ -41,8 +41,8 @@ def test_the_first_job_begins_at_one(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     jobs = jobs_of(stage)
     assert not jobs.is_all_over, "none has begun"
     jobs.submit()
-    (told,) = stage.coordinator.heard(f.Submit)
-    assert (told.job, told.attempt, told.checkpoint, told.initial, told.recall) == (1, 1, 1, (), False)
+    (order,) = stage.coordinator.received(f.Submit)
+    assert (order.job, order.attempt, order.checkpoint, order.initial, order.recall) == (1, 1, 1, (), False)
     jobs.ended(ended("finished"))
     assert jobs.is_all_over
 
@@ -57,17 +57,17 @@ def test_a_job_that_is_resumed_takes_its_snapshots_and_no_number_again(
     stage = Stage(monkeypatch, tmp_path, scenario(Cancel(trigger=AtTime(at_us=5)), RESUME))
     jobs = jobs_of(stage)
     jobs.submit()
-    DiskJobs(stage.told.store).save(JobRecord(job=1, attempt=AttemptId(6), next_checkpoint=CheckpointId(9)))
+    DiskJobs(stage.config.store).save(JobRecord(job=1, attempt=AttemptId(6), next_checkpoint=CheckpointId(9)))
     for checkpoint in (3, 5):
-        DiskFiles(stage.told.store).store(snapshot(checkpoint))
+        DiskFiles(stage.config.store).store(snapshot(checkpoint))
     jobs.ended(ended("cancelled", 5))
     assert not jobs.is_all_over
     stage.pass_virtual(699)
-    assert len(stage.coordinator.heard(f.Submit)) == 1
+    assert len(stage.coordinator.received(f.Submit)) == 1
     stage.pass_virtual(1)
-    told = stage.coordinator.heard(f.Submit)[1]
-    assert (told.job, told.attempt, told.checkpoint, told.recall) == (2, 8, 17, False)
-    assert [one.checkpoint for one in told.initial] == [3, 5]
+    order = stage.coordinator.received(f.Submit)[1]
+    assert (order.job, order.attempt, order.checkpoint, order.recall) == (2, 8, 17, False)
+    assert [one.checkpoint for one in order.initial] == [3, 5]
     (issued,), (returned,) = stage.entries(e.CommandIssued), stage.entries(e.CommandReturned)
     assert (issued.command, issued.kind) == (1, "resume")
     assert (returned.command, returned.checkpoint) == (1, 5)
@@ -82,8 +82,8 @@ def test_with_snapshots_in_memory_the_coordinator_is_asked_to_recall_them(
     jobs.submit()
     jobs.ended(ended("stopped", 4))
     stage.pass_us(1)
-    told = stage.coordinator.heard(f.Submit)[1]
-    assert (told.recall, told.initial) == (True, ())
+    order = stage.coordinator.received(f.Submit)[1]
+    assert (order.recall, order.initial) == (True, ())
     assert stage.entries(e.CommandReturned)[0].checkpoint == 4
 
 
@@ -98,7 +98,7 @@ def test_a_job_that_finished_is_not_resumed_nor_one_that_failed_without_a_snapsh
         jobs.submit()
         jobs.ended(ended(status))
         stage.pass_virtual(700 + PAUSE_US)
-        assert len(stage.coordinator.heard(f.Submit)) == 1
+        assert len(stage.coordinator.received(f.Submit)) == 1
         assert jobs.is_all_over
         assert len(jobs.unapplied) == 1
 
@@ -106,11 +106,11 @@ def test_a_job_that_finished_is_not_resumed_nor_one_that_failed_without_a_snapsh
 def test_a_job_with_other_operators_is_told_of_in_the_journal_and_without_a_snapshot_not_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    unfit = Resume(trigger=AtTime(at_us=0), inserted={"fresh": "map"})
+    incompatible = Resume(trigger=AtTime(at_us=0), inserted={"fresh": "map"})
     for retained in ((), (4,)):
         folder = tmp_path / str(len(retained))
         folder.mkdir()
-        stage = Stage(monkeypatch, folder, scenario(unfit, snapshot_store="memory"))
+        stage = Stage(monkeypatch, folder, scenario(incompatible, snapshot_store="memory"))
         jobs = jobs_of(stage)
         jobs.submit()
         jobs.ended(ended("cancelled", *retained))
@@ -128,7 +128,7 @@ def test_the_end_of_a_job_is_taken_once_and_from_the_right_one(monkeypatch: pyte
     for _ in range(2):
         jobs.ended(ended("cancelled"))
     stage.pass_virtual(700)
-    assert [told.job for told in stage.coordinator.heard(f.Submit)] == [1, 2]
+    assert [order.job for order in stage.coordinator.received(f.Submit)] == [1, 2]
     assert len(jobs.unapplied) == 1
 
 
@@ -136,13 +136,13 @@ def test_a_new_coordinator_goes_on_with_the_job_there_is(monkeypatch: pytest.Mon
     stage = Stage(monkeypatch, tmp_path, scenario())
     jobs = jobs_of(stage)
     jobs.take_over(stage.coordinator)  # type: ignore[arg-type]
-    assert stage.coordinator.told == []
+    assert stage.coordinator.frames == []
     jobs.submit()
-    newer = stage.crew.replace("coordinator")
+    newer = stage.processes.replace("coordinator")
     jobs.take_over(newer)  # type: ignore[arg-type]
-    (told,) = newer.heard(f.TakeOver)
-    assert (told.job, told.attempt, told.checkpoint) == (1, 1, 1)
+    (order,) = newer.received(f.TakeOver)
+    assert (order.job, order.attempt, order.checkpoint) == (1, 1, 1)
     jobs.ended(ended("finished"))
-    newest = stage.crew.replace("coordinator")
+    newest = stage.processes.replace("coordinator")
     jobs.take_over(newest)  # type: ignore[arg-type]
-    assert newest.told == []
+    assert newest.frames == []

@@ -31,13 +31,13 @@ def test_only_those_are_told_as_killed_that_were(
     stage = Stage(monkeypatch, tmp_path, planned(chain(), node, apart))
     stage.comes_up()
     replaced: list[str] = []
-    environment = Disturbances(stage.scene, lambda member, down_us: replaced.append(member.name))
+    environment = Disturbances(stage.context, lambda member, down_us: replaced.append(member.name))
     rest = ["map-1", "count-1", "sink-1"]
     if not survivors_run:
         for name in rest:
             stage.member(name).attempts.clear()
-    kill_now = stage.crew.kill
-    stage.crew.kill = lambda members: kill_now(members[1:])  # type: ignore[method-assign]
+    kill_now = stage.processes.kill
+    stage.processes.kill = lambda members: kill_now(members[1:])  # type: ignore[method-assign]
     assert environment.kill_node(0, 1) is survivors_run
     assert [entry.fault for entry in stage.entries(e.FaultFired)] == ([0] if survivors_run else [])
     assert [(entry.process, entry.fault) for entry in stage.entries(e.Died)] == [(name, 0) for name in rest]
@@ -71,13 +71,13 @@ def test_a_database_dies_at_the_first_row_of_a_sink_that_is_up(
     scenario = planned(chain(), fault, guarantee="at-least-once", sink="plain")
     stage = Stage(monkeypatch, tmp_path, scenario, store="database")
     database: Any = FakeDatabase()
-    stage.scene.services.database = database
-    jobs = Jobs(stage.scene, scenario, lambda: None)
-    steering = Steering(stage.scene, scenario, Disturbances(stage.scene, lambda member, down_us: None), jobs)
+    stage.context.services.database = database
+    jobs = Jobs(stage.context, scenario, lambda: None)
+    steering = Steering(stage.context, scenario, Disturbances(stage.context, lambda member, down_us: None), jobs)
     jobs.submit()
     steering.set_out()
     for task in up:
-        stage.scene.facts.up(task, 1)
+        stage.context.facts.up(task, 1)
 
     steering.triggers.reached("row-written", "sink-1", "after")
     assert database.is_up, "another sink's row"

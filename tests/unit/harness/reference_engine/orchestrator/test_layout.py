@@ -153,12 +153,14 @@ def test_only_points_that_something_waits_for_are_announced() -> None:
 def test_a_node_is_told_of_all_its_tasks_and_channels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = stage(monkeypatch, tmp_path, KILL_NODE, felt=["map-1>count-0", "map-1>count-1"])
     deviations = (("step map-1", 3, 50),)
-    told = msgspec.msgpack.decode(made.told.configure(made.placement, "node-0", 2, deviations), type=NodeConfiguration)
-    assert (told.process, told.incarnation, told.coordinator_port) == ("node-0", 2, 1)
-    assert told.tasks == ("source-0", "map-0", "count-0", "sink-0")
-    assert set(told.routes) == {name for name in made.placement.channels if name.partition(">")[0] in told.tasks}
-    assert told.felt == {"map-1>count-0"}, "those it receives"
-    assert (told.deviations, told.heartbeat_timeout_us, told.scale) == (deviations, GIVEN_UP_US, 20)
+    decoded = msgspec.msgpack.decode(
+        made.config.configure(made.placement, "node-0", 2, deviations), type=NodeConfiguration
+    )
+    assert (decoded.process, decoded.incarnation, decoded.coordinator_port) == ("node-0", 2, 1)
+    assert decoded.tasks == ("source-0", "map-0", "count-0", "sink-0")
+    assert set(decoded.routes) == {name for name in made.placement.channels if name.partition(">")[0] in decoded.tasks}
+    assert decoded.felt == {"map-1>count-0"}, "those it receives"
+    assert (decoded.deviations, decoded.heartbeat_timeout_us, decoded.scale) == (deviations, GIVEN_UP_US, 20)
 
 
 def test_the_coordinator_is_told_where_each_task_lives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_the_coordinator_is_told_where_each_task_lives(monkeypatch: pytest.Monke
         folder = tmp_path / str(len(faults))
         folder.mkdir()
         made = stage(monkeypatch, folder, *faults)
-        told = msgspec.msgpack.decode(
-            made.told.configure(made.placement, COORDINATOR, 0, ()), type=CoordinatorConfiguration
+        decoded = msgspec.msgpack.decode(
+            made.config.configure(made.placement, COORDINATOR, 0, ()), type=CoordinatorConfiguration
         )
-        assert told.processes == (wanted or {TaskId(task): f"node-{n % 2}" for n, task in enumerate(TASKS)})
+        assert decoded.processes == (wanted or {TaskId(task): f"node-{n % 2}" for n, task in enumerate(TASKS)})

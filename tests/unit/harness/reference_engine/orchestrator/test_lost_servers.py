@@ -110,10 +110,10 @@ def test_a_database_of_the_users_that_is_gone_at_the_end(services: Services, mon
 
     monkeypatch.setattr(opening.Opened, "close", stopped_first)
     try:
-        told = lost(services, writing_to(DATABASE))
+        text = lost(services, writing_to(DATABASE))
     finally:
         server.close()
-    assert told.startswith("the PostgreSQL that CUTPROOF_POSTGRES names has not answered for 0.1 s; the schema ")
+    assert text.startswith("the PostgreSQL that CUTPROOF_POSTGRES names has not answered for 0.1 s; the schema ")
 
 
 def test_a_killed_database_has_stopped_before_its_processes_are_counted(
@@ -140,7 +140,7 @@ def test_a_killed_database_has_stopped_before_its_processes_are_counted(
 def _runs(pid: int) -> bool:
     """Whether there is such a process of PostgreSQL's that has not ended."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:  # it is being taken away
         return False
-    return "postgres" in told and told.rpartition(")")[2].split()[0] != "Z"
+    return "postgres" in text and text.rpartition(")")[2].split()[0] != "Z"

@@ -55,8 +55,8 @@ def deaths(run: Run) -> list[tuple[str, int, str, int | None]]:
 
 def test_a_run_is_over_when_its_job_has_ended_and_everybody_has_parted(begin: Callable[..., Run]) -> None:
     run = begin()
-    run.conduct(whole)
-    evidence = run.conductor.evidence()
+    run.run(whole)
+    evidence = run.orchestrator.evidence()
     assert (evidence.quiet, evidence.committed, evidence.residue.live_sinks) == (True, [], 0)
     assert len(run.entries(e.Closing)) == 1
     assert all(puppet.signals == [signal.SIGSTOP] for puppet in run.launcher.puppets), "all stand still at the end"
@@ -66,7 +66,7 @@ def test_a_run_is_over_when_its_job_has_ended_and_everybody_has_parted(begin: Ca
 
 def test_at_the_end_every_process_is_killed_and_told_of_by_nobody(begin: Callable[..., Run]) -> None:
     run = begin()
-    run.conduct(whole)
+    run.run(whole)
     run.close()
     assert all(puppet.signals[-1] == signal.SIGKILL for puppet in run.launcher.puppets)
     assert deaths(run) == []
@@ -74,10 +74,10 @@ def test_at_the_end_every_process_is_killed_and_told_of_by_nobody(begin: Callabl
 
 def test_a_node_is_one_process_with_all_its_tasks(begin: Callable[..., Run]) -> None:
     run = begin(plan.KillNode(trigger=EVER, node=0))
-    run.conduct(whole)
+    run.run(whole)
     assert [puppet.name for puppet in run.launcher.puppets] == ["coordinator", "node-0", "node-1"]
     assert [len(puppet.tasks) for puppet in run.launcher.puppets] == [0, 4, 4]
-    assert run.conductor.evidence().quiet
+    assert run.orchestrator.evidence().quiet
 
 
 def test_one_that_does_not_come_up_is_named_with_its_last_words(
@@ -88,7 +88,7 @@ def test_one_that_does_not_come_up_is_named_with_its_last_words(
     run.launcher.stays_away = ("map-1",)
     run.launcher.log("run.map-1").write_text("one\n\n  ImportError: no such thing \n\n")
     with pytest.raises(SubjectFailed, match=r"^map-1 did not come up: ImportError: no such thing$"):
-        run.conduct(whole)
+        run.run(whole)
 
 
 def test_one_that_ends_at_its_start_ends_the_run(begin: Callable[..., Run]) -> None:
@@ -100,7 +100,7 @@ def test_one_that_ends_at_its_start_ends_the_run(begin: Callable[..., Run]) -> N
         yield
 
     with pytest.raises(SubjectFailed, match=r"^map-1 ended with exit code 70 at its start: KeyError: 'x'$"):
-        run.conduct(script)
+        run.run(script)
 
 
 def test_one_that_says_what_cannot_be_read_is_killed_for_it_and_replaced(begin: Callable[..., Run]) -> None:
@@ -113,7 +113,7 @@ def test_one_that_says_what_cannot_be_read_is_killed_for_it_and_replaced(begin: 
         run.newest("map-1").up(attempt=2)
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     ((name, incarnation, reason, fault),) = deaths(run)
     assert (name, incarnation, fault) == ("map-1", 0, None)
     assert reason.startswith(
@@ -131,7 +131,7 @@ def test_what_is_not_its_to_say_ends_the_run(begin: Callable[..., Run]) -> None:
         yield from run.until(lambda: False)
 
     with pytest.raises(SubjectFailed, match="map-1 said what is not its to say: Go"):
-        run.conduct(script)
+        run.run(script)
 
 
 def cut_off_within(monkeypatch: pytest.MonkeyPatch, *, standing_us: int, most_us: int = 30_000_000) -> None:
@@ -151,9 +151,9 @@ def test_a_job_that_stands_still_is_cut_off_and_owes_its_rest(
         yield from run.begins()
 
     began = now()
-    run.conduct(script)
+    run.run(script)
     assert 100_000 <= now() - began < 5_000_000
-    evidence = run.conductor.evidence()
+    evidence = run.orchestrator.evidence()
     assert (evidence.quiet, evidence.cut_short, evidence.lasting) == (False, False, [])
     assert len(run.entries(e.Closing)) == 1
     assert {puppet.signals[-1] for puppet in run.launcher.puppets} == {signal.SIGSTOP}
@@ -169,13 +169,13 @@ def test_a_job_that_gets_on_has_until_the_harness_has_no_more_time_and_then_owes
         yield from run.begins()
         source = run.newest("source-0")
         for done in range(1, 1_000):
-            yield from run.until(lambda done=done: len(source.told(f.Ask)) >= done)  # type: ignore[misc]
+            yield from run.until(lambda done=done: len(source.received(f.Ask)) >= done)  # type: ignore[misc]
             source.say(f.Count(now(), TaskId("source-0"), AttemptId(1), -1, done, False, {}, {}))
 
     began = now()
-    run.conduct(script)
+    run.run(script)
     assert now() - began >= 600_000
-    evidence = run.conductor.evidence()
+    evidence = run.orchestrator.evidence()
     assert (evidence.quiet, evidence.cut_short) == (False, True)
 
 
@@ -190,8 +190,8 @@ def test_a_fault_that_still_acts_when_the_run_is_cut_off_is_named(
         yield from run.begins()
         run.newest("map-0").say(f.Reached(now(), "ack-sent", "map-0", "after"))
 
-    run.conduct(script)
-    assert run.conductor.evidence().lasting == [1]
+    run.run(script)
+    assert run.orchestrator.evidence().lasting == [1]
 
 
 # -- points ----------------------------------------------------------------------------------------------------------
@@ -205,16 +205,16 @@ def test_who_stands_at_a_point_may_go_on_once_what_waited_for_it_is_done(begin: 
         yield from run.begins()
         first, second = run.newest("map-0"), run.newest("map-1")
         first.say(f.Reached(now(), "ack-sent", "map-0", "before"))
-        yield from run.until(lambda: first.told(f.Go))
+        yield from run.until(lambda: first.received(f.Go))
         assert not second.has_ended
         second.say(f.Reached(now(), "ack-sent", "map-1", "before"))
         yield from run.until(lambda: len(run.named("map-1")) == 2)
         assert second.signals == [signal.SIGKILL]
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     assert deaths(run) == [("map-1", 0, "it was killed", 0)]
-    assert run.conductor.evidence().unapplied == []
+    assert run.orchestrator.evidence().unapplied == []
 
 
 def test_a_transaction_that_is_to_expire_is_given_up_once_while_whoever_commits_it_stands(
@@ -227,17 +227,17 @@ def test_a_transaction_that_is_to_expire_is_given_up_once_while_whoever_commits_
     def script(run: Run) -> Script:
         yield from run.begins()
         first, second = run.newest("sink-0"), run.newest("sink-1")
-        yield from run.until(lambda: bool(first.told(f.Arm)))
+        yield from run.until(lambda: bool(first.received(f.Arm)))
         for name in ("unknown", "a"):
             first.say(f.Expiring(now(), 0, name, 1))
-        yield from run.until(lambda: len(first.told(f.Go)) == 2)
+        yield from run.until(lambda: len(first.received(f.Go)) == 2)
         second.say(f.Expiring(now(), 0, "b", 1))
-        yield from run.until(lambda: len(second.told(f.Go)) == 1)
-        assert [go.done for go in (*first.told(f.Go), *second.told(f.Go))] == [False, True, False]
-        yield from run.until(lambda: len(second.told(f.Disarm)) == 2)
+        yield from run.until(lambda: len(second.received(f.Go)) == 1)
+        assert [go.done for go in (*first.received(f.Go), *second.received(f.Go))] == [False, True, False]
+        yield from run.until(lambda: len(second.received(f.Disarm)) == 2)
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     assert [(one.fault, one.name) for one in run.entries(e.Expired)] == [(0, "a")]
     assert [(one.fault, one.attempt) for one in run.entries(e.FaultFired)] == [(0, 1)]
     assert there == ["b"]
@@ -253,14 +253,14 @@ def test_who_dies_by_itself_is_a_death_in_the_journal_and_is_replaced(begin: Cal
         yield from run.begins()
         run.launcher.ends(run.newest("map-1"), code=70, says="RuntimeError: of its own")
         yield from run.until(lambda: len(run.named("map-1")) == 2)
-        assert run.conductor.scene.facts.attempt_of("map-1") == 0
+        assert run.orchestrator.context.facts.attempt_of("map-1") == 0
         assert run.watched, "it is seen whether it was a server that ended"
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     assert deaths(run) == [("map-1", 0, "its process ended with exit code 70: RuntimeError: of its own", None)]
     assert [puppet.incarnation for puppet in run.named("map-1")] == [0, 1]
-    assert run.conductor.evidence().quiet
+    assert run.orchestrator.evidence().quiet
 
 
 def test_too_many_deaths_end_the_run_and_nobody_is_replaced_any_more(begin: Callable[..., Run]) -> None:
@@ -273,9 +273,9 @@ def test_too_many_deaths_end_the_run_and_nobody_is_replaced_any_more(begin: Call
             run.launcher.ends(run.newest("map-1"), code=70, says="RuntimeError: again")
         yield from run.until(lambda: False)
 
-    run.conduct(script)
+    run.run(script)
     assert len(deaths(run)) == len(run.named("map-1")) == MOST_DEATHS + 1
-    assert not run.conductor.evidence().quiet
+    assert not run.orchestrator.evidence().quiet
 
 
 def test_who_tears_a_write_dies_of_the_fault_and_not_by_itself(begin: Callable[..., Run]) -> None:
@@ -284,17 +284,17 @@ def test_who_tears_a_write_dies_of_the_fault_and_not_by_itself(begin: Callable[.
     def script(run: Run) -> Script:
         yield from run.begins()
         victim = run.newest("map-1")
-        yield from run.until(lambda: victim.told(f.Arm))
+        yield from run.until(lambda: victim.received(f.Arm))
         victim.say(f.Fired(now(), 0, "half of it is written", AttemptId(1)))
-        yield from run.until(lambda: run.conductor.scene.fired_so_far)
+        yield from run.until(lambda: run.orchestrator.context.fired_so_far)
         run.launcher.ends(victim, by=signal.SIGKILL)
         yield from run.until(lambda: len(run.named("map-1")) == 2)
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     assert deaths(run) == [("map-1", 0, "it died while it wrote a snapshot", 0)]
-    assert run.conductor._deaths == 0
-    assert run.newest("map-1").told(f.Arm) == [], "it has fired"
+    assert run.orchestrator._deaths == 0
+    assert run.newest("map-1").received(f.Arm) == [], "it has fired"
 
 
 def test_a_coordinator_that_dies_is_taken_over_from(begin: Callable[..., Run]) -> None:
@@ -304,14 +304,14 @@ def test_a_coordinator_that_dies_is_taken_over_from(begin: Callable[..., Run]) -
         yield from run.begins()
         run.newest("map-0").say(f.Reached(now(), "ack-sent", "map-0", "after"))
         yield from run.until(lambda: len(run.named("coordinator")) == 2)
-        yield from run.until(lambda: run.coordinator.told(f.TakeOver))
+        yield from run.until(lambda: run.coordinator.received(f.TakeOver))
         yield from run.finishes()
 
-    run.conduct(script)
-    (order,) = run.coordinator.told(f.TakeOver)
+    run.run(script)
+    (order,) = run.coordinator.received(f.TakeOver)
     assert (order.job, order.attempt, order.checkpoint) == (1, 1, 1)
     assert deaths(run) == [("coordinator", 0, "it was killed", 0)]
-    assert run.coordinator.told(f.Submit) == []
+    assert run.coordinator.received(f.Submit) == []
 
 
 def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Callable[..., Run]) -> None:
@@ -325,16 +325,16 @@ def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Ca
         yield from run.until(lambda: len(run.named("map-1")) == 2)
         assert not zombie.has_ended
         run.newest("map-1").up(2)
-        yield from run.until(lambda: run.conductor.scene.facts.attempt_of("map-1") == 2)
+        yield from run.until(lambda: run.orchestrator.context.facts.attempt_of("map-1") == 2)
         zombie.say(f.Up(now(), TaskId("map-1"), AttemptId(1)))
         zombie.say(f.Down(now(), TaskId("map-1"), AttemptId(1), "cancelled"))
         run.launcher.ends(zombie, code=0)
         yield from run.until(lambda: run.watched)
-        assert run.conductor.scene.facts.attempt_of("map-1") == 2, "a zombie's word is not the job's"
+        assert run.orchestrator.context.facts.attempt_of("map-1") == 2, "a zombie's word is not the job's"
         run.newest("map-1").down(2)
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     assert len(run.named("map-1")) == 2, "given up once, however often that is told"
     assert deaths(run) == [], "it was told to go"
 
@@ -351,7 +351,7 @@ def test_a_zombie_that_ends_badly_is_a_death_that_nobody_replaces(begin: Callabl
         yield from run.until(lambda: run.watched)
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     assert deaths(run) == [("map-1", 0, "its process ended with exit code 70: OSError: gone", None)]
     assert len(run.named("map-1")) == 2
 
@@ -364,12 +364,12 @@ def test_a_node_that_dies_takes_all_its_tasks_along_and_one_comes_for_them(begin
         victim = run.newest("node-1")
         victim.say(f.Reached(now(), "ack-sent", "map-1", "after"))
         yield from run.until(lambda: len(run.named("node-1")) == 2)
-        facts = run.conductor.scene.facts
+        facts = run.orchestrator.context.facts
         assert [facts.attempt_of(task) for task in victim.tasks] == [0] * 4
         assert run.newest("node-1").tasks == victim.tasks
         yield from run.finishes()
 
-    run.conduct(script)
+    run.run(script)
     assert deaths(run) == [("node-1", 0, "its node was lost", 0)]
     (fired,) = run.entries(e.FaultFired)
     assert (fired.attempt, fired.detail) == (1, "node 1 is killed with node-1")
@@ -384,7 +384,7 @@ def test_a_foreign_connection_is_counted_and_changes_nothing(begin: Callable[...
         run.coordinator.say(f.Foreign(now(), 3))
         yield from run.finishes()
 
-    run.conduct(script)
-    evidence = run.conductor.evidence()
+    run.run(script)
+    evidence = run.orchestrator.evidence()
     assert (evidence.foreign, evidence.quiet, evidence.unapplied) == (5, True, [])
     assert run.entries(e.FaultFired) == []

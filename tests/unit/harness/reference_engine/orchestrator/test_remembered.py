@@ -75,14 +75,14 @@ def test_what_a_server_that_is_gone_keeps_is_named_and_removed_on_request(
     monkeypatch.setattr(opening.Opened, "close", stopped_first)
     with pytest.raises(HarnessFailed) as raised:
         subject.run(into_the_database())
-    ((path, note),) = remembered.left()
+    ((path, note),) = remembered.bequests()
     assert str(raised.value).endswith(
         f"; the schema {note.run}, and prepared transactions whose names begin with {note.run}| are left in "
         "PostgreSQL, and `cutproof doctor --prune` removes them once it answers"
     )
     assert path.stat().st_mode & 0o777 == 0o600
     assert PASSWORD not in path.read_text()
-    assert doctor._left().found == f"left by past runs: {note.run}; --prune removes them"
+    assert doctor._bequests().found == f"left by past runs: {note.run}; --prune removes them"
 
     code, cleared, (failed,) = prune(tmp_path, capsys)
     assert (code, cleared) == (ExitCode.HARNESS_FAILED, 0)
@@ -92,8 +92,8 @@ def test_what_a_server_that_is_gone_keeps_is_named_and_removed_on_request(
     assert note.run in schemas(server)
     assert prune(tmp_path, capsys) == (ExitCode.HELD, 1, [])
     assert note.run not in schemas(server)
-    assert remembered.left() == []
-    assert doctor._left().found == "nothing of past runs is left"
+    assert remembered.bequests() == []
+    assert doctor._bequests().found == "nothing of past runs is left"
 
 
 def test_while_a_run_is_under_way_its_note_is_nobodys_to_act_on_and_then_it_is_gone(
@@ -103,15 +103,15 @@ def test_while_a_run_is_under_way_its_note_is_nobodys_to_act_on_and_then_it_is_g
     noted: list[str] = []
 
     def looked_first(closing: opening.Opened) -> None:
-        noted.extend(path.stem for path in places.left().iterdir())
-        assert remembered.left() == []
+        noted.extend(path.stem for path in places.bequests().iterdir())
+        assert remembered.bequests() == []
         true(closing)
 
     monkeypatch.setattr(opening.Opened, "close", looked_first)
     subject.run(into_the_database())
     assert len(noted) == 1
     assert not set(noted) & set(schemas(server))
-    assert list(places.left().iterdir()) == []
+    assert list(places.bequests().iterdir()) == []
 
 
 def test_what_the_launcher_itself_takes_away_is_forgotten(
@@ -123,5 +123,5 @@ def test_what_the_launcher_itself_takes_away_is_forgotten(
     monkeypatch.setattr(opening.Opened, "close", broken)
     with pytest.raises(HarnessFailed, match=r"^broken for a test$"):
         subject.run(into_the_database())
-    assert list(places.left().iterdir()) == []
+    assert list(places.bequests().iterdir()) == []
     assert [name for name in schemas(server) if name.startswith("c")] == []

@@ -15,7 +15,7 @@ from cutproof.faults.plan import AtTime, DelayChannel, KillCoordinator
 from cutproof.faults.points import CONTROL_MESSAGES, PHASES, POINTS
 from cutproof.harness.reference_engine.subjects import translation
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
-from cutproof.harness.scenario.model import Deviation, Engine, Savepoint
+from cutproof.harness.scenario.model import Engine, Perturbation, Savepoint
 from cutproof.properties.model import workload as described
 from cutproof.reference_impl.core import holding
 from cutproof.reference_impl.core import operators as engine
@@ -214,7 +214,9 @@ def test_the_limit_of_time_grows_with_what_there_is_to_do_and_to_heal() -> None:
     assert limit(faults=(delay,), commands=(), deviations=()) > bare + 9_000
     assert limit(faults=(KillCoordinator(trigger=AtTime(at_us=0)),), commands=(), deviations=()) > bare
     assert limit(faults=(), commands=(Savepoint(trigger=AtTime(at_us=0)),), deviations=()) > bare
-    assert limit(faults=(), commands=(), deviations=(Deviation(what="step map-0", occurrence=1, by_us=5),)) >= bare + 5
+    assert (
+        limit(faults=(), commands=(), deviations=(Perturbation(what="step map-0", occurrence=1, by_us=5),)) >= bare + 5
+    )
     assert limit(workload=chain(24).workload, faults=(), commands=(), deviations=()) > bare
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from cutproof.harness.cli import main
 from cutproof.harness.counterexamples.replay import replay, report_of
-from cutproof.harness.counterexamples.words import kept_aligned_in_words
+from cutproof.harness.counterexamples.words import never_unaligned_in_words
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.translation import job_graph
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.scenario import topologies
 from cutproof.harness.scenario.files import write_scenario
-from cutproof.harness.scenario.layout import kept_aligned
+from cutproof.harness.scenario.layout import never_unaligned
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.workload import Count, Edge, Input, Node, Rules, Workload
 from cutproof.reports.render import render_html
@@ -70,12 +70,12 @@ def ruled() -> Scenario:
     ],
 )
 def test_which_and_why(scenario: Scenario, told: str) -> None:
-    assert kept_aligned_in_words(scenario) == f"To be kept aligned: {told}."
+    assert never_unaligned_in_words(scenario) == f"To be kept aligned: {told}."
 
 
 @pytest.mark.parametrize("scenario", [chain(), join(), ruled(), dealt_out(chain())])
 def test_a_job_that_aligns_says_nothing_of_it(scenario: Scenario) -> None:
-    assert kept_aligned_in_words(scenario) == ""
+    assert never_unaligned_in_words(scenario) == ""
 
 
 def test_it_is_what_the_engine_does() -> None:
@@ -86,7 +86,7 @@ def test_it_is_what_the_engine_does() -> None:
         graph = job_graph(scenario.workload, scenario.topology, scenario.engine)
         aligning = [spec for spec in graph.operators if spec.inputs and not graph.overtaken(spec)]
         edges = {(edge.sender, spec.name) for spec in aligning for edge in spec.inputs}
-        assert set(kept_aligned(scenario)) == edges, index
+        assert set(never_unaligned(scenario)) == edges, index
         some += 0 < len(edges) < sum(len(spec.inputs) for spec in graph.operators)
     assert some > DRAWN // 3
 
@@ -122,7 +122,7 @@ def test_an_edge_beside_two_that_are_kept_aligned_names_one_of_them() -> None:
     )
     scenario = engine_of(join())
     layout = msgspec.structs.replace(scenario.topology, edges=(*edges, scenario.topology.edges[-1]))
-    told = kept_aligned(msgspec.structs.replace(scenario, topology=layout))
+    told = never_unaligned(msgspec.structs.replace(scenario, topology=layout))
     assert told == {
         ("left", "join"): "beside right>join",
         ("right", "join"): "forward",
