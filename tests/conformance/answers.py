@@ -84,5 +84,5 @@ ANSWERS: dict[str, Answer] = {
 }
 
 
-def owed(workload: Workload) -> Counter[Row]:
+def expected_rows(workload: Workload) -> Counter[Row]:
     return Counter(ANSWERS[workload.name](workload))

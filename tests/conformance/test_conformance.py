@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from conformance.answers import ANSWERS, owed
+from conformance.answers import ANSWERS, expected_rows
 from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from cutproof.faults.plan import (
     AnyFault,
@@ -79,14 +79,14 @@ def scenario(
 def test_every_workload_survives_a_crash_with_exactly_what_it_owes(subject: Subject, workload: str) -> None:
     asked = scenario(workload)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert statuses(result) == ["finished"]
 
 
 @pytest.mark.parametrize("workload", ANSWERS)
 def test_every_workload_without_a_fault(subject: Subject, workload: str) -> None:
     asked = scenario(workload, kill=False)
-    assert committed(conforms(subject, asked, "consistent-cut", "visibility")) == owed(asked.workload)
+    assert committed(conforms(subject, asked, "consistent-cut", "visibility")) == expected_rows(asked.workload)
 
 
 def test_all_general_workloads_but_the_one_with_rules_have_one_answer() -> None:
@@ -118,17 +118,17 @@ def test_every_parcel_is_priced_once_by_a_tariff_of_its_town_or_by_none(subject:
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
 def test_every_store_and_mode(subject: Subject, store: str, mode: str) -> None:
     asked = scenario("orders", snapshot_store=store, snapshot_mode=mode, concurrent_checkpoints=2)
-    assert committed(conforms(subject, asked, *EXACTLY)) == owed(asked.workload)
+    assert committed(conforms(subject, asked, *EXACTLY)) == expected_rows(asked.workload)
 
 
 def test_narrow_channels_and_small_parallelism(subject: Subject) -> None:
     asked = scenario("order-payments", channel_capacity=1, width=1)
-    assert committed(conforms(subject, asked, "exactly-once", "consistent-cut")) == owed(asked.workload)
+    assert committed(conforms(subject, asked, "exactly-once", "consistent-cut")) == expected_rows(asked.workload)
 
 
 def test_a_coordinator_that_dies_on_top(subject: Subject) -> None:
     asked = scenario("orders", KillCoordinator(trigger=AtPoint(point="checkpoint-acknowledged", occurrence=3)))
-    assert committed(conforms(subject, asked, *EXACTLY)) == owed(asked.workload)
+    assert committed(conforms(subject, asked, *EXACTLY)) == expected_rows(asked.workload)
 
 
 # -- channels and pauses -----------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ EARLY = AtPoint(point="record-read", occurrence=25)
 def test_what_only_takes_longer_changes_nothing(subject: Subject, fault: AnyFault) -> None:
     asked = scenario("orders", fault, kill=False)
     result = conforms(subject, asked, "consistent-cut", "visibility", "progress")
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert result.history.healed is not None
     assert statuses(result) == ["finished"]
 
@@ -165,7 +165,7 @@ def test_what_only_takes_longer_changes_nothing(subject: Subject, fault: AnyFaul
 def test_a_connection_that_breaks_and_a_task_that_comes_back_as_a_zombie(subject: Subject, fault: AnyFault) -> None:
     asked = scenario("orders", fault, kill=False)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert {entry.fault for entry in result.history.journal if isinstance(entry, TaskFailed)} == {0}
     assert len([entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]) >= 2
 
@@ -177,7 +177,7 @@ def test_a_connection_that_breaks_and_a_task_that_comes_back_as_a_zombie(subject
 def test_an_idempotent_sink_shows_the_last_row_of_each_key(subject: Subject, workload: str, final: Any) -> None:
     asked = scenario(workload, sink="idempotent")
     result = conforms(subject, asked, "exactly-once")
-    rows = owed(asked.workload)
+    rows = expected_rows(asked.workload)
     assert committed(result) == Counter(final(row for row in rows if row[0] == key) for key in {row[0] for row in rows})
 
 
@@ -185,7 +185,7 @@ def test_a_plain_sink_may_repeat_and_that_is_no_violation(subject: Subject) -> N
     """The state is exactly-once; what was shown before the crash is shown again (ABS-17)."""
     asked = scenario("orders", sink="plain")
     result = conforms(subject, asked, "consistent-cut")
-    rows = owed(asked.workload)
+    rows = expected_rows(asked.workload)
     assert committed(result) > rows
     assert set(committed(result)) == set(rows)
     verdict = result.judgement.verdicts["exactly-once"]
@@ -197,13 +197,13 @@ def test_a_plain_sink_may_repeat_and_that_is_no_violation(subject: Subject) -> N
 def test_at_least_once_loses_nothing(subject: Subject, sink: str) -> None:
     asked = scenario("clicks", guarantee="at-least-once", sink=sink)
     result = conforms(subject, asked, "at-least-once")
-    assert committed(result) >= owed(asked.workload)
+    assert committed(result) >= expected_rows(asked.workload)
 
 
 def test_at_most_once_repeats_nothing(subject: Subject) -> None:
     asked = scenario("order-payments", kill_at=READING, guarantee="at-most-once", sink="plain")
     result = conforms(subject, asked, "at-most-once")
-    assert committed(result) < owed(asked.workload)
+    assert committed(result) < expected_rows(asked.workload)
     assert len([entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]) == 2
 
 
@@ -230,7 +230,7 @@ def test_what_commits_behind_the_sink_commits_each_row_once(subject: Subject, co
     lost = FailCommit(trigger=AtTime(at_us=0), task=last, how="lost-response")
     asked = seeded(scenario("orders", lost, committing=committing), seed)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert last in {run.task for run in result.history.runs}
     assert result.history.residue.prepared_transactions == []
 
@@ -239,14 +239,15 @@ def test_what_commits_behind_the_sink_commits_each_row_once(subject: Subject, co
 def test_a_committer_that_dies_amid_its_commits(subject: Subject, task: str, seed: str) -> None:
     amid = AtPoint(point="commit-requested", occurrence=2, task=task, side="before")
     asked = seeded(scenario("orders", KillTask(trigger=amid, task=task), committing="global", kill=False), seed)
-    assert committed(conforms(subject, asked, "exactly-once", "visibility", "progress")) == owed(asked.workload)
+    found = committed(conforms(subject, asked, "exactly-once", "visibility", "progress"))
+    assert found == expected_rows(asked.workload)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_transactional_ids_may_be_used_again(subject: Subject, seed: str) -> None:
     asked = seeded(scenario("payments", pooled_ids=True), seed)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     ids = Counter(one.name.partition("#")[0] for one in result.history.transactions)
     assert max(ids.values()) > 1
 
@@ -291,7 +292,7 @@ def test_stop_and_resume_leave_no_seam(subject: Subject, drain: bool, status: st
     asked = scenario("payments", held, commands=commands, kill=False, checkpoint_interval_us=1_000_000)
     # consistent-cut cannot be asked for: the only cut is a stop's, beyond whose barrier no source reads
     result = conforms(subject, asked, "exactly-once", "no-data-loss", "progress")
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert statuses(result) == [status, "finished"]
 
 
@@ -304,7 +305,7 @@ def test_lists_and_unions_go_on_at_another_parallelism(subject: Subject, before:
     asked = scenario("parcels", held, commands=commands, kill=False, width=before, checkpoint_interval_us=1_000_000)
     narrow = lay_out(asked.workload, dict.fromkeys(wide, before))
     result = conforms(subject, replace(asked, topology=narrow), "exactly-once", "no-data-loss", "restored-state")
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert statuses(result) == ["stopped", "finished"]
     loads = [run.loaded for run in result.history.runs if run.operator in ("tally", "van") and run.loaded is not None]
     states = [decode_state(load.state) for load in loads]
@@ -341,7 +342,7 @@ def test_a_job_with_an_operator_more_is_refused_by_name_and_goes_on_as_it_was(su
 def test_a_lost_notification_is_made_up_for(subject: Subject) -> None:
     lost = LoseMessage(trigger=AtTime(at_us=2_000), message="complete", task="sink-0")
     asked = scenario("orders", lost)
-    assert committed(conforms(subject, asked, *EXACTLY)) == owed(asked.workload)
+    assert committed(conforms(subject, asked, *EXACTLY)) == expected_rows(asked.workload)
 
 
 # -- templates ---------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def scenario(
         | {source.name: len(source.splits) for source in workload.inputs},
         edges=tuple(Edge(sender=name, receiver=readers[name], partitioning="hash") for name in names),
     )
-    told = {
+    recovered = {
         "failover": "local",
         "spilling": "continuous",
         "nodes": 3,
@@ -64,14 +64,14 @@ def scenario(
     return Scenario(
         workload=workload,
         topology=topology,
-        engine=Engine(**{**told, **settings}),
+        engine=Engine(**{**recovered, **settings}),
         faults=faults,
         commands=commands,
         seed="local",
     )
 
 
-def owed(workload: Workload) -> Counter[Any]:
+def expected_rows(workload: Workload) -> Counter[Any]:
     """Each key is counted up to the number of its records; of a join, each pair of a key is owed."""
     records = [record for _, _, split in workload.splits() for record in split]
     if workload is COUNTED:
@@ -121,7 +121,7 @@ def took_the_same_again(history: History, task: str) -> int:
 def test_a_lost_operator_comes_up_alone_and_sends_the_same_again(subject: Subject, store: str) -> None:
     result = conforms(subject, scenario(lost("count-0"), spill_store=store), *EXACTLY, "order")
     history = result.history
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert starts(history) == [["count-0"]]
     survived(history, "count-0")
     assert {name.partition(">")[0] for name in repeats(history)} <= {"count-0"}
@@ -133,7 +133,7 @@ def test_a_lost_join_gives_those_behind_it_the_same_rows_in_the_same_order(subje
     asked = scenario(KillTask(trigger=late, task="join-0"), workload=JOINED, checkpoint_interval_us=40_000)
     result = conforms(subject, asked, "exactly-once", "no-data-loss")
     history = result.history
-    assert committed(result) == owed(JOINED)
+    assert committed(result) == expected_rows(JOINED)
     assert starts(history) == [["join-0"]]
     survived(history, "join-0")
     assert sum(repeats(history).values()) > 5
@@ -145,7 +145,7 @@ def test_a_lost_source_reads_again_and_its_receivers_drop_it(subject: Subject) -
     asked = scenario(KillTask(trigger=late, task="source-0"), checkpoint_interval_us=40_000)
     result = conforms(subject, asked, "exactly-once", "no-data-loss")
     history = result.history
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert starts(history) == [["source-0"]]
     survived(history, "source-0")
     assert repeats(history).keys() == {"source-0>count-0", "source-0>count-1"}
@@ -154,7 +154,7 @@ def test_a_lost_source_reads_again_and_its_receivers_drop_it(subject: Subject) -
 def test_a_lost_sink_writes_again_what_it_had_open(subject: Subject) -> None:
     result = conforms(subject, scenario(lost("sink-0")), *EXACTLY)
     history = result.history
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert starts(history) == [["sink-0"]]
     survived(history, "sink-0")
     assert all(one.status == "committed" for one in history.transactions if one.task == "sink-1" and one.rows)
@@ -164,7 +164,7 @@ def test_all_tasks_of_a_node_come_up_among_those_of_the_others(subject: Subject)
     """Three nodes have six tasks in turn: a source and one of the operators that it sends to live on node 0."""
     result = conforms(subject, scenario(KillNode(trigger=AMID, node=0)), *EXACTLY)
     history = result.history
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert starts(history) == [["count-1", "source-0"]]
     survived(history, "count-1", "source-0")
 
@@ -178,7 +178,7 @@ def test_it_dies_again_amid_what_it_takes_again(subject: Subject) -> None:
     asked = scenario(first, again, workload=JOINED, checkpoint_interval_us=60_000)
     result = conforms(subject, asked, "exactly-once", "no-data-loss")
     history = result.history
-    assert committed(result) == owed(JOINED)
+    assert committed(result) == expected_rows(JOINED)
     assert starts(history) == [["join-0"], ["join-0"]]
     survived(history, "join-0")
     one, two, three = runs_of(history, "join-0")
@@ -191,7 +191,7 @@ def test_a_zombie_reaches_nobody_and_writes_into_nothing_that_counts(subject: Su
     """It stands still, is given up for dead and goes on when another attempt has its place."""
     result = conforms(subject, scenario(PauseTask(trigger=AMID, task=task, for_us=30_000)), *EXACTLY)
     history = result.history
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert starts(history) == [[task]]
     survived(history, task)
 
@@ -200,7 +200,7 @@ def test_a_zombie_reaches_nobody_and_writes_into_nothing_that_counts(subject: Su
 def test_where_barriers_overtake_it_is_the_same(subject: Subject, alignment: str) -> None:
     asked = scenario(lost("count-0"), lost("sink-1"), alignment=alignment, channel_capacity=3, apply_cost_us=700)
     result = conforms(subject, asked, "exactly-once", "no-data-loss", "order")
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert sorted({task for tasks in starts(result.history) for task in tasks}) == ["count-0", "sink-1"]
 
 
@@ -208,13 +208,13 @@ def test_a_job_that_recovered_so_is_stopped_and_goes_on(subject: Subject) -> Non
     stop = StopWithSavepoint(trigger=AtPoint(point="checkpoint-completed", occurrence=4))
     asked = scenario(lost("count-0"), commands=(stop, Resume(trigger=AtTime(at_us=1_000))))
     result = conforms(subject, asked, "exactly-once", "no-data-loss")
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert ["count-0"] in starts(result.history)
 
 
 def test_when_everything_is_lost_everything_restarts(subject: Subject) -> None:
     result = conforms(subject, scenario(*(KillNode(trigger=AMID, node=node) for node in range(3))), "exactly-once")
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert starts(result.history)[-1] == []
 
 
@@ -230,6 +230,6 @@ def test_a_connection_that_breaks_between_two_that_live(subject: Subject) -> Non
     lossy = () if subject.capabilities.real_time else ("no-data-loss",)  # where nobody restarts nothing is at stake
     result = conforms(subject, scenario(cut), *lossy)
     history = result.history
-    assert committed(result) == owed(COUNTED)
+    assert committed(result) == expected_rows(COUNTED)
     assert starts(history) in ([], [["count-0"]])
     survived(history, "count-0")

@@ -65,7 +65,7 @@ def scenario(*faults: Any, commands: tuple[Any, ...] = (), regions: int = 2, **e
     )
 
 
-def owed(asked: Scenario) -> Counter[Any]:
+def expected_rows(asked: Scenario) -> Counter[Any]:
     """Every record once, its value doubled."""
     records = [record for _, _, split in asked.workload.splits() for record in split]
     return Counter((key, (value or 0) * 2, tag, 0) for key, value, tag in records)
@@ -108,7 +108,7 @@ def test_one_region_is_killed_and_the_other_goes_on_committing(subject: Subject)
     asked = scenario(KILL)
     result = conforms(subject, asked, *EXACTLY)
     history = result.history
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(history) == [[], sorted(LOST)]
     assert [attempts(history, task) for task in LOST] == [[1, 2]] * 3
     went_on(result)
@@ -133,7 +133,7 @@ def test_a_kill_amid_a_checkpoint_gives_it_up_and_the_survivors_keep_what_they_s
     asked = scenario(KillTask(trigger=AtPoint(point=point, task="sink-1", occurrence=2, side="before"), task="sink-1"))
     result = conforms(subject, asked, *EXACTLY)
     history = result.history
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(history)[1] == sorted(LOST)
     went_on(result)
     given_up = [entry.checkpoint for entry in history.journal if isinstance(entry, CheckpointAborted)]
@@ -143,7 +143,7 @@ def test_a_kill_amid_a_checkpoint_gives_it_up_and_the_survivors_keep_what_they_s
 def test_a_kill_while_the_record_of_a_checkpoint_is_stored(subject: Subject) -> None:
     asked = scenario(KillTask(trigger=AtPoint(point="checkpoint-acknowledged", occurrence=2), task="sink-1"))
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     (part,) = (entry for entry in result.history.journal if isinstance(entry, AttemptStarted) and entry.tasks)
     assert part.restores == 2, "the region goes back to the checkpoint whose record was being written"
     went_on(result)
@@ -152,7 +152,7 @@ def test_a_kill_while_the_record_of_a_checkpoint_is_stored(subject: Subject) -> 
 def test_a_region_is_lost_with_its_node(subject: Subject) -> None:
     asked = scenario(KillNode(trigger=AMID, node=1))
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(result.history) == [[], sorted(LOST)]
     went_on(result)
 
@@ -161,7 +161,7 @@ def test_a_node_with_tasks_of_two_regions_takes_both_with_it_and_a_third_goes_on
     """Four nodes have nine tasks in turn: source-2 and sink-0 live on node 2, with nobody of region 1."""
     asked = scenario(KillNode(trigger=AMID, node=2), regions=3, nodes=4)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     both = sorted(f"{name}-{at}" for name in ("source", "double", "sink") for at in (0, 2))
     assert starts(result.history)[1:] == [both]
     went_on(result, ("source-1", "double-1", "sink-1"))
@@ -172,7 +172,7 @@ def test_a_second_region_is_lost_while_the_first_comes_up(subject: Subject) -> N
     second = KillTask(trigger=AtPoint(point="state-loaded", task="sink-1", side="before"), task="sink-2")
     asked = scenario(first, second, regions=3)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     both = sorted(f"{name}-{at}" for name in ("source", "double", "sink") for at in (1, 2))
     assert starts(result.history)[1:] == [sorted(LOST), both]
     went_on(result)
@@ -189,7 +189,7 @@ def test_a_second_region_is_lost_while_the_first_comes_up(subject: Subject) -> N
 def test_a_task_fails_and_no_process_with_it(subject: Subject, fault: Any) -> None:
     asked = scenario(fault)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(result.history) == [[], sorted(LOST)]
     went_on(result)
 
@@ -198,7 +198,7 @@ def test_a_zombie_of_the_region_is_shut_out(subject: Subject) -> None:
     """It stands still, is given up for dead and comes back when the newer attempt of it runs."""
     asked = scenario(PauseTask(trigger=AMID, task="sink-1", for_us=30_000))
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(result.history) == [[], sorted(LOST)]
     went_on(result)
 
@@ -206,7 +206,7 @@ def test_a_zombie_of_the_region_is_shut_out(subject: Subject) -> None:
 def test_a_committer_goes_with_its_region_and_the_other_commits_on(subject: Subject) -> None:
     asked = scenario(KillTask(trigger=AMID, task="committer-1"), committing="committer")
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(result.history) == [[], sorted([*LOST, "committer-1"])]
     went_on(result)
     assert attempts(result.history, "committer-0") == [1]
@@ -227,7 +227,7 @@ def test_a_coordinator_that_dies_on_top_has_everything_restart(subject: Subject,
     """Who takes over knows what is durable, and not which tasks have survived in which attempt."""
     asked = scenario(KILL, KillCoordinator(trigger=trigger))
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(result.history) == [[], sorted(LOST), []]
     assert attempts(result.history, "source-0") == [1, 3]
     assert attempts(result.history, "source-1") == [1, 2, 3]
@@ -240,7 +240,7 @@ def test_a_drain_asked_for_while_a_region_is_down_waits_for_it(subject: Subject)
     drain = StopWithSavepoint(trigger=AtPoint(point="task-deployed", task="sink-1", occurrence=2), drain=True)
     asked = scenario(KILL, commands=(drain, Resume(trigger=AtTime(at_us=500))))
     result = conforms(subject, asked, "exactly-once", "no-data-loss", "restored-state", "visibility", "progress")
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert statuses(result) == ["drained", "finished"]
     assert starts(result.history)[:2] == [[], sorted(LOST)]
     assert attempts(result.history, "sink-0")[0] == 1
@@ -263,7 +263,7 @@ def test_a_region_lost_once_the_savepoint_of_a_drain_is_complete_has_everything_
 def test_a_savepoint_asked_for_while_a_region_is_down_has_all_of_it(subject: Subject) -> None:
     asked = scenario(KILL, commands=(Savepoint(trigger=AtPoint(point="task-deployed", task="sink-1", occurrence=2)),))
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     (kept,) = (one for one in result.history.completed if one.savepoint)
     assert len(kept.handles) == 6
     went_on(result)
@@ -272,5 +272,5 @@ def test_a_savepoint_asked_for_while_a_region_is_down_has_all_of_it(subject: Sub
 def test_without_the_setting_everything_restarts(subject: Subject) -> None:
     asked = scenario(KILL, failover="full")
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked)
+    assert committed(result) == expected_rows(asked)
     assert starts(result.history) == [[], []]

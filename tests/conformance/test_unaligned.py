@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from conformance.answers import owed
+from conformance.answers import expected_rows
 from conformance.conforming import EXACTLY, PATIENTLY, committed, conforms, statuses
 from cutproof.faults.plan import AtPoint, AtTime, CutChannel, KillCoordinator, KillTask
 from cutproof.harness.scenario.model import Cancel, Engine, Resume, Scenario
@@ -87,7 +87,7 @@ def test_full_channels_are_in_the_checkpoint_and_come_back_after_a_crash(
 ) -> None:
     asked = scenario(workload, KillTask(trigger=AMID, task=victim))
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert statuses(result) == ["finished"]
     assert in_flight(result.history)
     assert any(state.unsent for _, _, state in states(result.history)), "outputs were full too"
@@ -101,7 +101,7 @@ def test_a_second_crash_while_what_came_back_is_worked_on(subject: Subject) -> N
         "orders", KillTask(trigger=AMID, task="count-1"), KillTask(trigger=again, task="count-0"), restart_attempts=4
     )
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert attempts(result.history) == [1, 2, 3]
     second, third = [into(result.history, "count-0", attempt) for attempt in (2, 3)]
     assert second == third
@@ -111,7 +111,7 @@ def test_a_second_crash_while_what_came_back_is_worked_on(subject: Subject) -> N
 def test_a_barrier_that_has_waited_long_enough_overtakes(subject: Subject) -> None:
     asked = scenario("orders", KillTask(trigger=AMID, task="count-0"), alignment="timeout", alignment_timeout_us=400)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert in_flight(result.history)
     assert put_back(result.history)
 
@@ -121,7 +121,7 @@ def test_a_barrier_that_may_wait_longer_overtakes_nothing(subject: Subject) -> N
         "orders", KillTask(trigger=AMID, task="count-0"), alignment="timeout", alignment_timeout_us=300_000
     )
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert not in_flight(result.history)
     assert put_back(result.history) == {}
 
@@ -129,7 +129,7 @@ def test_a_barrier_that_may_wait_longer_overtakes_nothing(subject: Subject) -> N
 def test_one_checkpoint_after_the_other_is_of_another_kind(subject: Subject) -> None:
     asked = scenario("orders", KillTask(trigger=AMID, task="count-0"), alignment="in-turn", alignment_timeout_us=400)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     holding = {checkpoint % 3 for checkpoint, _, state in states(result.history) if state.queued}
     assert 0 not in holding, "every third checkpoint is aligned"
     assert 1 in holding, "every other third overtakes at once"
@@ -141,7 +141,7 @@ def test_nothing_overtakes_what_is_to_be_committed(subject: Subject, committing:
     """A committable belongs to the checkpoint whose barrier is behind it: those edges stay aligned."""
     asked = scenario("orders", KillTask(trigger=AMID, task="committer-0"), committing=committing)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     found = in_flight(result.history)
     assert found
     assert {"committer", "global-committer"}.isdisjoint(found)
@@ -151,7 +151,7 @@ def test_nothing_overtakes_what_is_to_be_committed(subject: Subject, committing:
 def test_what_is_in_flight_lies_in_the_coordinator_s_memory_too(subject: Subject) -> None:
     asked = scenario("orders", KillTask(trigger=AMID, task="count-0"), snapshot_store="memory")
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert put_back(result.history)
 
 
@@ -159,14 +159,14 @@ def test_a_coordinator_that_dies_while_snapshots_wait_for_barriers(subject: Subj
     dies = KillCoordinator(trigger=AtPoint(point="barrier-received", occurrence=9, side="after"))
     asked = scenario("orders", dies)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert put_back(result.history)
 
 
 def test_a_connection_that_breaks_with_all_that_was_in_it(subject: Subject) -> None:
     asked = scenario("orders", CutChannel(trigger=AMID, sender="orders-0", receiver="count-0"))
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert put_back(result.history)
 
 
@@ -189,7 +189,7 @@ def test_a_job_that_nothing_ends_comes_to_rest(subject: Subject) -> None:
     endless = replace(orders, inputs=tuple(replace(source, bounded=False) for source in orders.inputs))
     asked = of(endless, KillTask(trigger=AMID, task="count-0"))
     result = conforms(subject, asked, "exactly-once", "no-data-loss", "consistent-cut", "progress")
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert put_back(result.history)
     assert result.history.quiet
     assert statuses(result) == []
@@ -215,7 +215,7 @@ def referred_to(history: History) -> Counter[str]:
 def test_what_was_in_flight_comes_back_from_logs(subject: Subject, spilling: str, store: str) -> None:
     asked = scenario("orders", KillTask(trigger=AMID, task="count-0"), spilling=spilling, spill_store=store)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert referred_to(result.history)
     assert list(put_back(result.history)) == [2]
     assert result.history.residue.logs == [], "the job is over, and its last checkpoint is aligned"
@@ -228,7 +228,7 @@ def test_two_crashes_and_a_new_coordinator_amid_it(subject: Subject) -> None:
     faults = KillTask(trigger=AMID, task="count-1"), KillTask(trigger=again, task="count-0"), dies
     asked = scenario("orders", *faults, spilling="continuous", restart_attempts=4)
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert len(attempts(result.history)) == 4
     assert {log.attempt for log in result.history.logs} >= {1, 3, 4}
     assert result.history.residue.logs == []
@@ -238,7 +238,7 @@ def test_references_in_the_coordinator_s_memory(subject: Subject) -> None:
     crash = KillTask(trigger=AMID, task="count-0")
     asked = scenario("orders", crash, snapshot_store="memory", spilling="continuous")
     result = conforms(subject, asked, *EXACTLY)
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert referred_to(result.history)
     assert put_back(result.history)
 
@@ -248,7 +248,7 @@ def test_what_is_referred_to_is_dealt_anew(subject: Subject) -> None:
     commands = (Cancel(trigger=AMID), Resume(trigger=AtTime(at_us=1_000), parallelism={"count": 3, "sink": 3}))
     asked = replace(scenario("orders", spilling="continuous"), commands=commands)
     result = conforms(subject, asked, "exactly-once", "consistent-cut", "restored-state")
-    assert committed(result) == owed(asked.workload)
+    assert committed(result) == expected_rows(asked.workload)
     assert statuses(result) == ["cancelled", "finished"]
     assert referred_to(result.history)
     assert put_back(result.history)

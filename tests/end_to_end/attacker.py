@@ -21,8 +21,8 @@ import msgspec
 import psycopg
 
 UID = 61_234
-LIE = 2**61
-PATIENCE_S = 1
+FALSE_NUMBER = 2**61
+WAIT_S = 1
 LEAK = "leak"
 USERS = ("cutproof", "postgres")
 
@@ -33,11 +33,11 @@ def frame(*parts: object) -> bytes:
     return struct.pack(">BI", 1, len(body)) + body
 
 
-HELLO = frame("Hello", LIE, "source-0", 99, {"source-0": 99, "op1-0": 99, "sink-0": 99})
+HELLO = frame("Hello", FALSE_NUMBER, "source-0", 99, {"source-0": 99, "op1-0": 99, "sink-0": 99})
 FRAMES = (
     HELLO,
-    frame("FromTask", LIE, "source-0", ["Running", 99]) + HELLO,
-    frame("Open", LIE, "source-0>op1-0", 99) + frame("Data", LIE, ["Record", 1, 2, 3, 4, 5]),
+    frame("FromTask", FALSE_NUMBER, "source-0", ["Running", 99]) + HELLO,
+    frame("Open", FALSE_NUMBER, "source-0>op1-0", 99) + frame("Data", FALSE_NUMBER, ["Record", 1, 2, 3, 4, 5]),
     struct.pack(">BI", 1, 0xFFFFFFFF),
     struct.pack(">BI", 1, 64) + b"half a frame",
     b"",
@@ -59,10 +59,10 @@ def takes_the_database(where: dict[str, object], target: Path) -> str:
 
 def makes_a_proxy(port: int) -> str:
     """Have a Toxiproxy listen to the whole world."""
-    link = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-    told = {"name": LEAK, "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1", "enabled": True}
+    link = HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+    proxy = {"name": LEAK, "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1", "enabled": True}
     try:
-        link.request("POST", "/proxies", json.dumps(told))
+        link.request("POST", "/proxies", json.dumps(proxy))
         return f"made {json.loads(link.getresponse().read())['listen']}" if link.sock else "out"
     except (OSError, HTTPException, ValueError, KeyError):
         return "out"
@@ -72,14 +72,14 @@ def makes_a_proxy(port: int) -> str:
 
 def lies_at(port: int, kept: list[socket.socket]) -> str:
     """Say frames with an impossible stamp, lengths that nothing has, half of something, nothing."""
-    heard = 0
-    for said in FRAMES:
+    answered = 0
+    for garbage in FRAMES:
         with contextlib.suppress(OSError):
-            sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+            sock = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
             kept.append(sock)
-            sock.sendall(said)
-            heard += 1
-    return f"said {heard}"
+            sock.sendall(garbage)
+            answered += 1
+    return f"said {answered}"
 
 
 def attack(read: int, write: int, attacks: str, target: Path) -> None:
@@ -128,10 +128,10 @@ class Attacker:
                 os._exit(0)
         os.close(here[0])
         os.close(theirs[1])
-        self._tell, self._hear = here[1], theirs[0]
-        os.set_blocking(self._hear, False)
+        self._orders, self._results = here[1], theirs[0]
+        os.set_blocking(self._results, False)
         self._unread = b""
-        self._told: set[str] = set()
+        self._seen: set[str] = set()
         self.done: list[dict[str, str]] = []
 
     def _warm(self) -> None:
@@ -147,14 +147,14 @@ class Attacker:
 
     def at(self, places: set[str]) -> None:
         """Attack what is new of these; take in what was done."""
-        for place in sorted(places - self._told):
-            self._told.add(place)
-            os.write(self._tell, f"{place}\n".encode())
+        for place in sorted(places - self._seen):
+            self._seen.add(place)
+            os.write(self._orders, f"{place}\n".encode())
         self._take()
 
     def _take(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            while data := os.read(self._hear, 1 << 16):
+            while data := os.read(self._results, 1 << 16):
                 self._unread += data
         *lines, self._unread = self._unread.split(b"\n")
         self.done += [json.loads(line) for line in lines]
@@ -163,8 +163,8 @@ class Attacker:
         return [one[attack] for one in self.done if attack in one]
 
     def close(self) -> None:
-        os.close(self._tell)
-        os.set_blocking(self._hear, True)
+        os.close(self._orders)
+        os.set_blocking(self._results, True)
         self._take()
-        os.close(self._hear)
+        os.close(self._results)
         os.waitpid(self._pid, 0)

@@ -48,10 +48,10 @@ def _table(pid: int, name: str) -> list[str]:
 def _is_of_the_run(pid: int) -> bool:
     """A launcher or a process that it has forked, or one of the two servers."""
     try:
-        told = Path(f"/proc/{pid}/cmdline").read_bytes()
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return any(name in told for name in (b"orchestrator.launching", b"toxiproxy-server", b"bin/postgres"))
+    return any(name in arguments for name in (b"orchestrator.launching", b"toxiproxy-server", b"bin/postgres"))
 
 
 class Attacked:
@@ -67,9 +67,9 @@ class Attacked:
         open_to_all.chmod(0o777)
         self.target = open_to_all / "started"
         self.attacker = Attacker(attacks, self.target)
-        said = folder / "said"
+        attacks_file = folder / "said"
         try:
-            with said.open("wb") as to:
+            with attacks_file.open("wb") as to:
                 running = subprocess.Popen(
                     command("verify", "--subject", "processes", "--workers", "1", "--out", "run", *words),
                     cwd=folder,
@@ -88,7 +88,7 @@ class Attacked:
             running.kill()
             running.wait()
             self.attacker.close()
-        self.said = said.read_text(encoding="utf-8")
+        self.attacks_file = attacks_file.read_text(encoding="utf-8")
         self.summary: dict[str, Any] = json.loads((folder / "run" / "summary.json").read_text(encoding="utf-8"))
 
 
@@ -109,18 +109,18 @@ def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder
     assert not run.target.exists()
     assert len(run.attacker.got("frames")) > 20, "every process of every scenario has a port"
     assert any(one["at"].startswith("/") for one in run.attacker.done), "a PostgreSQL had a socket"
-    assert run.code == 0, run.said
+    assert run.code == 0, run.attacks_file
     assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (5, 0)
     foreign = run.summary["foreign_connections"]
     assert foreign > len(run.attacker.got("frames"))
-    assert f"{foreign:,} connections to the runs' ports came from another program" in " ".join(run.said.split())
+    assert f"{foreign:,} connections to the runs' ports came from another program" in " ".join(run.attacks_file.split())
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_gone(open_folder: Path) -> None:
     run = Attacked(open_folder, "proxy", "--scenarios", "200", "--seed", "3")
     (made,) = [got for got in run.attacker.got("proxy") if got.startswith("made ")]
-    assert run.code == 4, run.said
+    assert run.code == 4, run.attacks_file
     assert run.summary["scenarios"]["violated"] == 0
     (failure,) = run.summary["failures"]
     assert failure.endswith(
@@ -139,7 +139,7 @@ def test_in_a_network_of_their_own_no_port_can_be_reached(open_folder: Path) -> 
     reason = namespace.why_not()
     if reason:
         run = Attacked(open_folder, "frames proxy database", "--scenarios", "2", "--seed", "3", network="own")
-        assert (run.code, reason in run.said) == (4, True)
+        assert (run.code, reason in run.attacks_file) == (4, True)
         return
     run = Attacked(open_folder, "frames proxy database", "--scenarios", "4", "--seed", "3", network="own")
     sockets = [one for one in run.attacker.done if one["at"].startswith("/")]
@@ -148,5 +148,5 @@ def test_in_a_network_of_their_own_no_port_can_be_reached(open_folder: Path) -> 
     assert set(run.attacker.got("proxy")) == {"out"}
     assert set(run.attacker.got("database")) == {"out"}
     assert not run.target.exists()
-    assert run.code == 0, run.said
+    assert run.code == 0, run.attacks_file
     assert run.summary["foreign_connections"] == 0

@@ -38,16 +38,16 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_scenario_file_that_is_none(kind: str, command_inside: Command, tmp_path: Path) -> None:
-    text, says = HOSTILE[kind]
+    text, reason = HOSTILE[kind]
     (tmp_path / "bad.json").write_text(text)
     done = command_inside("replay", "bad.json")
     assert done.returncode == 2
-    assert says in only_line(done)
+    assert reason in only_line(done)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.json"]
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "reason"),
     [
         (["replay", "none.json"], "none.json"),
         (["judge", "none.json"], "none.json"),
@@ -66,13 +66,13 @@ def test_a_scenario_file_that_is_none(kind: str, command_inside: Command, tmp_pa
         (["frobnicate"], "there is no verb 'frobnicate'"),
     ],
 )
-def test_usage_that_cannot_be(words: list[str], says: str, command_inside: Command, tmp_path: Path) -> None:
+def test_usage_that_cannot_be(words: list[str], reason: str, command_inside: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "short.csv").write_text("a,b\n1,2\n")
     (tmp_path / "empty").mkdir()
     done = command_inside(*words)
     assert done.returncode == 2
-    assert says in done.stderr.splitlines()[-1]
+    assert reason in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
 
 

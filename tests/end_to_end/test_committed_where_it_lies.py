@@ -136,7 +136,7 @@ def test_what_is_wrong_with_a_tables_url_is_one_line(
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
     (tmp_path / "junk.parquet").write_bytes(b"junk" * 100)
     there = f"postgresql://cutproof:{SECRET}@127.0.0.1:{server.port}/postgres"
-    for actual, code, says in (
+    for actual, code, reason in (
         (f"{there}?table=none.such", 2, "there is no table none.such"),
         (there, 2, "has one table behind the ?"),
         (f"mysql://me:{SECRET}@host/db?table=t", 2, "cannot be read from mysql://"),
@@ -145,5 +145,5 @@ def test_what_is_wrong_with_a_tables_url_is_one_line(
     ):
         done_with = command_here("check", "--expected", tmp_path / "rows.jsonl", "--actual", actual)
         assert done_with.returncode == code, done_with.stderr
-        assert says in only_line(done_with)
+        assert reason in only_line(done_with)
         assert SECRET not in done_with.stderr

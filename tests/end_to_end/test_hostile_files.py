@@ -155,10 +155,10 @@ def _told_well(name: str, how: str, capsys: pytest.CaptureFixture[str]) -> None:
     began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     code = main(WORDS[name])
     seconds = time.process_time() - began  # this process's own work: others may keep it waiting
-    told = capsys.readouterr().err
-    assert code in (0, 1, 2, 3), (how, code, told[:500])
+    printed = capsys.readouterr().err
+    assert code in (0, 1, 2, 3), (how, code, printed[:500])
     if code == 2:
-        (line,) = told.splitlines()
+        (line,) = printed.splitlines()
         assert len(line) <= LINE, (how, len(line))
     assert seconds < SECONDS, (how, seconds)
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < BYTES, how

@@ -46,10 +46,10 @@ def processes_of(folder: Path) -> list[int]:
     found = []
     for each in Path("/proc").glob("[0-9]*"):
         try:
-            told = (each / "environ").read_bytes() + (each / "cmdline").read_bytes()
+            process_text = (each / "environ").read_bytes() + (each / "cmdline").read_bytes()
         except OSError:
             continue
-        if path in told:
+        if path in process_text:
             found.append(int(each.name))
     return found
 
@@ -83,8 +83,8 @@ def remaining(folder: Path) -> list[int]:
     """Its processes that are there when all are gone, or the time is."""
     deadline = time.monotonic() + WITHIN_S
     # Twice: one that was forked during a look may have been passed over.
-    while (found := processes_of(folder) or processes_of(folder)) and (left := deadline - time.monotonic()) > 0:
-        wait_for_end(found[0], left)
+    while (found := processes_of(folder) or processes_of(folder)) and (not_ended := deadline - time.monotonic()) > 0:
+        wait_for_end(found[0], not_ended)
     return found
 
 
@@ -102,14 +102,14 @@ class Doomed:
         workers = "2" if number % 4 == 0 else "1"
         words = ("--scenarios", "1000", "--seed", str(number), "--workers", workers, "--out", "run", "--quiet")
         changes = {"TMPDIR": str(self.temporary)} | ({"CUTPROOF_POSTGRES": dsn} if dsn else {})
-        self._said = (folder / "said").open("wb")
+        self._output = (folder / "said").open("wb")
         self.process = subprocess.Popen(
             command("verify", "--subject", "processes", *words),
             cwd=folder,
             env={**(environment() if spark else without_java(folder)), **changes},
             stdin=subprocess.DEVNULL,
-            stdout=self._said,
-            stderr=self._said,
+            stdout=self._output,
+            stderr=self._output,
             start_new_session=True,
         )
 
@@ -124,7 +124,7 @@ class Doomed:
         before = sockets_of(processes_of(self.temporary)) & listening()
         self._strike()
         self.process.wait(WITHIN_S)
-        self._said.close()
+        self._output.close()
         return before
 
     def _strike(self) -> None:
@@ -142,12 +142,12 @@ def left_by(number: int, folder: Path, dsn: str) -> dict[str, object]:
     """What is left of one, by kind."""
     doomed = Doomed(number, folder, dsn, spark=number % 5 == 0)
     sockets = doomed.kill()
-    left: dict[str, object] = {
+    not_ended: dict[str, object] = {
         "processes": remaining(doomed.temporary),
         "files": sorted(path.name for path in doomed.temporary.iterdir()),
         "ports": sorted(sockets & listening()),
     }
-    return {what: found for what, found in left.items() if found}
+    return {what: found for what, found in not_ended.items() if found}
 
 
 def left_in(dsn: str) -> list[tuple[str, ...]]:
@@ -171,6 +171,6 @@ def test_nothing_is_left_of_a_verification_that_is_killed_at_any_moment(
         return left_by(number, open_folder / str(number), theirs.dsn if number % 2 else "")
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        left = list(pool.map(one, range(KILLS)))
-    found = {number: found for number, found in enumerate(left) if found}
+        not_ended = list(pool.map(one, range(KILLS)))
+    found = {number: found for number, found in enumerate(not_ended) if found}
     assert (found, left_in(theirs.dsn)) == ({}, [])

@@ -56,7 +56,7 @@ def no_postgres(folder: Path) -> dict[str, str]:
 
 @pytest.mark.usefixtures("toxiproxy_server")
 @pytest.mark.parametrize(
-    ("lacking", "says"),
+    ("lacking", "reason"),
     [
         (toxiproxy_nowhere, "none, which cannot be run; unset it, and `cutproof doctor --install toxiproxy` gets it"),
         (toxiproxy_of_another_kind, "other is no Toxiproxy server of version 2.2 or newer"),
@@ -65,25 +65,25 @@ def no_postgres(folder: Path) -> dict[str, str]:
     ],
 )
 def test_a_server_that_is_missing_is_one_line_before_anything_is_drawn(
-    lacking: Callable[[Path], dict[str, str]], says: str, tmp_path: Path
+    lacking: Callable[[Path], dict[str, str]], reason: str, tmp_path: Path
 ) -> None:
     env = lacking(tmp_path)
     before = sorted(tmp_path.iterdir())
     done = cutproof_command(tmp_path, *VERIFY, "--out", "run", env=env)
     assert done.returncode == 4
-    assert says in only_line(done)
+    assert reason in only_line(done)
     assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "reason"),
     [
         (SOUND + "echo I am not well >&2\nexit 5\n", "it ended with exit code 5: I am not well"),
         (SOUND + "exec sleep 1000\n", "no Toxiproxy came up within 0.2 s"),
     ],
 )
 def test_a_toxiproxy_that_does_not_come_up_is_one_line(
-    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUTPROOF_TOXIPROXY", program(tmp_path / "server", text))
     monkeypatch.setattr(proxying, "UP_WITHIN_S", 0.2 if "sleep" in text else 30.0)
@@ -93,17 +93,22 @@ def test_a_toxiproxy_that_does_not_come_up_is_one_line(
             proxying.ProxyServer(launcher)
     finally:
         launcher.close()
-    assert str(raised.value) == f"Toxiproxy ({tmp_path / 'server'}) cannot be used: {says}"
+    assert str(raised.value) == f"Toxiproxy ({tmp_path / 'server'}) cannot be used: {reason}"
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_replay_says_how_often_it_shows_and_nothing_else(tmp_path: Path) -> None:
     words = ("replay", SCENARIO, "--subject", "processes", "--runs", "3", "--quick", "--json", "--quiet")
     done = cutproof_command(tmp_path, *words)
-    told = result(done)
+    answer = result(done)
     assert (done.returncode, done.stderr) == (1, "")
-    assert (told["subject"], told["defect"], told["defect_reached"], told["runs"]) == ("processes", "A01", True, 3)
-    assert 1 <= told["reproduced"] <= 3
+    assert (
+        answer["subject"],
+        answer["defect"],
+        answer["defect_reached"],
+        answer["runs"],
+    ) == ("processes", "A01", True, 3)
+    assert 1 <= answer["reproduced"] <= 3
     sound = result(cutproof_command(tmp_path, *words[:3], "processes", "--defect", "none", "--quick", "--json"))
     assert (sound["outcome"], sound["defect_reached"]) == ("held", False)
 
@@ -198,7 +203,7 @@ def test_the_plugin_runs_it_and_tells_a_failure_as_a_story(pytester: pytest.Pyte
     options = ("-p", "no:cacheprovider", "--cutproof-subject", "planted:Planted")
     ran = pytester.runpytest_subprocess(*_plugin(), *options)
     ran.assert_outcomes(passed=1, failed=1)
-    said = ran.stdout.str()
-    assert re.search(r"test_holds: 2 scenarios on processes, seed 3: \d held, 0 violated", said)
-    assert "consistent-cut violated" in said
-    assert re.search(r"cutproof replay \S*kept.cutproof.json --subject planted:Planted", said)
+    printed = ran.stdout.str()
+    assert re.search(r"test_holds: 2 scenarios on processes, seed 3: \d held, 0 violated", printed)
+    assert "consistent-cut violated" in printed
+    assert re.search(r"cutproof replay \S*kept.cutproof.json --subject planted:Planted", printed)

@@ -32,12 +32,12 @@ def test_verify_writes_a_run_folder_and_prints_its_summary(tmp_path: Path) -> No
     assert (summary["scenarios"]["violated"], summary["oracle"]["disagreements"]) == (0, 0)
     assert summary["oracle"]["engine"].startswith("pyspark ")
     assert summary["oracle"]["workloads"] > 0
-    heard = summary["oracle"]
-    assert 0 < heard["asked"] == 40 - sum(heard["not_asked"].values())
-    assert 0 < heard["state"]["asked"] == 40 - sum(heard["state"]["not_asked"].values())
+    judges = summary["oracle"]
+    assert 0 < judges["asked"] == 40 - sum(judges["not_asked"].values())
+    assert 0 < judges["state"]["asked"] == 40 - sum(judges["state"]["not_asked"].values())
     assert 0 < summary["invariants"]["exactly-once"]["by_both"] <= summary["invariants"]["exactly-once"]["holds"]
     lines = [json.loads(line) for line in (tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()]
-    assert heard["not_asked"] == Counter(line["not_asked"]["rows"] for line in lines if "rows" in line["not_asked"])
+    assert judges["not_asked"] == Counter(line["not_asked"]["rows"] for line in lines if "rows" in line["not_asked"])
     assert summary["shortfalls"] == []
     assert summary["not_judged_by_shares"].startswith("The run had 40 of the 1,500 scenarios")
     assert "shortfall" not in done.stderr
@@ -62,10 +62,10 @@ def test_a_planted_defect_is_a_violation_with_a_story_that_replays(command_here:
     assert replayed.returncode == 1
     assert result(replayed)["verdicts"][found["invariant"]]["verdict"] == "violated"
     assert result(replayed)["defect_reached"] is True
-    alone = result(replayed)["seen_by"][found["invariant"]]
-    assert alone["judges"] == 1
-    heard = result(command_here(*found["replay"].split()[1:], "--json"))["seen_by"][found["invariant"]]
-    assert heard == {"judges": found["judges"], "not_asked": found["not_asked"]}
+    one_judge = result(replayed)["seen_by"][found["invariant"]]
+    assert one_judge["judges"] == 1
+    judges = result(command_here(*found["replay"].split()[1:], "--json"))["seen_by"][found["invariant"]]
+    assert judges == {"judges": found["judges"], "not_asked": found["not_asked"]}
     assert bool(found["not_asked"]) is (found["judges"] == 1)
     sound = cutproof_command(tmp_path, "replay", f"run/{found['scenario']}", "--defect", "none", "--quick")
     assert sound.returncode == 0
@@ -81,9 +81,9 @@ def test_an_example_shows_what_the_text_says(command_here: Command, tmp_path: Pa
         "scenario.json",
         "history.json",
     }
-    told = result(done)
-    assert (told["outcome"], told["disagreements"]) == ("held", [])
-    assert [claim["shown"] for claim in told["claims"]] == [True] * 4
+    printed_result = result(done)
+    assert (printed_result["outcome"], printed_result["disagreements"]) == ("held", [])
+    assert [claim["shown"] for claim in printed_result["claims"]] == [True] * 4
 
 
 def test_real_flights_and_ones_own_file_are_verified(command_here: Command, tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_check_lists_what_is_lost_repeated_and_unexpected(tmp_path: Path) -> Non
     words = ["check", "--expected", "expected.csv", "--actual", "actual.csv", "--key", "id", "--json"]
     done = cutproof_command(tmp_path, *words)
     assert done.returncode == 1, done.stderr
-    told = result(done)
-    assert [told[kind] for kind in ("lost", "repeated", "unexpected", "changed")] == [1, 1, 1, 1]
+    printed_result = result(done)
+    assert [printed_result[kind] for kind in ("lost", "repeated", "unexpected", "changed")] == [1, 1, 1, 1]
 
 
 def test_the_same_scenario_gives_the_same_trace_under_another_hash_seed(tmp_path: Path) -> None:
@@ -139,9 +139,9 @@ def test_replay_tells_a_story_and_keeps_what_judge_can_judge(command_here: Comma
     assert judged.returncode == 1
     assert result(judged)["verdicts"]["exactly-once"]["verdict"] == "violated"
     assert result(judged)["seen_by"]["exactly-once"] == {"judges": 1, "not_asked": QUICK}
-    heard = command_here("judge", "kept/altered.json", "--scenario", "it.json", "--json")
-    assert result(heard)["seen_by"]["exactly-once"] == {"judges": 2, "not_asked": ""}
-    assert "exactly-once: Both judges saw it." in heard.stderr
+    judges = command_here("judge", "kept/altered.json", "--scenario", "it.json", "--json")
+    assert result(judges)["seen_by"]["exactly-once"] == {"judges": 2, "not_asked": ""}
+    assert "exactly-once: Both judges saw it." in judges.stderr
     assert f"exactly-once: One judge saw it: PySpark was not asked, because {QUICK}." in judged.stderr
 
 

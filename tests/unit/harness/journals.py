@@ -52,12 +52,12 @@ class Script:
         job: int = 1,
         incarnation: int = 0,
         restores: int | None = None,
-        alone: bool = False,
+        local: bool = False,
     ) -> None:
         """The coordinator starts an attempt, of all or (`alone`) of these tasks; each comes up in its own process."""
         self.later()
         self.process("coordinator").note("attempt-started", restores, number, job, "")
-        if alone:
+        if local:
             self.process("coordinator").note("tasks-restarted", restores, number, job, "", tuple(map(TaskId, tasks)))
         self.later()
         for task in tasks:

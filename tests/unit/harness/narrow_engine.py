@@ -59,9 +59,9 @@ class NarrowEngine:
         """Raise KeyError for what nobody has told this engine of, as one that is looked up in a table does."""
         can, usual, engine = self.capabilities, Engine(), scenario.engine
         for node in scenario.workload.nodes:
-            told = {str(type(node.operator).__struct_config__.tag)}
-            told |= {flag for flag, has in FLAGGED.items() if has(node.operator)}
-            if not told <= can.operators:
+            needed = {str(type(node.operator).__struct_config__.tag)}
+            needed |= {flag for flag, has in FLAGGED.items() if has(node.operator)}
+            if not needed <= can.operators:
                 raise KeyError(f"{node.operator}")
         for edge in scenario.topology.edges:
             if edge.partitioning not in can.edges:

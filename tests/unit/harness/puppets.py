@@ -98,9 +98,9 @@ class PuppetLauncher:
         if number == signal.SIGKILL:
             self._end(puppet, Exited(pid=pid, name=puppet.name, signal=number))
 
-    def ends(self, puppet: Puppet, *, code: int | None = None, by: int | None = None, says: str = "") -> None:
+    def ends(self, puppet: Puppet, *, code: int | None = None, by: int | None = None, last_line: str = "") -> None:
         """A process ends by itself."""
-        self.log(f"run.{puppet.name}").write_text(f"Traceback\n{says}\n" if says else "")
+        self.log(f"run.{puppet.name}").write_text(f"Traceback\n{last_line}\n" if last_line else "")
         self._end(puppet, Exited(pid=puppet.pid, name=puppet.name, code=code, signal=by))
 
     def end_of(self, pid: int) -> Exited | None:

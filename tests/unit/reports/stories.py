@@ -39,7 +39,7 @@ from cutproof.reports.model import (
 from cutproof.reports.rows import side_by_side
 
 
-class Teller:
+class TimelineBuilder:
     """Tells what happened, one call an event, and keeps the books of a history."""
 
     def __init__(self, inputs: dict[str, list[str]]) -> None:
@@ -71,14 +71,14 @@ class Teller:
             )
             if restores is not None:
                 run.loaded = Loaded(checkpoint=restores, order=self.clock)
-                self.tell("state-loaded", task, checkpoint=restores)
+                self.add("state-loaded", task, checkpoint=restores)
             self.runs.append(run)
 
     def tick(self) -> int:
         self.clock += 1
         return self.clock
 
-    def tell(self, what: str, task: str, **more: Any) -> None:
+    def add(self, what: str, task: str, **more: Any) -> None:
         order = self.tick()
         self.history.timeline.append(
             Timed(order=order, at_us=order * 100, what=what, task=task, attempt=self.attempt, **more)
@@ -88,26 +88,26 @@ class Teller:
         channel = f"{sender}>{receiver}"
         position = self._sent[channel] = self._sent.get(channel, -1) + 1
         origin = origin_of(split, offset)
-        self.tell("record-sent", sender, peer=receiver, channel=channel, position=position, origin=origin)
+        self.add("record-sent", sender, peer=receiver, channel=channel, position=position, origin=origin)
 
     def apply(self, sender: str, receiver: str, split: int = 0, offset: int = 0) -> None:
         channel = f"{sender}>{receiver}"
         position = self._applied[channel] = self._applied.get(channel, -1) + 1
         origin = origin_of(split, offset)
-        self.tell("record-applied", receiver, peer=sender, channel=channel, position=position, origin=origin)
+        self.add("record-applied", receiver, peer=sender, channel=channel, position=position, origin=origin)
 
     def barrier(self, sender: str, receiver: str, checkpoint: int) -> None:
         channel = f"{sender}>{receiver}"
         position = self._sent[channel] = self._sent.get(channel, -1) + 1
-        self.tell("barrier-sent", sender, peer=receiver, channel=channel, position=position, checkpoint=checkpoint)
+        self.add("barrier-sent", sender, peer=receiver, channel=channel, position=position, checkpoint=checkpoint)
 
     def take_barrier(self, sender: str, receiver: str, checkpoint: int) -> None:
         channel = f"{sender}>{receiver}"
         position = self._applied[channel] = self._applied.get(channel, -1) + 1
-        self.tell("barrier-received", receiver, peer=sender, channel=channel, position=position, checkpoint=checkpoint)
+        self.add("barrier-received", receiver, peer=sender, channel=channel, position=position, checkpoint=checkpoint)
 
     def snapshot(self, task: str, checkpoint: int) -> None:
-        self.tell("snapshot-taken", task, checkpoint=checkpoint)
+        self.add("snapshot-taken", task, checkpoint=checkpoint)
         run = next(run for run in self.runs if (run.task, run.attempt) == (task, self.attempt))
         run.marks.append(
             Mark(
@@ -122,7 +122,7 @@ class Teller:
         )
 
     def persist(self, task: str, checkpoint: int) -> None:
-        self.tell("snapshot-persisted", task, checkpoint=checkpoint)
+        self.add("snapshot-persisted", task, checkpoint=checkpoint)
         self.history.stored.append(
             Stored(
                 checkpoint=checkpoint,
@@ -136,11 +136,11 @@ class Teller:
         )
 
     def acknowledge(self, task: str, checkpoint: int) -> None:
-        self.tell("ack-sent", task, peer="coordinator", checkpoint=checkpoint)
-        self.tell("ack-received", "coordinator", peer=task, checkpoint=checkpoint)
+        self.add("ack-sent", task, peer="coordinator", checkpoint=checkpoint)
+        self.add("ack-received", "coordinator", peer=task, checkpoint=checkpoint)
 
-    def complete(self, checkpoint: int, *, tell: tuple[str, ...] = ()) -> None:
-        self.tell("checkpoint-completed", "coordinator", checkpoint=checkpoint)
+    def complete(self, checkpoint: int, *, add: tuple[str, ...] = ()) -> None:
+        self.add("checkpoint-completed", "coordinator", checkpoint=checkpoint)
         self.history.completed.append(
             Completed(
                 checkpoint=checkpoint,
@@ -151,14 +151,14 @@ class Teller:
                 handles={},
             )
         )
-        for task in tell:
-            self.tell("completion-notified", task, checkpoint=checkpoint)
+        for task in add:
+            self.add("completion-notified", task, checkpoint=checkpoint)
 
     def kill(self, task: str, fault: int = 0) -> None:
         self.history.journal.append(
             FaultFired(order=self.tick(), at_us=self.clock * 100, fault=fault, kind="kill-task", phase="running")
         )
-        self.tell("killed", task)
+        self.add("killed", task)
         for run in self.runs:
             if run.attempt == self.attempt and run.ended is None:
                 run.ended = self.clock if run.task == task else self.tick()
@@ -175,49 +175,49 @@ TASKS = {"source-0": [], "source-1": [], "count-0": ["source-0", "source-1"], "s
 
 def premature_snapshot() -> History:
     """The bug FLINK-2098 in small: count-0 goes on with a channel whose barrier it has taken."""
-    teller = Teller(TASKS)
-    teller.start()
-    teller.send("source-0", "count-0", 0, 0)
-    teller.send("source-1", "count-0", 1, 0)
-    teller.apply("source-0", "count-0", 0, 0)
-    teller.send("count-0", "sink-0", 0, 0)
-    teller.tell("checkpoint-triggered", "coordinator", checkpoint=1)
-    teller.apply("count-0", "sink-0", 0, 0)
+    builder = TimelineBuilder(TASKS)
+    builder.start()
+    builder.send("source-0", "count-0", 0, 0)
+    builder.send("source-1", "count-0", 1, 0)
+    builder.apply("source-0", "count-0", 0, 0)
+    builder.send("count-0", "sink-0", 0, 0)
+    builder.add("checkpoint-triggered", "coordinator", checkpoint=1)
+    builder.apply("count-0", "sink-0", 0, 0)
     for task in ("source-0", "source-1"):
-        teller.snapshot(task, 1)
-        teller.barrier(task, "count-0", 1)
-    teller.send("source-0", "count-0", 0, 1)
-    teller.persist("source-0", 1)
-    teller.acknowledge("source-0", 1)
-    teller.take_barrier("source-0", "count-0", 1)
-    teller.apply("source-0", "count-0", 0, 1)
-    teller.persist("source-1", 1)
-    teller.acknowledge("source-1", 1)
-    teller.apply("source-1", "count-0", 1, 0)
-    teller.send("count-0", "sink-0", 1, 0)
-    teller.take_barrier("source-1", "count-0", 1)
-    teller.snapshot("count-0", 1)
-    teller.barrier("count-0", "sink-0", 1)
-    teller.apply("count-0", "sink-0", 1, 0)
-    teller.persist("count-0", 1)
-    teller.take_barrier("count-0", "sink-0", 1)
-    teller.tell("transaction-pre-committed", "sink-0", checkpoint=1)
-    teller.snapshot("sink-0", 1)
-    teller.acknowledge("count-0", 1)
-    teller.persist("sink-0", 1)
-    teller.acknowledge("sink-0", 1)
-    teller.complete(1, tell=("source-0", "source-1", "count-0", "sink-0"))
-    teller.tell("commit-requested", "sink-0", checkpoint=1)
-    teller.send("source-1", "count-0", 1, 1)
-    teller.tell("commit-answered", "sink-0", checkpoint=1, detail="committed")
-    teller.kill("count-0")
-    teller.attempt = 2
-    teller.start(restores=1)
-    teller.send("source-0", "count-0", 0, 1)
-    teller.apply("source-0", "count-0", 0, 1)
-    teller.send("count-0", "sink-0", 0, 1)
-    teller.apply("count-0", "sink-0", 0, 1)
-    return teller.history
+        builder.snapshot(task, 1)
+        builder.barrier(task, "count-0", 1)
+    builder.send("source-0", "count-0", 0, 1)
+    builder.persist("source-0", 1)
+    builder.acknowledge("source-0", 1)
+    builder.take_barrier("source-0", "count-0", 1)
+    builder.apply("source-0", "count-0", 0, 1)
+    builder.persist("source-1", 1)
+    builder.acknowledge("source-1", 1)
+    builder.apply("source-1", "count-0", 1, 0)
+    builder.send("count-0", "sink-0", 1, 0)
+    builder.take_barrier("source-1", "count-0", 1)
+    builder.snapshot("count-0", 1)
+    builder.barrier("count-0", "sink-0", 1)
+    builder.apply("count-0", "sink-0", 1, 0)
+    builder.persist("count-0", 1)
+    builder.take_barrier("count-0", "sink-0", 1)
+    builder.add("transaction-pre-committed", "sink-0", checkpoint=1)
+    builder.snapshot("sink-0", 1)
+    builder.acknowledge("count-0", 1)
+    builder.persist("sink-0", 1)
+    builder.acknowledge("sink-0", 1)
+    builder.complete(1, add=("source-0", "source-1", "count-0", "sink-0"))
+    builder.add("commit-requested", "sink-0", checkpoint=1)
+    builder.send("source-1", "count-0", 1, 1)
+    builder.add("commit-answered", "sink-0", checkpoint=1, detail="committed")
+    builder.kill("count-0")
+    builder.attempt = 2
+    builder.start(restores=1)
+    builder.send("source-0", "count-0", 0, 1)
+    builder.apply("source-0", "count-0", 0, 1)
+    builder.send("count-0", "sink-0", 0, 1)
+    builder.apply("count-0", "sink-0", 0, 1)
+    return builder.history
 
 
 def long_history(records: int = 100, checkpoints: int = 5) -> History:
@@ -229,34 +229,34 @@ def long_history(records: int = 100, checkpoints: int = 5) -> History:
         "count-1": ["source-0", "source-1"],
         "sink-0": ["count-0", "count-1"],
     }
-    teller = Teller(tasks)
-    teller.start()
+    builder = TimelineBuilder(tasks)
+    builder.start()
     for number in range(records):
         split, target = number % 2, f"count-{number // 2 % 2}"
-        teller.send(f"source-{split}", target, split, number // 2)
-        teller.apply(f"source-{split}", target, split, number // 2)
-        teller.send(target, "sink-0", split, number // 2)
-        teller.apply(target, "sink-0", split, number // 2)
+        builder.send(f"source-{split}", target, split, number // 2)
+        builder.apply(f"source-{split}", target, split, number // 2)
+        builder.send(target, "sink-0", split, number // 2)
+        builder.apply(target, "sink-0", split, number // 2)
         if number % (records // checkpoints) == 5:
-            _checkpoint(teller, tasks, 1 + number // (records // checkpoints))
+            _checkpoint(builder, tasks, 1 + number // (records // checkpoints))
         if number == records // 2:
-            teller.kill("count-1")
-            teller.attempt = 2
-            teller.start(restores=1 + (number - 5) // (records // checkpoints))
-    return teller.history
+            builder.kill("count-1")
+            builder.attempt = 2
+            builder.start(restores=1 + (number - 5) // (records // checkpoints))
+    return builder.history
 
 
-def _checkpoint(teller: Teller, tasks: dict[str, list[str]], checkpoint: int) -> None:
-    teller.tell("checkpoint-triggered", "coordinator", checkpoint=checkpoint)
+def _checkpoint(builder: TimelineBuilder, tasks: dict[str, list[str]], checkpoint: int) -> None:
+    builder.add("checkpoint-triggered", "coordinator", checkpoint=checkpoint)
     for task, senders in tasks.items():
         for sender in senders:
-            teller.take_barrier(sender, task, checkpoint)
-        teller.snapshot(task, checkpoint)
+            builder.take_barrier(sender, task, checkpoint)
+        builder.snapshot(task, checkpoint)
         for receiver in (other for other, feeds in tasks.items() if task in feeds):
-            teller.barrier(task, receiver, checkpoint)
-        teller.persist(task, checkpoint)
-        teller.acknowledge(task, checkpoint)
-    teller.complete(checkpoint, tell=tuple(tasks))
+            builder.barrier(task, receiver, checkpoint)
+        builder.persist(task, checkpoint)
+        builder.acknowledge(task, checkpoint)
+    builder.complete(checkpoint, add=tuple(tasks))
 
 
 EXPECTED = [(7, 1, 501_234, 0), (7, 2, 889_001, 0), (None, 1, 77_120, 0), (9, 1, 12_009, 0)]

@@ -38,8 +38,8 @@ def test_a_map_sums_over_the_ways_of_ending_and_marks_what_is_empty_with_a_dot()
     [one] = coverage_maps(COVERAGE)
     assert one.title == MODES["aligned"]
     assert one.kinds == ("kill-task", "kill-node")
-    told = {point: [cell.text for cell in cells] for point, cells in one.lines}
-    assert told == {"ack-sent": ["1,004", "·"], "record-read": ["6", ""]}
+    shown = {point: [cell.text for cell in cells] for point, cells in one.lines}
+    assert shown == {"ack-sent": ["1,004", "·"], "record-read": ["6", ""]}
     assert (one.hit, one.possible, one.share) == (3, 5, "60.0 %")
     assert one.endings == (("finished", 2, 1, 1_000), ("failed", 3, 2, 10))
 

@@ -30,15 +30,15 @@ def test_each_message_is_in_the_picture_and_in_words() -> None:
     assert len(_of_class(picture, "record")) == len(sent)
     assert len(_of_class(picture, "barrier")) == len(barriers)
     assert len(_of_class(picture, "crossing")) == 1
-    said = [what for _, _, what in diagram.words]
-    assert sum(what.startswith("sends record") for what in said) == len(sent)
+    text_shown = [what for _, _, what in diagram.words]
+    assert sum(what.startswith("sends record") for what in text_shown) == len(sent)
     assert [who for _, who, what in diagram.words if "stored durably" in what] == [
         "source-0",
         "source-1",
         "count-0",
         "sink-0",
     ]
-    assert "applies record 0:1 from source-0: sent after the cut, applied before it" in said
+    assert "applies record 0:1 from source-0: sent after the cut, applied before it" in text_shown
 
 
 def test_kinds_differ_in_shape_and_not_in_colour_alone() -> None:

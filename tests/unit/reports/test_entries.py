@@ -62,8 +62,8 @@ def test_the_store_tells_of_transactions() -> None:
     sealed = Transaction(name="t1", task="sink-0", attempt=1, begun=1, checkpoint=1, prepared=3, committed=5)
     empty = Transaction(name="t2", task="sink-0", attempt=1, begun=2, aborted=6)
     aborted = Transaction(name="t3", task="sink-0", attempt=1, begun=2, aborted=7, rows=[(1, 1, 1, 0)])
-    said = [with_task(entry) for entry in entries_of(_history(transactions=[sealed, empty, aborted]))]
-    assert said == [
+    text_shown = [with_task(entry) for entry in entries_of(_history(transactions=[sealed, empty, aborted]))]
+    assert text_shown == [
         "sink-0 seals its transaction for checkpoint 1",
         "sink-0 has its transaction of checkpoint 1 committed",
         "sink-0 has its transaction aborted",

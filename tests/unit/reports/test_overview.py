@@ -25,7 +25,7 @@ def _known(invariant: str) -> Counterexample:
 
 
 @pytest.mark.parametrize(
-    ("summary", "said", "marked"),
+    ("summary", "text_shown", "marked"),
     [
         (Summary(scenarios=HELD), "Everything that was judged held.", "held"),
         (Summary(), "Nothing was run.", "short"),
@@ -38,8 +38,8 @@ def _known(invariant: str) -> Counterexample:
         (Summary(invariants=BROKEN, failures=["x"], interrupted=True), "order and progress were", "violated"),
     ],
 )
-def test_the_headline_says_the_worst(summary: Summary, said: str, marked: str) -> None:
-    assert headline(summary).startswith(said)
+def test_the_headline_says_the_worst(summary: Summary, text_shown: str, marked: str) -> None:
+    assert headline(summary).startswith(text_shown)
     assert outcome(summary) == marked
 
 
@@ -72,12 +72,12 @@ def test_a_phase_that_nobody_knows_gets_a_column() -> None:
 
 
 def test_what_was_never_reached_is_said() -> None:
-    said = " ".join(never(stories.summary()))
-    assert "Planned, but never fired: tear-write." in said
-    assert "No fault fired while the job was: deploying." in said
-    assert "The subject cannot do: fault pause-node." in said
-    assert "Planned, but never applied: deviation (17)." in said
-    assert "raise-in-operator" in said
+    text_shown = " ".join(never(stories.summary()))
+    assert "Planned, but never fired: tear-write." in text_shown
+    assert "No fault fired while the job was: deploying." in text_shown
+    assert "The subject cannot do: fault pause-node." in text_shown
+    assert "Planned, but never applied: deviation (17)." in text_shown
+    assert "raise-in-operator" in text_shown
 
 
 def test_phases_and_promises_are_those_of_the_other_rooms() -> None:

@@ -104,8 +104,8 @@ def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
 
 def test_of_every_violated_scenario_it_says_how_many_judges_saw_it() -> None:
     plain = re.sub(r"<[^>]*>", "", render_html(stories.report()))
-    said = "consistent-cut: sent after, applied before (one judge); exactly-once: repeated row (both)"
-    assert plain.count(said) == len(stories.report().violated)
+    text_shown = "consistent-cut: sent after, applied before (one judge); exactly-once: repeated row (both)"
+    assert plain.count(text_shown) == len(stories.report().violated)
 
 
 def test_a_run_that_is_not_judged_by_shares_says_why() -> None:

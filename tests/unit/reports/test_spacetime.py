@@ -29,15 +29,15 @@ def test_lanes_run_from_the_faults_over_the_stream_to_the_store() -> None:
 
 def test_every_message_is_drawn_from_its_send_to_its_receipt() -> None:
     history = stories.premature_snapshot()
-    told = Counter(entry.what for entry in history.timeline)
+    counted = Counter(entry.what for entry in history.timeline)
     drawing = drawing_of(history)
     assert drawing.left_out == 0
     kinds = Counter(message.kind for message in drawing.messages)
-    assert kinds["record"] == told["record-sent"]
-    assert kinds["barrier"] == told["barrier-sent"]
-    assert kinds["write"] == told["snapshot-taken"]
+    assert kinds["record"] == counted["record-sent"]
+    assert kinds["barrier"] == counted["barrier-sent"]
+    assert kinds["write"] == counted["snapshot-taken"]
     sources = 2
-    assert kinds["control"] == told["ack-sent"] + told["completion-notified"] + sources
+    assert kinds["control"] == counted["ack-sent"] + counted["completion-notified"] + sources
     for message in drawing.messages:
         if message.receipt:
             assert message.receipt.column > message.send.column
@@ -65,13 +65,13 @@ def test_the_record_that_crosses_the_cut_is_found_and_no_other() -> None:
 
 
 def test_a_record_left_in_flight_by_the_cut_is_told_apart() -> None:
-    teller = stories.Teller({"source-0": [], "count-0": ["source-0"]})
-    teller.start()
-    teller.send("source-0", "count-0")
-    teller.snapshot("source-0", 1)
-    teller.snapshot("count-0", 1)
-    teller.apply("source-0", "count-0")
-    (crossing,) = [one.crossing for one in drawing_of(teller.history).messages if one.crossing]
+    builder = stories.TimelineBuilder({"source-0": [], "count-0": ["source-0"]})
+    builder.start()
+    builder.send("source-0", "count-0")
+    builder.snapshot("source-0", 1)
+    builder.snapshot("count-0", 1)
+    builder.apply("source-0", "count-0")
+    (crossing,) = [one.crossing for one in drawing_of(builder.history).messages if one.crossing]
     assert crossing == "sent before the cut, applied after it"
 
 
@@ -138,8 +138,8 @@ def test_what_the_time_line_leaves_out_the_other_witnesses_tell() -> None:
     assert not lean.coarse
     assert lean.cuts
     assert [len(cut.points) for cut in lean.cuts] == [len(cut.points) for cut in whole.cuts]
-    told = ("record", "barrier", "write")
-    for kind in told:
+    counted = ("record", "barrier", "write")
+    for kind in counted:
         assert sum(one.kind == kind for one in lean.messages) == sum(one.kind == kind for one in whole.messages)
     acks = [one for one in lean.messages if one.send.entry.what == "ack-sent"]
     assert [one.send.entry.task for one in acks] == ["source-0", "source-1", "count-0", "sink-0"]

@@ -53,12 +53,12 @@ def test_many_rows_show_those_that_differ() -> None:
 
 
 def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
-    said = " ".join(render_text(stories.summary()).split())
-    assert f"One judge saw it: {NEITHER}." in said
+    text_shown = " ".join(render_text(stories.summary()).split())
+    assert f"One judge saw it: {NEITHER}." in text_shown
     assert (
         "PySpark computed the rows owed in 930 of 1,000 scenarios; it was not asked in the others: "
         f"{MOVED} (50); {ALONE} (20)."
-    ) in said
+    ) in text_shown
     table = {line.split()[0]: line.split()[-1] for line in render_text(stories.summary()).splitlines()[1:6]}
     assert table == {
         "consistent-cut": "700", "exactly-once": "650", "no-data-loss": "0", "at-most-once": "-", "progress": "-"

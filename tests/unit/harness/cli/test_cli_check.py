@@ -34,8 +34,8 @@ def test_pairs_name_what_is_none() -> None:
 
 def test_tolerances_are_numbers_of_0_or_more() -> None:
     assert tolerances("--tolerance", ["price=1e-9", "size=0"]) == {"price": 1e-9, "size": 0.0}
-    for wrong, says in (("x", "is not a number"), ("-1", "has to be 0 or more"), ("nan", "has to be 0 or more")):
-        with pytest.raises(UsageError, match=says):
+    for wrong, reason in (("x", "is not a number"), ("-1", "has to be 0 or more"), ("nan", "has to be 0 or more")):
+        with pytest.raises(UsageError, match=reason):
             tolerances("--tolerance", [f"price={wrong}"])
 
 
@@ -127,7 +127,7 @@ def test_tolerances_are_absolute_or_relative(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "reason"),
     [
         (("--delimiter", ";;"), "--delimiter takes one character"),
         (("--cast", "a"), "--cast takes COLUMN=TYPE, not 'a'"),
@@ -138,11 +138,11 @@ def test_tolerances_are_absolute_or_relative(tmp_path: Path, capsys: pytest.Capt
     ],
 )
 def test_wrong_words_are_one_line(
-    pair: tuple[str, ...], capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
+    pair: tuple[str, ...], capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reason: str
 ) -> None:
     code, out, err = asked(capsys, *pair, *words)
     assert (code, out) == (2, "")
-    assert says in err
+    assert reason in err
     assert len(err.splitlines()) == 1
 
 

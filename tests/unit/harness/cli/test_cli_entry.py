@@ -20,22 +20,22 @@ def test_every_verb_has_help_with_examples(capsys: pytest.CaptureFixture[str]) -
     for verb in entry.VERBS:
         with pytest.raises(SystemExit) as ended:
             entry.main([verb, "--help"])
-        said = capsys.readouterr().out
+        printed_text = capsys.readouterr().out
         assert ended.value.code == 0
-        assert "--json" in said
-        assert f"cutproof {verb}" in said.split("examples:")[1]
+        assert "--json" in printed_text
+        assert f"cutproof {verb}" in printed_text.split("examples:")[1]
 
 
 def test_the_root_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         entry.main([])
-    said = capsys.readouterr().out
-    assert all(re.search(rf"^  {verb} ", said, re.M) for verb in entry.VERBS)
-    assert all(str(int(code)) in said for code in ExitCode)
+    printed_text = capsys.readouterr().out
+    assert all(re.search(rf"^  {verb} ", printed_text, re.M) for verb in entry.VERBS)
+    assert all(str(int(code)) in printed_text for code in ExitCode)
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "reason"),
     [
         (["verfy"], "there is no verb 'verfy'; did you mean 'verify'?"),
         (["verify", "--scenario", "5"], "unrecognized arguments: --scenario 5; see `cutproof verify --help`"),
@@ -48,11 +48,11 @@ def test_the_root_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixt
         (["--frob"], "unrecognized arguments: --frob"),
     ],
 )
-def test_wrong_usage_is_one_line_and_2(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_line_and_2(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(words) == ExitCode.USAGE
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert says in captured.err
+    assert reason in captured.err
     assert captured.err.count("\n") == 1
 
 
@@ -63,7 +63,7 @@ def test_with_json_an_error_is_the_one_object(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "says"),
+    ("error", "code", "reason"),
     [
         (FileError("x.json: truncated"), ExitCode.USAGE, "x.json: truncated"),
         (CheckInputError("no column a"), ExitCode.USAGE, "no column a"),
@@ -75,10 +75,10 @@ def test_with_json_an_error_is_the_one_object(capsys: pytest.CaptureFixture[str]
         (ZeroDivisionError("division\nby zero"), ExitCode.HARNESS_FAILED, "ZeroDivisionError: division by zero"),
     ],
 )
-def test_any_exception_is_explained(error: Exception, code: ExitCode, says: str) -> None:
+def test_any_exception_is_explained(error: Exception, code: ExitCode, reason: str) -> None:
     explained = entry.explain(error)
     assert explained.exit_code == code
-    assert says in str(explained)
+    assert reason in str(explained)
 
 
 def test_an_unforeseen_exception_is_cut_to_a_line() -> None:

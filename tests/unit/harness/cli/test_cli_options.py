@@ -56,7 +56,7 @@ def test_settings_are_defaults_and_options_override_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value", "reason"),
     [
         ("scenarios", "many", "cutproof.toml: scenarios: 'many' is not a whole number"),
         ("scenarios", True, "it takes a value"),
@@ -64,10 +64,10 @@ def test_settings_are_defaults_and_options_override_them() -> None:
         ("stop-at-first", "perhaps", "neither true nor false"),
     ],
 )
-def test_a_wrong_setting_names_its_source(name: str, value: object, says: str) -> None:
+def test_a_wrong_setting_names_its_source(name: str, value: object, reason: str) -> None:
     with pytest.raises(UsageError, match=r"cutproof\.toml") as caught:
         apply_settings(_parser(), {name: Setting(value, "cutproof.toml")})
-    assert says in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_a_wrong_option_is_a_usage_error_that_points_at_the_help() -> None:

@@ -97,8 +97,8 @@ def test_runs_kept_are_counted(tmp_path: Path, kept_runs: Path) -> None:
     _keep(kept_runs / "one", 3 << 20)
     _keep(kept_runs / "two", 1 << 20)
     assert health([]).kept == Kept(folder=str(kept_runs), runs=2, bytes=4 << 20)
-    told = _find(list(examine(tmp_path, start_spark=False)), "runs kept").found
-    assert told == f"2, 4.0 MB; --prune removes them, {kept_runs}"
+    kept_runs = _find(list(examine(tmp_path, start_spark=False)), "runs kept").found
+    assert kept_runs == f"2, 4.0 MB; --prune removes them, {kept_runs}"
 
 
 def test_pruning_empties_the_place_of_runs_and_leaves_installed_servers(
@@ -130,8 +130,8 @@ def test_installing_says_what_is_there(
     monkeypatch.setenv(toxiproxy.VARIABLE, str(server))
     monkeypatch.setattr("cutproof.harness.cli.entry.load", lambda folder: {})
     assert main(["doctor", "--install", "toxiproxy", "--json"]) == 0
-    said = {"format": "cutproof-install/1", "server": "toxiproxy", "version": "2.9.0", "path": str(server)}
-    assert json.loads(capsys.readouterr().out) == said
+    installed = {"format": "cutproof-install/1", "server": "toxiproxy", "version": "2.9.0", "path": str(server)}
+    assert json.loads(capsys.readouterr().out) == installed
     server.write_text("#!/bin/sh\nexit 1\n")
     assert main(["doctor", "--install", "toxiproxy", "--json"]) == 4
     assert "no Toxiproxy server" in json.loads(capsys.readouterr().out)["error"]

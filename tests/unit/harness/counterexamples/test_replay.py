@@ -28,25 +28,25 @@ def failing() -> Scenario:
 
 def test_one_run_is_the_rule(failing: Scenario) -> None:
     subject = InRealTime(every=1)
-    told = replay(subject, failing)
-    assert (subject.runs, told.rate) == (1, Rate(reproduced=1, runs=1))
-    assert told.rate_in_words.startswith("violated in 1 of 1 run (exactly-once: ")
+    replayed = replay(subject, failing)
+    assert (subject.runs, replayed.rate) == (1, Rate(reproduced=1, runs=1))
+    assert replayed.rate_in_words.startswith("violated in 1 of 1 run (exactly-once: ")
 
 
 def test_the_first_violated_run_is_told_and_the_rate_with_it(failing: Scenario) -> None:
     subject = InRealTime()
     subject.runs = 1
-    told = replay(subject, failing, runs=9)
-    assert told.rate == Rate(reproduced=4, runs=9)
-    assert "exactly-once" in told.judgement.violated
-    difference = told.judgement.violated["exactly-once"].difference
-    assert told.rate_in_words == f"violated in 4 of 9 runs (exactly-once: {difference})"
+    replayed = replay(subject, failing, runs=9)
+    assert replayed.rate == Rate(reproduced=4, runs=9)
+    assert "exactly-once" in replayed.judgement.violated
+    difference = replayed.judgement.violated["exactly-once"].difference
+    assert replayed.rate_in_words == f"violated in 4 of 9 runs (exactly-once: {difference})"
 
 
 def test_where_none_is_violated_the_first_is_told() -> None:
-    told = replay(InRealTime(at_most=0), chain(), runs=3)
-    assert (told.rate, told.judgement.outcome) == (Rate(reproduced=0, runs=3), "held")
-    assert told.rate_in_words == "violated in 0 of 3 runs"
+    replayed = replay(InRealTime(at_most=0), chain(), runs=3)
+    assert (replayed.rate, replayed.judgement.outcome) == (Rate(reproduced=0, runs=3), "held")
+    assert replayed.rate_in_words == "violated in 0 of 3 runs"
 
 
 def test_the_command_repeats_and_closes(

@@ -48,8 +48,8 @@ def test_an_earlier_run_is_replaced_as_a_whole(tmp_path: Path) -> None:
         folder.add_counterexample("old", text_of(chain()))
         folder.finish(ReportView(summary=Summary(seed=1)))
     with RunFolder(tmp_path / "run") as folder:
-        left = sorted(path.name for path in folder.path.iterdir())
-        assert left == ["counterexamples", "histories", "scenarios.jsonl"]
+        names = sorted(path.name for path in folder.path.iterdir())
+        assert names == ["counterexamples", "histories", "scenarios.jsonl"]
         assert not list((folder.path / "counterexamples").iterdir())
 
 

@@ -98,23 +98,23 @@ def test_what_ran() -> None:
 
 
 def test_a_run_that_holds_is_told_in_order() -> None:
-    told = replay(SimulatedSubject(), chain())
-    ran, happened, cut, out = told.story.paragraphs
+    replayed = replay(SimulatedSubject(), chain())
+    ran, happened, cut, out = replayed.story.paragraphs
     assert ran.startswith("What ran: source")
     assert happened.index("attempt 1 starts from the very beginning") < happened.index("task count-1 is killed")
     assert happened.index("task count-1 is killed") < happened.index("attempt 2 starts")
     assert happened.endswith("the job ends: finished.")
     assert cut.startswith("Where the cut lay: all input ended")
     assert out == "What came out: 12 rows committed; 12 rows expected."
-    assert told.story.sentence.startswith("Task count-1 is killed 1.2 ms after the start and ")
-    assert told.story.sentence.endswith("and everything that could be judged holds.")
+    assert replayed.story.sentence.startswith("Task count-1 is killed 1.2 ms after the start and ")
+    assert replayed.story.sentence.endswith("and everything that could be judged holds.")
 
 
 def test_a_run_that_fails_says_what_is_lost_and_what_would_hold() -> None:
     subject = Lossy()
-    told = replay(subject, chain())
-    assert "exactly-once is violated" in told.story.sentence
-    assert any(line.startswith("Lost: (key 0, value ") for line in told.story.paragraphs)
+    replayed = replay(subject, chain())
+    assert "exactly-once is violated" in replayed.story.sentence
+    assert any(line.startswith("Lost: (key 0, value ") for line in replayed.story.paragraphs)
     only_kill = msgspec.structs.replace(chain(), faults=chain().faults[:1], deviations=(), commands=())
     verdict = replay(subject, only_kill).judgement.violated["exactly-once"]
 

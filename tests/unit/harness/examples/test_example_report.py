@@ -29,8 +29,8 @@ DOCUMENTED = Path(__file__).parents[4] / "docs" / "protocol.md"
 
 def page_of(name: str, folder: Path) -> str:
     trials = Trials(SimulatedSubject())
-    told, result = run_example(trials, EXAMPLES[name], Agreeing())
-    keep_report(folder, told, result.scenario, trials, replay=f"cutproof verify --workload {name}")
+    example_run, result = run_example(trials, EXAMPLES[name], Agreeing())
+    keep_report(folder, example_run, result.scenario, trials, replay=f"cutproof verify --workload {name}")
     return (folder / REPORT).read_text(encoding="utf-8")
 
 
@@ -86,11 +86,11 @@ def test_what_is_rejected_loses_rows_or_shows_them_twice(chain: str) -> None:
 
 
 def test_the_cost_of_no_checkpoint_after_a_finish_is_what_the_documents_say(chain: str) -> None:
-    told = re.findall(r"^\| (\d+ ms) \| (\d+) \| (\d+) \|$", DOCUMENTED.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert len(told) == 3
+    cost = re.findall(r"^\| (\d+ ms) \| (\d+) \| (\d+) \|$", DOCUMENTED.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert len(cost) == 3
     rows = rows_of(chain, "What it costs not to checkpoint after a finish (FIN-7)")
     assert {at: tuple(cells[:2]) for at, cells in rows.items() if at.endswith("ms")} == {
-        at: (own, other) for at, own, other in told
+        at: (own, other) for at, own, other in cost
     }
     assert rows["28 ms"][2:] == ["180", "180", "40"]
 
@@ -104,7 +104,7 @@ def test_only_what_is_about_finishing_has_these_figures(name: str, tmp_path: Pat
     assert (name in OF_FINISHING) is about_finishing
 
 
-TOLD = ExampleRun(
+EXAMPLE_RUN = ExampleRun(
     name="it",
     about="what it is",
     document="the text",
@@ -113,21 +113,21 @@ TOLD = ExampleRun(
     verdicts={"exactly-once": Holds(exercised=3), "drain": Unknown(reason="not exercised")},
     claims=[Shown(text="it grows", shown=True, evidence="by 3")],
 )
-NOT_SHOWN = [*TOLD.claims, Shown(text="it ends", shown=False, evidence="it goes on")]
+NOT_SHOWN = [*EXAMPLE_RUN.claims, Shown(text="it ends", shown=False, evidence="it goes on")]
 LOST = {"exactly-once": Violated(difference="lost row", message="a row is missing"), "drain": Holds(exercised=1)}
 
 
 @pytest.mark.parametrize(
-    ("told", "sign", "words"),
+    ("example_run", "sign", "words"),
     [
-        (TOLD, "✓", "1 of 1 claims of the text showed"),
-        (replace(TOLD, claims=NOT_SHOWN), "?", "“it ends” NO it goes on"),
-        (replace(TOLD, verdicts=LOST), "✗", "exactly-once ✗ violated lost row: a row is missing"),
-        (replace(TOLD, disagreements=["one more row"]), "✗", "The two judges disagree. one more row"),
+        (EXAMPLE_RUN, "✓", "1 of 1 claims of the text showed"),
+        (replace(EXAMPLE_RUN, claims=NOT_SHOWN), "?", "“it ends” NO it goes on"),
+        (replace(EXAMPLE_RUN, verdicts=LOST), "✗", "exactly-once ✗ violated lost row: a row is missing"),
+        (replace(EXAMPLE_RUN, disagreements=["one more row"]), "✗", "The two judges disagree. one more row"),
     ],
 )
-def test_the_head_says_what_came_of_it(told: ExampleRun, sign: str, words: str) -> None:
-    text = text_of(render_figures(view_of(told, Measured(times="Times are made up"))))
+def test_the_head_says_what_came_of_it(example_run: ExampleRun, sign: str, words: str) -> None:
+    text = text_of(render_figures(view_of(example_run, Measured(times="Times are made up"))))
     assert f"{sign} it What it is." in text
     assert words in text
     assert "Times are made up; everything shown was read off a run." in text
@@ -143,6 +143,6 @@ def test_it_runs_by_name_and_says_where_its_page_is(
     assert kept.name.endswith("-stateless-parse")
     assert capsys.readouterr().out.endswith(f"report: out/{kept.name}/report.html\n")
     assert {path.name for path in kept.iterdir()} == {REPORT, KEPT, "scenario.json", "history.json"}
-    told = msgspec.json.decode((kept / KEPT).read_bytes(), type=ExampleRun)
-    assert [claim.shown for claim in told.claims] == [True] * len(EXAMPLES["stateless-parse"].claims)
+    example_run = msgspec.json.decode((kept / KEPT).read_bytes(), type=ExampleRun)
+    assert [claim.shown for claim in example_run.claims] == [True] * len(EXAMPLES["stateless-parse"].claims)
     assert "cutproof verify --workload stateless-parse" in text_of((kept / REPORT).read_text(encoding="utf-8"))

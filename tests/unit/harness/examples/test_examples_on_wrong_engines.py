@@ -41,8 +41,8 @@ WRONG = {
 
 
 def tried(name: str, defect: str | None) -> ExampleRun:
-    told, _ = run_example(Trials(subject_called("simulated", defect)), EXAMPLES[name], Agreeing())
-    return told
+    found, _ = run_example(Trials(subject_called("simulated", defect)), EXAMPLES[name], Agreeing())
+    return found
 
 
 def test_there_is_a_defect_for_every_example() -> None:
@@ -51,10 +51,12 @@ def test_there_is_a_defect_for_every_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_on_the_engine_as_it_is_nothing_is_violated_but_what_the_text_says(name: str) -> None:
-    told = tried(name, None)
-    assert told.exit_code == ExitCode.HELD
-    assert {one.name: dict(one.against) for one in told.companions} == {one.name: {} for one in EXAMPLES[name].variants}
-    for one in told.companions:
+    found = tried(name, None)
+    assert found.exit_code == ExitCode.HELD
+    assert {one.name: dict(one.against) for one in found.companions} == {
+        one.name: {} for one in EXAMPLES[name].variants
+    }
+    for one in found.companions:
         assert one.outcome == ("as the text says" if one.expected else "held"), one.name
 
 
@@ -73,12 +75,12 @@ def test_an_engine_with_a_defect_is_violated(name: str, defect: str) -> None:
 def test_a_defect_that_only_a_variant_meets_is_violated_and_its_claim_does_not_show(
     defect: str, where: str, claim: str
 ) -> None:
-    told = tried("two-ways-to-finish", defect)
-    assert {name for name, verdict in told.verdicts.items() if type(verdict).__name__ == "Violated"} == set()
-    (met,) = (one for one in told.companions if one.name == where)
+    found = tried("two-ways-to-finish", defect)
+    assert {name for name, verdict in found.verdicts.items() if type(verdict).__name__ == "Violated"} == set()
+    (met,) = (one for one in found.companions if one.name == where)
     assert "drain" in met.against
     assert met.outcome == "violated"
-    assert any(one.text.startswith(claim) and not one.shown for one in told.claims)
+    assert any(one.text.startswith(claim) and not one.shown for one in found.claims)
 
 
 @pytest.mark.parametrize("defect", ["J01", "J02"])
@@ -106,18 +108,18 @@ class Choosy:
 
 def test_a_variant_that_cannot_be_run_is_told_and_what_rests_on_it_is_not_shown() -> None:
     example = EXAMPLES["two-ways-to-finish"]
-    told, _ = run_example(Trials(Choosy()), example, Agreeing())
-    problems = {one.name: one.problem for one in told.companions if one.outcome == "not run"}
+    found, _ = run_example(Trials(Choosy()), example, Agreeing())
+    problems = {one.name: one.problem for one in found.companions if one.outcome == "not run"}
     assert set(problems) == {
         "stopped with drain",
         "open windows, stopped with drain",
         "stopped with drain, one by one",
     }
     assert set(problems.values()) == {"choosy does not drain"}
-    for claim, found in zip(example.claims, told.claims, strict=True):
+    for claim, looked_up in zip(example.claims, found.claims, strict=True):
         rests = {one.name for one in claim.companions} if isinstance(claim, Comparison) else set()
-        assert found.shown is not bool(rests & set(problems))
-    assert told.exit_code == ExitCode.FELL_SHORT
+        assert looked_up.shown is not bool(rests & set(problems))
+    assert found.exit_code == ExitCode.FELL_SHORT
 
 
 def test_a_variant_is_run_once_however_many_claims_and_figures_use_it() -> None:
@@ -143,6 +145,6 @@ def test_both_judges_are_asked_about_every_run() -> None:
             return replace(examined, disagreements=((len(questions) - 1, "one more row"),))
 
     example = EXAMPLES["two-ways-to-finish"]
-    told, _ = run_example(Trials(SimulatedSubject()), example, Disagreeing())
-    assert told.disagreements == ["stopped with drain, one by one: one more row"]
-    assert told.exit_code == ExitCode.HARNESS_FAILED
+    found, _ = run_example(Trials(SimulatedSubject()), example, Disagreeing())
+    assert found.disagreements == ["stopped with drain, one by one: one more row"]
+    assert found.exit_code == ExitCode.HARNESS_FAILED

@@ -122,9 +122,9 @@ def test_what_a_late_failure_replays_grows_without_checkpoints_after_a_finish() 
 
 def test_the_figures_of_the_documents_are_measured() -> None:
     page = (Path(__file__).parents[4] / "docs" / "protocol.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| (\d+) ms \| (\d+) \| (\d+) \|$", page, flags=re.MULTILINE)
-    assert len(told) == 3
-    for at_ms, *figures in told:
+    documented = re.findall(r"^\| (\d+) ms \| (\d+) \| (\d+) \|$", page, flags=re.MULTILINE)
+    assert len(documented) == 3
+    for at_ms, *figures in documented:
         found = [failing(int(at_ms), after) for after in (True, False)]
         assert [str(replayed(history, "events")) for history in found] == figures
 

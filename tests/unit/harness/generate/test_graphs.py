@@ -21,12 +21,12 @@ def _judged(systems: Iterable[System]) -> list[GraphHistory]:
     """A hundred drawn systems, each run and judged: none is violated, and most of them had something to see."""
     found = []
     for system in systems:
-        told = run_and_judge(system)
-        assert not isinstance(told.verdict, Violated), told.verdict
-        assert {one.snapshot for one in system.beginnings} == {one.name for one in told.history.snapshots}
-        found.append(told)
-    assert sum(isinstance(told.verdict, Holds) for told in found) >= len(found) // 2
-    return [told.history for told in found]
+        judged = run_and_judge(system)
+        assert not isinstance(judged.verdict, Violated), judged.verdict
+        assert {one.snapshot for one in system.beginnings} == {one.name for one in judged.history.snapshots}
+        found.append(judged)
+    assert sum(isinstance(judged.verdict, Holds) for judged in found) >= len(found) // 2
+    return [judged.history for judged in found]
 
 
 def _drawn(*, acyclic: bool = False, method: str = "chandy-lamport") -> list[System]:
@@ -105,8 +105,8 @@ BREACHES = (
 
 
 def test_while_nothing_is_broken_the_cut_is_right() -> None:
-    told = run_and_judge(TWO)
-    history, verdict = told.history, told.verdict
+    judged = run_and_judge(TWO)
+    history, verdict = judged.history, judged.verdict
     assert isinstance(verdict, Holds)
     assert history.fired == ()
     (taken,) = history.snapshots
@@ -115,8 +115,8 @@ def test_while_nothing_is_broken_the_cut_is_right() -> None:
 
 @pytest.mark.parametrize(("breach", "difference"), BREACHES)
 def test_a_broken_precondition_is_found(breach: Breach, difference: str) -> None:
-    told = run_and_judge(replace(TWO, breaches=(breach,)))
-    history, verdict = told.history, told.verdict
+    judged = run_and_judge(replace(TWO, breaches=(breach,)))
+    history, verdict = judged.history, judged.verdict
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == difference
@@ -125,8 +125,8 @@ def test_a_broken_precondition_is_found(breach: Breach, difference: str) -> None
 def test_a_message_that_passes_the_marker_in_front_of_it_is_received_and_not_sent() -> None:
     slow = replace(TWO.channels[0], takes_us=400)
     late = replace(TWO, channels=(slow, TWO.channels[1]))
-    told = run_and_judge(replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
-    history, verdict = told.history, told.verdict
+    judged = run_and_judge(replace(late, breaches=(Breach(kind="overtake", channel="to", number=1),)))
+    history, verdict = judged.history, judged.verdict
     assert history.fired == (0,)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "received, not sent"
@@ -134,8 +134,8 @@ def test_a_message_that_passes_the_marker_in_front_of_it_is_received_and_not_sen
 
 
 def test_a_marker_that_comes_twice_says_nothing_new() -> None:
-    told = run_and_judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
-    history, verdict = told.history, told.verdict
+    judged = run_and_judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
+    history, verdict = judged.history, judged.verdict
     assert history.fired == (0,)
     assert [channel for _, channel, _ in history.markers] == ["to", "fro", "fro"]
     assert isinstance(verdict, Holds)
@@ -186,8 +186,8 @@ def test_alignment_waits_for_ever_on_a_cycle() -> None:
     assert isinstance(run_and_judge(replace(ring, method="aligned")).verdict, Holds), (
         "one marker goes round, and is the last of each"
     )
-    told = replace(ring, method="aligned", channels=(*ring.channels, Channel(name="C3", sender="P1", receiver="P1")))
-    verdict = run_and_judge(told).verdict
+    judged = replace(ring, method="aligned", channels=(*ring.channels, Channel(name="C3", sender="P1", receiver="P1")))
+    verdict = run_and_judge(judged).verdict
     assert isinstance(verdict, Violated)
     assert verdict.difference == "snapshot without an end"
 
@@ -205,8 +205,8 @@ def _small_systems(processes: int, channels: tuple[Channel, ...], events: int) -
 
 
 def _accused_in_absolute_time(system: System) -> bool:
-    told = run_and_judge(system)
-    history, verdict = told.history, told.verdict
+    judged = run_and_judge(system)
+    history, verdict = judged.history, judged.verdict
     assert not isinstance(verdict, Violated)
     return any(any(in_absolute_time(history, one)) for one in history.snapshots if one.complete_us is not None)
 

@@ -56,7 +56,7 @@ def ruled() -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "told"),
+    ("scenario", "expected"),
     [
         (engine_of(chain()), "source>map (forward)"),
         (engine_of(dealt_out(chain())), "no edge"),
@@ -69,8 +69,8 @@ def ruled() -> Scenario:
         (engine_of(ruled()), "events>apply (beside rules>apply), rules>apply (broadcast)"),
     ],
 )
-def test_which_and_why(scenario: Scenario, told: str) -> None:
-    assert never_unaligned_in_words(scenario) == f"To be kept aligned: {told}."
+def test_which_and_why(scenario: Scenario, expected: str) -> None:
+    assert never_unaligned_in_words(scenario) == f"To be kept aligned: {expected}."
 
 
 @pytest.mark.parametrize("scenario", [chain(), join(), ruled(), dealt_out(chain())])
@@ -101,7 +101,7 @@ def test_the_report_of_a_counterexample_says_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "told"),
+    ("scenario", "expected"),
     [
         (engine_of(chain()), "To be kept aligned: source>map (forward)."),
         (engine_of(dealt_out(chain())), "To be kept aligned: no edge."),
@@ -109,11 +109,13 @@ def test_the_report_of_a_counterexample_says_it() -> None:
     ],
 )
 def test_a_story_says_it_in_a_line(
-    scenario: Scenario, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scenario: Scenario, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_scenario(tmp_path / "it.json", scenario)
     assert main(["replay", str(tmp_path / "it.json"), "--quick", "--story"]) == ExitCode.HELD
-    assert [line for line in capsys.readouterr().out.splitlines() if "kept aligned" in line] == ([told] if told else [])
+    assert [line for line in capsys.readouterr().out.splitlines() if "kept aligned" in line] == (
+        [expected] if expected else []
+    )
 
 
 def test_an_edge_beside_two_that_are_kept_aligned_names_one_of_them() -> None:
@@ -122,8 +124,8 @@ def test_an_edge_beside_two_that_are_kept_aligned_names_one_of_them() -> None:
     )
     scenario = engine_of(join())
     layout = msgspec.structs.replace(scenario.topology, edges=(*edges, scenario.topology.edges[-1]))
-    told = never_unaligned(msgspec.structs.replace(scenario, topology=layout))
-    assert told == {
+    expected = never_unaligned(msgspec.structs.replace(scenario, topology=layout))
+    assert expected == {
         ("left", "join"): "beside right>join",
         ("right", "join"): "forward",
         ("join", "sink"): "forward",

@@ -86,9 +86,9 @@ def test_some_jobs_of_several_regions_restart_by_region(drawn: list[Scenario]) -
 
 
 def test_in_some_jobs_tasks_recover_alone_from_the_logs_that_the_subject_has(drawn: list[Scenario]) -> None:
-    alone = [one for one in drawn if one.engine.failover == "local"]
-    assert SIZE // 20 <= len(alone) <= SIZE // 2
-    assert {one.engine.spilling for one in alone} == {"continuous"}
+    local = [one for one in drawn if one.engine.failover == "local"]
+    assert SIZE // 20 <= len(local) <= SIZE // 2
+    assert {one.engine.spilling for one in local} == {"continuous"}
     unable = scenario_of(Drawing(capabilities=replace(ABLE, local_recovery=False), max_faults=3))
     assert "local" not in {unable(7, index).engine.failover for index in range(SIZE)}
 

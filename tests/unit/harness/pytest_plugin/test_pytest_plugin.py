@@ -59,10 +59,10 @@ def test_a_subject_that_holds_passes_and_is_in_the_summary(pytester: pytest.Pyte
     )
     result = _run(pytester)
     result.assert_outcomes(passed=1)
-    said = result.stdout.str()
-    assert re.search(r"::test_it: 20 scenarios on simulated, seed 3: \d+ held, 0 violated", said)
-    assert re.search(r"  PySpark computed the rows owed in \d+ of 20 scenarios", said)
-    assert "  The run had 20 of the 1,500 scenarios of the profile default: whether it exercised enough" in said
+    printed_text = result.stdout.str()
+    assert re.search(r"::test_it: 20 scenarios on simulated, seed 3: \d+ held, 0 violated", printed_text)
+    assert re.search(r"  PySpark computed the rows owed in \d+ of 20 scenarios", printed_text)
+    assert "  The run had 20 of the 1,500 scenarios of the profile default: whether it exercised enough" in printed_text
 
 
 def test_a_failure_is_a_story_with_rows_and_the_one_command(pytester: pytest.Pytester) -> None:
@@ -75,14 +75,14 @@ def test_a_failure_is_a_story_with_rows_and_the_one_command(pytester: pytest.Pyt
     )
     result = _run(pytester)
     result.assert_outcomes(failed=2)
-    said = result.stdout.str()
-    assert "exactly-once violated (repeated row)" in said
-    assert re.search(r"E\s+expected\s+committed", said)
-    assert re.search(r"E\s+repeated\s+-\s+\d", said)
-    assert re.search(r"E\s+replay: cutproof replay \S+\.json", said)
-    assert re.search(r"E\s+Both judges saw it\.", said)
-    assert "verifier.py" not in said
-    summary = said.split("= cutproof =")[1]
+    printed_text = result.stdout.str()
+    assert "exactly-once violated (repeated row)" in printed_text
+    assert re.search(r"E\s+expected\s+committed", printed_text)
+    assert re.search(r"E\s+repeated\s+-\s+\d", printed_text)
+    assert re.search(r"E\s+replay: cutproof replay \S+\.json", printed_text)
+    assert re.search(r"E\s+Both judges saw it\.", printed_text)
+    assert "verifier.py" not in printed_text
+    summary = printed_text.split("= cutproof =")[1]
     command = re.findall(r"cutproof replay (\S+) --subject broken:Broken", summary)[0]
     assert json.loads(Path(command).read_text())["format"] == "cutproof-scenario/1"
     causes = re.findall(r"(\S+ violated \(.+?\)) on broken", summary)
@@ -142,8 +142,8 @@ def test_it_works_under_xdist(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(failed=2)
     summary = result.stdout.str().split("= cutproof =")[1]
     assert len(re.findall(r"exactly-once violated \(", summary)) == 1
-    (told,) = re.findall(r"exactly-once violated \(.+\n((?:  in \S+::test_\d\n)+)", summary)
-    assert len(told.splitlines()) == 2
+    (printed,) = re.findall(r"exactly-once violated \(.+\n((?:  in \S+::test_\d\n)+)", summary)
+    assert len(printed.splitlines()) == 2
 
 
 def test_a_run_that_does_not_use_it_loads_nothing(pytester: pytest.Pytester) -> None:
@@ -159,8 +159,8 @@ def test_a_run_that_does_not_use_it_loads_nothing(pytester: pytest.Pytester) -> 
 
 
 def test_its_options_begin_with_its_name(pytester: pytest.Pytester) -> None:
-    said = _run(pytester, "--help").stdout.str()
-    group = said.split("cutproof: verification of stream processors:")[1].split("\n\n")[0]
+    printed_text = _run(pytester, "--help").stdout.str()
+    group = printed_text.split("cutproof: verification of stream processors:")[1].split("\n\n")[0]
     options = re.findall(r"^  (--[a-z-]+)", group, re.M)
     assert len(options) >= 5
     assert all(option.startswith("--cutproof-") for option in options)
@@ -193,11 +193,11 @@ def test_scenarios_that_could_not_be_run_come_with_their_commands(pytester: pyte
                 cutproof.verify(subject=Halting(), scenarios=12, seed=3)
         """,
     )
-    told = _run(pytester).stdout.str()
-    assert "the harness failed: " in told
-    assert "could not be run, the first of them scenario" in told
-    assert re.search(r"\n\s+cutproof replay \S*counterexamples/undriven-\d+\.json --subject halting:Halting", told)
-    assert re.search(r"scenarios on simulated, seed 3: .* unknown; \d+ could not be run", told)
+    printed = _run(pytester).stdout.str()
+    assert "the harness failed: " in printed
+    assert "could not be run, the first of them scenario" in printed
+    assert re.search(r"\n\s+cutproof replay \S*counterexamples/undriven-\d+\.json --subject halting:Halting", printed)
+    assert re.search(r"scenarios on simulated, seed 3: .* unknown; \d+ could not be run", printed)
 
 
 def test_a_misspelt_capability_is_one_line(pytester: pytest.Pytester) -> None:
@@ -213,6 +213,6 @@ def test_a_misspelt_capability_is_one_line(pytester: pytest.Pytester) -> None:
         def test_it(cutproof):
             cutproof.verify(subject=Mine(), scenarios=2)
     """)
-    told = _run(pytester).stdout.str()
-    assert "Mine declares the fault 'kill-tsk', which there is not; did you mean 'kill-task'?" in told
-    assert "Traceback" not in told
+    printed = _run(pytester).stdout.str()
+    assert "Mine declares the fault 'kill-tsk', which there is not; did you mean 'kill-task'?" in printed
+    assert "Traceback" not in printed

@@ -24,7 +24,7 @@ PROCESSES = Path(__file__).parents[3] / "corpus" / "processes"
 
 
 def scenario(inserted: dict[str, str], **engine: object) -> Scenario:
-    """Two sources, counts and sinks over three splits, stopped amid the records and resumed."""
+    """Two sources, counts and sinks over three splits, stopped amid the records and again."""
     kept = read_scenario(PROCESSES / "D14.json")
     commands = tuple(
         replace(command, inserted=inserted) if isinstance(command, Resume) else command for command in kept.commands
@@ -32,8 +32,8 @@ def scenario(inserted: dict[str, str], **engine: object) -> Scenario:
     return replace(kept, commands=commands, engine=replace(kept.engine, **engine), defect="", expects="")
 
 
-def brought(told: Scenario) -> list[dict[str, str]]:
-    return [one.inserted for one in told.commands if isinstance(one, Resume)]
+def brought(again: Scenario) -> list[dict[str, str]]:
+    return [one.inserted for one in again.commands if isinstance(one, Resume)]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_a_job_that_begins_with_no_snapshot_has_none_to_fit() -> None:
 
 
 def test_they_stand_one_behind_the_other_before_what_they_are_brought_to_and_in_that_job_alone() -> None:
-    told = scenario({"fresh": "count", "newer": "count"})
-    again = replace(told.commands[-1], inserted={})
-    _, incompatible, last = job_graphs(replace(told, commands=(*told.commands, again)))
+    again = scenario({"fresh": "count", "newer": "count"})
+    again = replace(again.commands[-1], inserted={})
+    _, incompatible, last = job_graphs(replace(again, commands=(*again.commands, again)))
     assert [spec.name for spec in incompatible.operators] == ["source", "fresh", "newer", "count", "sink"]
     assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("fresh").inputs] == [("source", "forward")]
     assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("count").inputs] == [("newer", "hash")]
@@ -77,17 +77,17 @@ def test_they_stand_one_behind_the_other_before_what_they_are_brought_to_and_in_
 
 @pytest.mark.parametrize("partitioning", ["forward", "rebalance"])
 def test_what_they_send_is_dealt_out_as_what_came_there_was(partitioning: str) -> None:
-    told = scenario({"fresh": "sink"})
-    first, last = told.topology.edges
-    layout = replace(told.topology, edges=(first, replace(last, partitioning=partitioning)))
-    _, incompatible = job_graphs(replace(told, topology=layout))
+    again = scenario({"fresh": "sink"})
+    first, last = again.topology.edges
+    layout = replace(again.topology, edges=(first, replace(last, partitioning=partitioning)))
+    _, incompatible = job_graphs(replace(again, topology=layout))
     assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("sink").inputs] == [("fresh", partitioning)]
 
 
 def test_in_words() -> None:
     (_, again) = scenario({"fresh": "count", "newer": "sink"}).commands
-    told = "the job is started again with new operators: fresh before count, newer before sink"
-    assert command_in_words(again) == told
+    again = "the job is started again with new operators: fresh before count, newer before sink"
+    assert command_in_words(again) == again
 
 
 def test_whoever_refuses_is_asked_for_it_and_nobody_else() -> None:
@@ -98,7 +98,7 @@ def test_whoever_refuses_is_asked_for_it_and_nobody_else() -> None:
 
     found = asked(True)
     assert len(found) > 8
-    assert len({behind for one in found for told in brought(one) for behind in told.values()}) > 2
+    assert len({behind for one in found for again in brought(one) for behind in again.values()}) > 2
     for one in found:
         assert list(problems_of(one)) == []
         assert brought(one)[-1] == {}, "and then it goes on as it was"
@@ -106,12 +106,12 @@ def test_whoever_refuses_is_asked_for_it_and_nobody_else() -> None:
 
 
 def test_it_shrinks_away_unless_it_matters_and_goes_with_what_it_stands_before() -> None:
-    told = scenario({"fresh": "count"})
-    smallest = shrink(told, lambda one: any(isinstance(each, Resume) for each in one.commands), max_runs=300).scenario
+    again = scenario({"fresh": "count"})
+    smallest = shrink(again, lambda one: any(isinstance(each, Resume) for each in one.commands), max_runs=300).scenario
     assert brought(smallest) == [{}]
     several = scenario({"newer": "sink", "fresh": "count", "third": "sink"})
     smallest = shrink(several, lambda one: any("fresh" in new for new in brought(one)), max_runs=300).scenario
     assert [list(new) for new in brought(smallest)] == [["fresh"]]
-    without = reductions.without_node(told, "count")
+    without = reductions.without_node(again, "count")
     assert without is not None
     assert brought(without) == [{}]

@@ -142,10 +142,10 @@ def test_a_run_on_processes_is_judged_again_from_its_journals(
     assert doctor.kept().runs == 1
 
     assert main(["judge", str(folder), "--quick", "--json"]) == ExitCode.HELD
-    told = json.loads(capsys.readouterr().out)
-    assert (told["history"], told["scenario"]) == (str(folder), str(folder / "scenario.json"))
-    assert (told["subject"], told["outcome"]) == ("processes", "held")
-    assert told["verdicts"]["no-leaks"]["verdict"] == "holds"
+    printed_result = json.loads(capsys.readouterr().out)
+    assert (printed_result["history"], printed_result["scenario"]) == (str(folder), str(folder / "scenario.json"))
+    assert (printed_result["subject"], printed_result["outcome"]) == ("processes", "held")
+    assert printed_result["verdicts"]["no-leaks"]["verdict"] == "holds"
 
     assert main(["doctor", "--prune", "--json", "--out", str(tmp_path / "out")]) == ExitCode.HELD
     assert json.loads(capsys.readouterr().out)["runs"] == 1
@@ -215,7 +215,7 @@ def without_its_torn_end(journals: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alter", "says"),
+    ("alter", "complaint"),
     [
         (cut_at_a_batch, "the journal coordinator.0 is altered: "),
         (without_one_in_the_middle, "the journal coordinator.0 is altered: "),
@@ -228,15 +228,15 @@ def without_its_torn_end(journals: Path) -> None:
     ],
 )
 def test_a_kept_run_whose_journals_are_altered_is_not_judged(
-    alter: Callable[[Path], object], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    alter: Callable[[Path], object], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evidence.keep(script(tmp_path / "run"), tmp_path / "run" / "journal", folder := tmp_path / "kept")
     evidence.kept(folder)
     alter(folder / "journal")
     assert main(["judge", str(folder), "--quick"]) == UsageError.exit_code
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert says in said.err
+    printed_text = capsys.readouterr()
+    assert (printed_text.out, printed_text.err.count("\n")) == ("", 1)
+    assert complaint in printed_text.err
 
 
 def test_a_kept_run_whose_evidence_is_altered_is_not_judged(tmp_path: Path) -> None:
@@ -260,10 +260,10 @@ def test_a_fault_that_the_scenario_does_not_have_is_one_line(tmp_path: Path) -> 
 def test_a_folder_that_is_no_kept_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "evidence.json").write_text("{}")
     assert main(["judge", str(tmp_path), "--quick"]) == UsageError.exit_code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert f"{tmp_path} holds no run on processes that could be read: " in said.err
+    printed_text = capsys.readouterr()
+    assert printed_text.out == ""
+    assert printed_text.err.count("\n") == 1
+    assert f"{tmp_path} holds no run on processes that could be read: " in printed_text.err
 
 
 def test_a_place_that_cannot_be_written_is_the_environments_failure(

@@ -50,16 +50,16 @@ def test_work_ends_where_it_stands(pool: ProcessPoolExecutor, tmp_path: Path) ->
 
 
 def test_the_pool_has_settled_every_future_and_is_over(pool: ProcessPoolExecutor, tmp_path: Path) -> None:
-    told: list[str] = []
+    notified: list[str] = []
 
-    def tell(future: Future[None]) -> None:
+    def note(future: Future[None]) -> None:
         time.sleep(0.8)
-        told.append("settled")
+        notified.append("settled")
 
-    begin(pool, deaf, tmp_path / "a").add_done_callback(tell)
+    begin(pool, deaf, tmp_path / "a").add_done_callback(note)
     wait_for(tmp_path / "a")
     Cancellation(pool).wait(0.2)
-    assert told == ["settled"]
+    assert notified == ["settled"]
 
 
 def test_it_does_not_get_lost_in_a_finalizer(

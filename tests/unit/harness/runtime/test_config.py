@@ -42,7 +42,7 @@ def test_a_path_in_a_file_counts_from_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "reason"),
     [
         ("scenaros = 5\n", "'scenaros'; did you mean 'scenarios'?"),
         ("keep_history = true\n", "did you mean 'keep-histories'?"),
@@ -51,11 +51,11 @@ def test_a_path_in_a_file_counts_from_its_folder(tmp_path: Path) -> None:
         ("scenarios = \n", "is not valid TOML"),
     ],
 )
-def test_a_wrong_file_is_one_line_that_names_the_key(tmp_path: Path, text: str, says: str) -> None:
+def test_a_wrong_file_is_one_line_that_names_the_key(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "cutproof.toml").write_text(text)
     with pytest.raises(UsageError, match=r"^[^\n]*$") as caught:
         from_file(tmp_path)
-    assert says in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_an_unknown_variable_names_the_nearest() -> None:

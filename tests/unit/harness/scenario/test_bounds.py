@@ -116,10 +116,10 @@ def test_beyond_a_bound_the_line_has_value_and_bound_and_what_to_do(which: str) 
     bound, make = BEYOND[which]
     with pytest.raises(FileError) as raised:
         files.decode_scenario(encode_scenario(make()), where="big.json")
-    told = str(raised.value)
+    stated = str(raised.value)
     assert raised.value.exit_code == ExitCode.USAGE
-    assert f" {bound.what}; there can be {bound.most:,} at most: {bound.advice}" in told
-    assert len(told) <= LINE
+    assert f" {bound.what}; there can be {bound.most:,} at most: {bound.advice}" in stated
+    assert len(stated) <= LINE
 
 
 def _laid_out(wide: int, partitioning: str) -> Topology:
@@ -183,8 +183,8 @@ def test_what_is_drawn_lies_far_below_every_bound() -> None:
         assert run.world.loop.steps * 20 < bounds.LIMIT_STEPS
         assert run.recorder.snapshot_bytes * 20 < bounds.LIMIT_SNAPSHOT_BYTES
         assert run.world.loop.steps <= bounds.events_of(scenario) < bounds.LIMIT_STEPS / bounds.ROOM
-        told = bounds.snapshot_bytes_of(scenario)
-        assert run.recorder.snapshot_bytes <= told < bounds.LIMIT_SNAPSHOT_BYTES / bounds.ROOM
+        stated = bounds.snapshot_bytes_of(scenario)
+        assert run.recorder.snapshot_bytes <= stated < bounds.LIMIT_SNAPSHOT_BYTES / bounds.ROOM
 
 
 def test_a_run_of_too_many_events_ends_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,9 +193,12 @@ def test_a_run_of_too_many_events_ends_in_one_line(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ScenarioRefused, match=r"its run has had 50 events after [0-9,]+ µs") as raised:
         SimulatedSubject().run(chain())
     assert len(str(raised.value)) <= LINE
-    with pytest.raises(FileError, match=r"^a\.json: its run has had 50 events") as said, as_written(Path("a.json")):
+    with (
+        pytest.raises(FileError, match=r"^a\.json: its run has had 50 events") as late,
+        as_written(Path("a.json")),
+    ):
         SimulatedSubject().run(chain())
-    assert said.value.exit_code == ExitCode.USAGE
+    assert late.value.exit_code == ExitCode.USAGE
 
 
 def test_a_run_of_too_large_snapshots_ends_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,8 +269,8 @@ def test_the_page_and_the_schemas_have_the_bounds() -> None:
     assert all(f"| {number:,} |" in page for number in counted)
     assert f"at most {files.SCENARIO_LIMIT_BYTES >> 20} MiB" in page
     assert f"history {files.HISTORY_LIMIT_BYTES >> 20} MiB" in page
-    for schema, told in ((files.scenario_schema(), BOUNDS), (system_schema(), SYSTEM_BOUNDS)):
-        assert all(f"{bound.most:,} {bound.what}" in schema["description"] for bound in told)
+    for schema, stated in ((files.scenario_schema(), BOUNDS), (system_schema(), SYSTEM_BOUNDS)):
+        assert all(f"{bound.most:,} {bound.what}" in schema["description"] for bound in stated)
     defs = files.scenario_schema()["$defs"]
     assert defs["Input"]["properties"]["splits"]["maxItems"] == bounds.SPLITS.most
     assert defs["Engine"]["properties"]["read_interval_us"]["maximum"] == bounds.HOUR_US
@@ -279,7 +282,7 @@ def _system(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "reason"),
     [
         ({"processes": [f"p{at}" for at in range(101)]}, "101 processes; there can be 100 at most"),
         ({"acts": [{"at_us": at, "process": "p", "label": "a"} for at in range(5_001)]}, "5,001 acts"),
@@ -288,9 +291,9 @@ def _system(**changes: Any) -> dict[str, Any]:
         ({"patience_us": 10**12}, "it can be 3600000000 at most"),
     ],
 )
-def test_a_system_beyond_a_bound_is_refused(changes: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_a_system_beyond_a_bound_is_refused(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
     (tmp_path / "g.json").write_text(json.dumps(_system(**changes)))
-    with pytest.raises(FileError, match=says):
+    with pytest.raises(FileError, match=reason):
         read_system(tmp_path / "g.json")
 
 

@@ -162,15 +162,15 @@ def dropped(raw: Any, event: str, field: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("event", "field", "says"),
+    ("event", "field", "complaint"),
     [
         ("attempt-started", "restores", r"journal\[10\].restores is missing: its tasks loaded checkpoint 1"),
         ("command-issued", "parallelism", r"journal\[8\].parallelism is missing: map ran with 2 subtasks, not 3"),
     ],
 )
-def test_what_the_tasks_say_otherwise_is_missing_in_the_journal(event: str, field: str, says: str) -> None:
+def test_what_the_tasks_say_otherwise_is_missing_in_the_journal(event: str, field: str, complaint: str) -> None:
     scenario, raw = drawn(*DRAWN["rescaled"])
-    assert re.search(says, refusal(scenario, dropped(raw, event, field)))
+    assert re.search(complaint, refusal(scenario, dropped(raw, event, field)))
 
 
 def test_a_savepoint_that_succeeded_made_a_checkpoint() -> None:
@@ -224,7 +224,7 @@ def test_all_that_is_missing_is_named_in_one_line(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("place", "new", "says"),
+    ("place", "new", "complaint"),
     [
         (("runs", 0, "task"), "source-7", r"runs\[0\].task: there is no task 'source-7': source has 1 subtasks"),
         (("runs", 0, "task"), "nobody-0", r"runs\[0\].task: there is no task 'nobody-0'"),
@@ -256,10 +256,10 @@ def test_all_that_is_missing_is_named_in_one_line(tmp_path: Path, capsys: pytest
         (("sink",), "nowhere", "sink: 'nowhere' is none of"),
     ],
 )  # fmt: skip
-def test_what_is_named_has_to_be_there(place: Place, new: Any, says: str) -> None:
+def test_what_is_named_has_to_be_there(place: Place, new: Any, complaint: str) -> None:
     scenario, raw = recorded()
     with_fault = msgspec.structs.replace(scenario, faults=scenario.faults or (object(),))  # type: ignore[arg-type]
-    assert re.search(says, refusal(with_fault, put(raw, place, new)))
+    assert re.search(complaint, refusal(with_fault, put(raw, place, new)))
 
 
 @pytest.mark.parametrize("part", ["journal", "runs", "committed", "transactions", "residue"])

@@ -25,21 +25,21 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zero").symlink_to("/dev/zero")
     (tmp_path / "loop").symlink_to("loop")
-    for name, says in {
+    for name, reason in {
         "pipe": "no file",
         "zero": "no file",
         ".": "a folder",
         "loop": "symbolic links",
         "none": "No such",
     }.items():
-        with pytest.raises(FileError, match=says):
+        with pytest.raises(FileError, match=reason):
             bytes_of(tmp_path / name, 10)
     with pytest.raises(FileError):
         bytes_of(tmp_path / "a\0b", 10)
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "reason"),
     [
         (b"", "empty"),
         (b' {"a": "\xff"}', "byte 8 is not UTF-8 text"),
@@ -47,8 +47,8 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
         (b'{"a":' * 100_000, "nested deeper"),
     ],
 )
-def test_json_that_is_none(data: bytes, says: str) -> None:
-    with pytest.raises(FileError, match=says):
+def test_json_that_is_none(data: bytes, reason: str) -> None:
+    with pytest.raises(FileError, match=reason):
         json_of(data, "x.json")
 
 
@@ -61,7 +61,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text_and_brackets_in_texts_do_not_n
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "reason"),
     [
         (b"a = " + b"[" * 5_000 + b"]" * 5_000, "nested too deeply"),
         (b"a = '\xff'", "not UTF-8"),
@@ -72,9 +72,9 @@ def test_a_byte_order_mark_is_no_part_of_the_text_and_brackets_in_texts_do_not_n
         (b"a = \0", "is not settings"),
     ],
 )
-def test_toml_that_is_none(data: bytes, says: str, tmp_path: Path) -> None:
+def test_toml_that_is_none(data: bytes, reason: str, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(data)
-    with pytest.raises(FileError, match=says):
+    with pytest.raises(FileError, match=reason):
         toml_of(tmp_path / "a.toml", "settings")
 
 

@@ -68,5 +68,5 @@ def test_a_line_without_end_is_called_too_long(run_folder: Path, monkeypatch: py
 def test_replay_takes_it(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = str(run_folder / place_of(7))
     assert main(["replay", place, "--quick", "--json"]) == ExitCode.HELD
-    told = msgspec.json.decode(capsys.readouterr().out)
-    assert told["scenario"] == place
+    printed = msgspec.json.decode(capsys.readouterr().out)
+    assert printed["scenario"] == place

@@ -75,11 +75,11 @@ def test_a_batch_that_differs_is_red_kept_and_had_again(tmp_path: Path, capsys: 
     assert done.exit_code is ExitCode.VIOLATED
     assert (done.summary.scenarios.violated, done.summary.batches.violated) == (0, 1)
     assert headline(done.summary) == "exactly-once of batches was violated."
-    (told,) = done.summary.counterexamples
-    assert (told.id, told.invariant, told.difference) == (f"batch-{MEETS}", "exactly-once", "lost row")
-    path = tmp_path / "run" / told.scenario
-    assert told.replay == f"cutproof replay {path} --batch"
-    assert read_scenario(path).workload.records() == told.size.records <= 2
+    (kept_one,) = done.summary.counterexamples
+    assert (kept_one.id, kept_one.invariant, kept_one.difference) == (f"batch-{MEETS}", "exactly-once", "lost row")
+    path = tmp_path / "run" / kept_one.scenario
+    assert kept_one.replay == f"cutproof replay {path} --batch"
+    assert read_scenario(path).workload.records() == kept_one.size.records <= 2
     assert main(["replay", str(path), "--batch"]) == ExitCode.VIOLATED
     assert "exactly-once" in capsys.readouterr().out
 

@@ -65,9 +65,9 @@ def test_one_stands_beside_every_so_many_scenarios_however_they_are_shared_out()
 
 
 def test_a_system_is_had_again_by_seed_and_number() -> None:
-    told = run_and_judge(system_of()(3, 1))
-    assert CompanionSystems(3).run(1).verdict == told.verdict
-    assert {CompanionSystems(seed).run(1).verdict for seed in range(8)} != {told.verdict}
+    kept = run_and_judge(system_of()(3, 1))
+    assert CompanionSystems(3).run(1).verdict == kept.verdict
+    assert {CompanionSystems(seed).run(1).verdict for seed in range(8)} != {kept.verdict}
 
 
 def test_they_are_counted_apart_from_the_scenarios() -> None:
@@ -105,12 +105,16 @@ def test_a_violated_one_is_red_kept_and_had_again(tmp_path: Path, capsys: pytest
     done = verified(tmp_path / "run")
     assert done.exit_code is ExitCode.VIOLATED
     assert (done.summary.scenarios.violated, done.summary.systems.violated) == (0, 1)
-    (told,) = done.summary.counterexamples
-    assert (told.invariant, told.difference, told.scenarios) == ("consistent-cut", "missing in a channel", 1)
-    path = tmp_path / "run" / told.scenario
-    assert told.replay == f"cutproof replay {path}"
+    (found_one,) = done.summary.counterexamples
+    assert (found_one.invariant, found_one.difference, found_one.scenarios) == (
+        "consistent-cut",
+        "missing in a channel",
+        1,
+    )
+    path = tmp_path / "run" / found_one.scenario
+    assert found_one.replay == f"cutproof replay {path}"
     kept = read_system(path).system
-    assert (len(kept.processes), len(kept.acts), len(kept.beginnings)) == (told.size.tasks, 1, 1)
+    assert (len(kept.processes), len(kept.acts), len(kept.beginnings)) == (found_one.size.tasks, 1, 1)
     assert main(["replay", str(path)]) == ExitCode.VIOLATED
     assert "missing in a channel" in capsys.readouterr().out
 
@@ -156,10 +160,10 @@ def test_it_is_shrunk_to_what_it_takes() -> None:
 def test_what_holds_when_it_is_run_again_is_the_harnesss_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lie = Violated(difference="event missing", message="somebody says so")
+    mutated = Violated(difference="event missing", message="somebody says so")
 
     def lying(self: CompanionSystems, number: int) -> SystemOutcome:
-        return SystemOutcome(number=number, verdict=lie, system=system_of()(3, number))
+        return SystemOutcome(number=number, verdict=mutated, system=system_of()(3, number))
 
     monkeypatch.setattr(CompanionSystems, "run", lying)
     done = verified(tmp_path / "run", EVERY)

@@ -223,8 +223,8 @@ def test_the_rows_hold_every_possible_cell_and_what_fired() -> None:
 def test_every_cell_is_possible_impossible_or_not_asked() -> None:
     for capabilities in (CAPABILITIES, replace(CAPABILITIES, guarantees=frozenset({"exactly-once"}))):
         coverage = CoverageTally().coverage(capabilities)
-        told = coverage.possible + sum(rule.cells for rule in coverage.impossible)
-        assert told == sum(1 for _ in all_targets(capabilities.faults))
+        counted = coverage.possible + sum(rule.cells for rule in coverage.impossible)
+        assert counted == sum(1 for _ in all_targets(capabilities.faults))
         assert coverage.impossible[-1].rule == "not asked"
 
 

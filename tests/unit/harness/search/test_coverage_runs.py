@@ -58,9 +58,9 @@ def test_an_empty_cell_is_a_shortfall_from_the_size_of_the_profile_on() -> None:
         if code is ExitCode.HELD:
             assert (done.summary.shortfalls, bool(done.summary.not_judged_by_shares)) == ([], True)
             continue
-        [told] = done.summary.shortfalls
+        [sentences] = done.summary.shortfalls
         coverage = done.summary.coverage
-        assert told.startswith(
+        assert sentences.startswith(
             f"{coverage.possible - coverage.hit:,} of {coverage.possible:,} possible cells never fired"
         )
         assert 0 < coverage.hit < coverage.possible == len(possible_targets(subject.capabilities))
@@ -83,8 +83,8 @@ def test_a_way_to_stop_that_nothing_hit_is_a_shortfall_where_the_profile_asks_fo
     for scenarios, code in ((asking.scenarios - 1, ExitCode.HELD), (asking.scenarios, ExitCode.FELL_SHORT)):
         done = verify_campaign(campaign_of(asking, scenarios, "S1"), subject=SimulatedSubject(), oracle=Agreeing())
         assert done.exit_code is code
-        said = "cancel was planned 0 times and never hit" in done.summary.shortfalls
-        assert said is (code is ExitCode.FELL_SHORT)
+        is_named = "cancel was planned 0 times and never hit" in done.summary.shortfalls
+        assert is_named is (code is ExitCode.FELL_SHORT)
         assert tuple(done.summary.stops) == STOPS
     silent = msgspec.structs.replace(asking, every_stop=False)
     done = verify_campaign(campaign_of(silent, 6, "S1"), subject=SimulatedSubject(), oracle=Agreeing())
@@ -100,10 +100,10 @@ def test_a_way_to_stop_that_nothing_hit_is_a_shortfall_where_the_profile_asks_fo
 def test_what_was_called_impossible_and_fired_is_a_failure_of_the_harness() -> None:
     campaign = campaign_of(PROFILES["smoke"], 30, template="general")
     done = verify_campaign(campaign, subject=Boastful(), oracle=Agreeing())
-    told = [words for words in done.summary.failures if words.startswith("coverage: ")]
-    assert told
-    assert "is called impossible: at-most-once" in told[0]
-    assert "\n" not in told[0]
+    sentences = [words for words in done.summary.failures if words.startswith("coverage: ")]
+    assert sentences
+    assert "is called impossible: at-most-once" in sentences[0]
+    assert "\n" not in sentences[0]
     fired = {row.point for row in done.summary.coverage.rows if any(row.fired.values())}
     assert fired & CHECKPOINT_POINTS, "shown all the same"
     assert done.exit_code is ExitCode.HARNESS_FAILED

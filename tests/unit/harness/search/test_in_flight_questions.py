@@ -38,7 +38,12 @@ def test_rows_in_flight_are_asked_about_though_one_attempt_sent_them_and_another
 
     assert case.by_applies, "data was in flight at some checkpoint"
     assert any(channel.recovered for channel in case.history.channels) is crashes
-    applies = [one for question in questions_of(case, "it") for told in question.job.applies.values() for one in told]
+    applies = [
+        one
+        for question in questions_of(case, "it")
+        for applies_of_one in question.job.applies.values()
+        for one in applies_of_one
+    ]
     assert applies
     assert any(one.made_by is not None for one in applies) is crashes
 
@@ -48,14 +53,14 @@ def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_came
     orders = GENERAL["orders"][1]()
     laid_out = lay_out(orders, {"orders": 2})
     edges = tuple(msgspec.structs.replace(edge, partitioning="hash") for edge in laid_out.edges)
-    alone = Scenario(
+    single = Scenario(
         workload=orders,
         topology=msgspec.structs.replace(laid_out, edges=edges),
         engine=msgspec.structs.replace(CROWDED, failover="local"),
         faults=(KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0"),),
     )
 
-    case = run(SimulatedSubject(), alone).case
+    case = run(SimulatedSubject(), single).case
 
     assert case.by_applies, "data was in flight at some checkpoint"
     assert case.lines.persistent is not None, "a task came up alone"

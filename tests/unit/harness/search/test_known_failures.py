@@ -61,7 +61,7 @@ def test_without_a_file_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "complaint"),
     [
         (FILE.replace('reason = "ENGINE-123"', ""), "missing required field `reason`"),
         (FILE.replace('"ENGINE-123"', '" "'), "failure 1: it needs a reason"),
@@ -69,10 +69,10 @@ def test_without_a_file_nothing_is_known() -> None:
         (FILE + "poitn = 'x'\n", "unknown field `poitn`"),
     ],
 )
-def test_a_wrong_file_is_one_line(tmp_path: Path, text: str, says: str) -> None:
+def test_a_wrong_file_is_one_line(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=r"^[^\n]*$") as caught:
         read(_path(tmp_path, text))
-    assert says in str(caught.value)
+    assert complaint in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

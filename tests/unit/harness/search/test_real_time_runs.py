@@ -45,7 +45,7 @@ def lost_row(subject: Subject) -> tuple[Scenario, str]:
     seen: list[tuple[Scenario, str]] = []
 
     def note(outcome: Outcome) -> None:
-        seen.extend((outcome.scenario, told.difference) for name, told in outcome.violations if name == "exactly-once")
+        seen.extend((outcome.scenario, ran.difference) for name, ran in outcome.violations if name == "exactly-once")
 
     Search(Here(PLAN, subject), Agreeing(), Budget(scenarios=60, stop_at_first=True), on_outcome=note).run()
     return seen[0]
@@ -56,18 +56,18 @@ def lost_row(subject: Subject) -> tuple[Scenario, str]:
 
 def test_a_failed_environment_ends_the_campaign_with_its_one_line() -> None:
     subject = Failing(5, HarnessFailed("Toxiproxy is not installed; run `cutproof doctor --install toxiproxy`"))
-    told = verified(subject)
-    assert told.exit_code is ExitCode.HARNESS_FAILED
-    assert told.summary.failures == ["Toxiproxy is not installed; run `cutproof doctor --install toxiproxy`"]
-    assert (told.summary.scenarios.run, told.summary.scenarios.violated, subject.refused) == (5, 0, 1)
+    ran = verified(subject)
+    assert ran.exit_code is ExitCode.HARNESS_FAILED
+    assert ran.summary.failures == ["Toxiproxy is not installed; run `cutproof doctor --install toxiproxy`"]
+    assert (ran.summary.scenarios.run, ran.summary.scenarios.violated, subject.refused) == (5, 0, 1)
 
 
 def test_a_subject_that_cannot_be_driven_is_told_and_does_not_end_it(tmp_path: Path) -> None:
     subject = Failing(2, SubjectFailed("the engine\ndoes not start"))
     with RunFolder(tmp_path / "run") as folder:
-        told = verified(subject, folder)
-    assert told.exit_code is ExitCode.HARNESS_FAILED
-    assert told.summary.failures == [
+        ran = verified(subject, folder)
+    assert ran.exit_code is ExitCode.HARNESS_FAILED
+    assert ran.summary.failures == [
         "14 scenarios could not be run, the first of them scenario 2: the engine does not start"
     ]
     assert subject.refused == 14
@@ -97,21 +97,21 @@ def test_while_a_case_is_shrunk_a_failed_environment_is_no_answer() -> None:
 
 
 def test_a_counterexample_in_real_time_has_a_rate() -> None:
-    told = verified(InRealTime())
-    assert told.exit_code is ExitCode.VIOLATED
-    first = next(finding for finding in told.findings if finding.counterexample.invariant == "exactly-once")
+    ran = verified(InRealTime())
+    assert ran.exit_code is ExitCode.VIOLATED
+    first = next(finding for finding in ran.findings if finding.counterexample.invariant == "exactly-once")
     assert any("violated in 5 of 10 runs of this scenario" in words for words in first.view.paragraphs)
     assert first.confirmed
 
 
 def test_what_was_seen_once_is_told_as_it_was_recorded() -> None:
-    told = verified(InRealTime(every=1, at_most=1))
-    assert told.exit_code is ExitCode.VIOLATED
-    (finding,) = told.findings
+    ran = verified(InRealTime(every=1, at_most=1))
+    assert ran.exit_code is ExitCode.VIOLATED
+    (finding,) = ran.findings
     assert "This run was recorded as it was found." in finding.view.paragraphs[-1]
     assert "violated in 0 of 10 runs" in finding.view.paragraphs[-1]
     assert [row.status for row in finding.view.rows].count("lost") == 1
-    assert not told.summary.failures
+    assert not ran.summary.failures
 
 
 def test_repeating_tells_the_first_run_that_shows_it() -> None:
@@ -119,9 +119,9 @@ def test_repeating_tells_the_first_run_that_shows_it() -> None:
     scenario, difference = lost_row(subject)
     subject.runs = 1  # the next run holds
     counts: list[int] = []
-    told = repeat(subject, scenario, 5, violates("exactly-once", difference), on_run=counts.append)
-    assert (told.rate.reproduced, told.rate.runs, str(told.rate)) == (2, 5, "2 of 5")
-    assert isinstance(told.result.judgement.verdicts["exactly-once"], Violated)
+    ran = repeat(subject, scenario, 5, violates("exactly-once", difference), on_run=counts.append)
+    assert (ran.rate.reproduced, ran.rate.runs, str(ran.rate)) == (2, 5, "2 of 5")
+    assert isinstance(ran.result.judgement.verdicts["exactly-once"], Violated)
     assert counts == [1, 2, 3, 4, 5]
     assert repeat(subject, scenario, 5, violates("order"), max_seconds=0).rate.runs == 1
 
@@ -215,10 +215,10 @@ def test_a_budget_of_seconds_is_kept_however_long_a_scenario_takes() -> None:
 
     slow = Slow(at_most=0)
     budget = Budget(scenarios=1_000, seconds=0.3)
-    told = verify_campaign(
+    ran = verify_campaign(
         Campaign(plan=PLAN, budget=budget, profile=REAL_TIME_PROFILES["smoke"]), subject=slow, oracle=Agreeing()
     )
-    assert told.summary.scenarios.run <= 6
+    assert ran.summary.scenarios.run <= 6
 
 
 def test_profiles_are_smaller_in_real_time() -> None:

@@ -239,10 +239,10 @@ def test_what_counts_of_a_search_that_stops_is_what_was_drawn_up_to_the_first_vi
     last = violated[0]
     assert 9 <= last < violated[-1] < 60
     for pool in (Here(PLAN, Later()), OutOfOrder(PLAN, Later(), 60)):
-        told: list[int] = []
+        reported: list[int] = []
         budget = Budget(scenarios=60, stop_at_first=True)
-        found = Search(pool, Agreeing(), budget, on_outcome=lambda one: told.append(one.index), chunk=chunk).run()  # noqa: B023
-        assert told == list(range(last + 1))
+        found = Search(pool, Agreeing(), budget, on_outcome=lambda one: reported.append(one.index), chunk=chunk).run()  # noqa: B023
+        assert reported == list(range(last + 1))
         assert found.tally.run == last + 1
         assert [one.index for one in found.failing] == [last]
         assert (found.stopped, found.oracle.workloads) == (True, last + 1)
@@ -329,8 +329,8 @@ def test_what_only_one_judge_sees_is_no_violation() -> None:
     assert verified.exit_code is ExitCode.HARNESS_FAILED
     assert verified.summary.failures[0] == "Spark did not start: no Java"
     assert (verified.summary.oracle.asked, verified.summary.oracle.not_asked) == (0, {SPARK_FAILED: 20})
-    told = verified.summary.counterexamples[0]
-    assert (told.judges, told.not_asked) == (1, SPARK_FAILED)
+    reported = verified.summary.counterexamples[0]
+    assert (reported.judges, reported.not_asked) == (1, SPARK_FAILED)
     assert {number for one in verified.view.violated for number in one.judges.values()} == {1}
     assert verified.summary.scenarios.violated > 0
 
@@ -381,11 +381,11 @@ def test_a_smaller_run_is_not_judged_by_shares_and_says_so(tmp_path: Path) -> No
         done = verify_campaign(campaign(9, demanding), subject=SimulatedSubject(), oracle=Agreeing(), folder=folder)
     assert done.exit_code is ExitCode.HELD
     assert not done.summary.shortfalls
-    said = "The run had 9 of the 10 scenarios of the profile demanding: whether it exercised enough is not judged."
-    assert done.summary.not_judged_by_shares == said
-    assert said in " ".join(render_text(done.summary).split())
-    assert said in (tmp_path / "run" / "report.html").read_text()
-    assert json.loads((tmp_path / "run" / "summary.json").read_bytes())["not_judged_by_shares"] == said
+    shortfall = "The run had 9 of the 10 scenarios of the profile demanding: whether it exercised enough is not judged."
+    assert done.summary.not_judged_by_shares == shortfall
+    assert shortfall in " ".join(render_text(done.summary).split())
+    assert shortfall in (tmp_path / "run" / "report.html").read_text()
+    assert json.loads((tmp_path / "run" / "summary.json").read_bytes())["not_judged_by_shares"] == shortfall
     assert "shortfall" not in render_text(done.summary)
 
 

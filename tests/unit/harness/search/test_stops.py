@@ -155,8 +155,8 @@ def test_what_a_subject_knows_and_nothing_hit_is_told() -> None:
     tally = StopTally()
     amid = Hit(fault="kill-task", phase="finishing")
     tally.add([Stop(kind="stop", finished=True, hits=(amid,)), Stop(kind="resume"), Stop(kind="resume")])
-    told = never_hit(tally.counts(), SimulatedSubject().capabilities)
-    assert told == [
+    sentences = never_hit(tally.counts(), SimulatedSubject().capabilities)
+    assert sentences == [
         "natural-end was planned 0 times and never hit",
         "drain was planned 0 times and never hit",
         "cancel was planned 0 times and never hit",
@@ -170,7 +170,7 @@ def test_what_a_subject_knows_and_nothing_hit_is_told() -> None:
 def test_what_a_subject_does_not_know_is_not_asked_of_it() -> None:
     def asked(*commands: str, refuses_unfit: bool = False) -> list[str]:
         capabilities = Capabilities(commands=frozenset(commands), refuses_unfit=refuses_unfit)
-        return [told.split()[0] for told in never_hit({}, capabilities)]
+        return [sentences.split()[0] for sentences in never_hit({}, capabilities)]
 
     assert asked() == ["natural-end"]
     assert asked("savepoint", "resume", refuses_unfit=True) == ["natural-end"], "nothing to resume"

@@ -112,14 +112,14 @@ def test_what_restarted_while_the_others_went_on_is_counted_by_task() -> None:
         "local": RestartCounts(recoveries=2, tasks={"count-1": 1, "sink-0": 2}),
         "region": RestartCounts(recoveries=1, tasks={"sink-0": 1, "source-0": 1}),
     }
-    said = (
+    sentence = (
         "In 2 recoveries what was lost came up alone and the others went on: 3 tasks, most often sink-0 (2), "
         "count-1 (1). In 1 recovery a region came up again and the others went on: 2 tasks, most often sink-0 (1), "
         "source-0 (1)."
     )
-    assert restarts_lead(summary) == said
-    assert said in render_html(ReportView(summary=summary))
-    assert said in " ".join(render_text(summary).split())
+    assert restarts_lead(summary) == sentence
+    assert sentence in render_html(ReportView(summary=summary))
+    assert sentence in " ".join(render_text(summary).split())
     assert restarts_lead(Tally().summary()) == ""
 
 
@@ -230,9 +230,9 @@ def test_what_surely_makes_the_job_restore(fault: AnyFault, restores: bool) -> N
 
 
 def test_what_may_fail_cannot_show_progress() -> None:
-    poison = RaiseInOperator(trigger=AtTime(at_us=1), task="map-0", always=True)
+    exception = RaiseInOperator(trigger=AtTime(at_us=1), task="map-0", always=True)
     assert "progress" in can_show(calm())
-    assert "progress" not in can_show(calm(faults=(poison,)))
+    assert "progress" not in can_show(calm(faults=(exception,)))
 
 
 def test_nothing_can_be_shown_without_records() -> None:

@@ -150,6 +150,6 @@ def test_a_job_whose_numbers_may_leave_64_bits_is_kept_from_pyspark_and_counted(
         nodes=(Node(name="sum", operator=Sum(), inputs=("source",)),),
     )
     topology = topologies.lay_out(workload, {"source": 1, "sum": 1, "sink": 1})
-    told = put(run(SimulatedSubject(), Scenario(workload=workload, topology=topology)))
-    assert decode(told.question) == ()
-    assert told.unasked == Unasked(rows=TOO_LARGE, state=TOO_LARGE)
+    reason_of = put(run(SimulatedSubject(), Scenario(workload=workload, topology=topology)))
+    assert decode(reason_of.question) == ()
+    assert reason_of.unasked == Unasked(rows=TOO_LARGE, state=TOO_LARGE)

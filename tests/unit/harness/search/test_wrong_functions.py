@@ -123,7 +123,7 @@ def test_a_workload_with_an_unknown_function_is_bad_input() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "words"),
+    ("name", "declared", "words"),
     [
         ("silence", {"timed": False}, "the function 'silence' is timed, and the workload says otherwise"),
         ("top-two", {"ordered": False}, "the function 'top-two' is ordered, and the workload says otherwise"),
@@ -132,12 +132,12 @@ def test_a_workload_with_an_unknown_function_is_bad_input() -> None:
     ],
 )
 def test_a_function_that_is_said_to_be_another_is_bad_input(
-    name: str, said: dict[str, bool], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, declared: dict[str, bool], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What it owes would be reckoned by what the workload says, and the engine accused."""
     own = workload(name)
     (mine,) = own.nodes
-    other = msgspec.structs.replace(mine, operator=msgspec.structs.replace(mine.operator, **said))
+    other = msgspec.structs.replace(mine, operator=msgspec.structs.replace(mine.operator, **declared))
     own = msgspec.structs.replace(own, nodes=(other,))
     write_scenario(tmp_path / "own.json", msgspec.structs.replace(scenario(name), workload=own))
     assert entry.main(["replay", str(tmp_path / "own.json"), "--quick"]) == ExitCode.USAGE

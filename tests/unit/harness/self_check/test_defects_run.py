@@ -95,8 +95,13 @@ def test_a_scenario_from_a_folder_stands_in_for_the_hunt(found: DefectRun, tmp_p
     assert found.scenario is not None
     assert not read(LEAK, tmp_path).caught
     write_scenario(tmp_path / "I06.json", found.scenario)
-    told = read(LEAK, tmp_path)
-    assert (told.caught, told.reached, told.difference, told.size) == (True, True, found.difference, found.size)
+    result = read(LEAK, tmp_path)
+    assert (result.caught, result.reached, result.difference, result.size) == (
+        True,
+        True,
+        found.difference,
+        found.size,
+    )
     missed = read(WRONGLY_NAMED, tmp_path)
     assert not missed.caught
     assert "no-leaks" in missed.violated_instead
@@ -123,18 +128,18 @@ class Sometimes(SimulatedSubject):
 
 def test_elsewhere_it_is_caught_if_it_shows_at_all_and_its_rate_is_told(found: DefectRun) -> None:
     assert found.scenario is not None
-    told = reproduce(found, found.scenario, Sometimes("I06"), SimulatedSubject(), 7)
-    assert (told.caught, told.reached, told.rate) == (True, True, Rate(reproduced=2, runs=7))
-    assert report_of([told]).defects[0]["rate"] == Rate(reproduced=2, runs=7)
+    result = reproduce(found, found.scenario, Sometimes("I06"), SimulatedSubject(), 7)
+    assert (result.caught, result.reached, result.rate) == (True, True, Rate(reproduced=2, runs=7))
+    assert report_of([result]).defects[0]["rate"] == Rate(reproduced=2, runs=7)
     never = reproduce(found, found.scenario, SimulatedSubject(), SimulatedSubject(), 2)
     assert (never.caught, never.reached, never.rate) == (False, False, Rate(reproduced=0, runs=2))
 
 
 def test_elsewhere_it_is_not_caught_if_the_sound_engine_is_accused_too(found: DefectRun) -> None:
     assert found.scenario is not None
-    told = reproduce(found, found.scenario, SimulatedSubject("I06"), SimulatedSubject("I06"), 1)
-    assert not told.caught
-    assert "no-leaks" in told.violated_instead
+    result = reproduce(found, found.scenario, SimulatedSubject("I06"), SimulatedSubject("I06"), 1)
+    assert not result.caught
+    assert "no-leaks" in result.violated_instead
 
 
 def test_each_scenario_is_run_on_the_subject_that_is_named(
@@ -150,8 +155,8 @@ def test_each_scenario_is_run_on_the_subject_that_is_named(
         return SimulatedSubject(defect)
 
     monkeypatch.setattr("cutproof.harness.self_check.defects.subject_called", called)
-    (told,) = run_defects([LEAK], Field(subject="processes", folder=tmp_path, runs=2))
-    assert (told.caught, told.rate) == (True, Rate(reproduced=2, runs=2))
+    (result,) = run_defects([LEAK], Field(subject="processes", folder=tmp_path, runs=2))
+    assert (result.caught, result.rate) == (True, Rate(reproduced=2, runs=2))
     assert made == ["I06", None]
 
 
@@ -196,13 +201,13 @@ def test_the_command_reports_the_others_and_calls_it_a_failure_of_the_harness(
 ) -> None:
     words = ["defects", "run", "E03", "I06", "--workers", "1", "--quick", "--no-shrink"]
     assert main(words) == ExitCode.HARNESS_FAILED
-    told = capsys.readouterr()
-    assert told.err == "cutproof: the hunt for E03 broke: KeyError: 0 (CUTPROOF_DEBUG=1 shows where)\n"
-    assert [line.split()[3] for line in told.out.splitlines() if line.startswith(("E03", "I06"))] == [
+    result = capsys.readouterr()
+    assert result.err == "cutproof: the hunt for E03 broke: KeyError: 0 (CUTPROOF_DEBUG=1 shows where)\n"
+    assert [line.split()[3] for line in result.out.splitlines() if line.startswith(("E03", "I06"))] == [
         "BROKEN",
         "caught",
     ]
-    assert told.out.splitlines()[-1] == "1 caught, 1 missed"
+    assert result.out.splitlines()[-1] == "1 caught, 1 missed"
     monkeypatch.setenv("CUTPROOF_DEBUG", "1")
     assert main(words) == ExitCode.HARNESS_FAILED
     assert "raise self.error\nKeyError: 0\n" in capsys.readouterr().err
@@ -211,10 +216,10 @@ def test_the_command_reports_the_others_and_calls_it_a_failure_of_the_harness(
 def test_what_a_hunt_says_as_it_breaks_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Breaking, "error", SubjectFailed("refused\n" * 2_000))
     monkeypatch.setattr("cutproof.harness.self_check.defects.SimulatedSubject", Breaking)
-    told = attempted(LEAK, Field(scenarios=1)).error
-    assert told.startswith("SubjectFailed: refused refused")
-    assert len(told) <= 240
-    assert "\n" not in told
+    result = attempted(LEAK, Field(scenarios=1)).error
+    assert result.startswith("SubjectFailed: refused refused")
+    assert len(result) <= 240
+    assert "\n" not in result
 
 
 class Refusing(SimulatedSubject):
@@ -239,18 +244,18 @@ def refusing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.usefixtures("refusing")
 @pytest.mark.parametrize(("refusing", "refused", "last"), [("I06", 7, 6), (None, 2, 3)], indirect=["refusing"])
 def test_a_scenario_that_is_refused_ends_no_hunt(refused: int, last: int) -> None:
-    told = hunt(LEAK, seed=0, scenarios=8, shrinks=False)
-    assert (told.caught, told.scenarios_tried, told.refused) == (True, 8, refused)
-    assert told.refusal == f"scenario {last} of seed 0: ScenarioRefused: its run is too large"
-    assert report_of([told]).defects[0]["refused"] == refused
+    result = hunt(LEAK, seed=0, scenarios=8, shrinks=False)
+    assert (result.caught, result.scenarios_tried, result.refused) == (True, 8, refused)
+    assert result.refusal == f"scenario {last} of seed 0: ScenarioRefused: its run is too large"
+    assert report_of([result]).defects[0]["refused"] == refused
 
 
 @pytest.mark.usefixtures("refusing")
 @pytest.mark.parametrize("refusing", ["I06"], indirect=True)
 def test_what_was_refused_is_named_where_nothing_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
-    told = hunt(WRONGLY_NAMED, seed=0, scenarios=8, shrinks=False)
-    assert (told.caught, told.reached, told.error) == (False, True, "")
-    cli_defects._tell([told], Output(), rates=False)
+    result = hunt(WRONGLY_NAMED, seed=0, scenarios=8, shrinks=False)
+    assert (result.caught, result.reached, result.error) == (False, True, "")
+    cli_defects._tell([result], Output(), rates=False)
     words = "7 scenarios could not be run, the last scenario 6 of seed 0: ScenarioRefused: its run is too large"
     assert capsys.readouterr().err == f"cutproof: the hunt for I06: {words}\n"
 
@@ -327,9 +332,9 @@ def test_two_judges_that_disagree_are_a_failure_of_the_harness(
 ) -> None:
     monkeypatch.setattr("cutproof.harness.search.oracle.PySpark", lambda: Listening(*contradicted))
     assert main(["defects", "run", "I06", "--no-shrink"]) == code
-    told = capsys.readouterr()
-    assert "another was asked about 2 runs" in told.out
-    assert told.err == ("cutproof: the two judges disagree about I06: otherwise\n" if contradicted else "")
+    result = capsys.readouterr()
+    assert "another was asked about 2 runs" in result.out
+    assert result.err == ("cutproof: the two judges disagree about I06: otherwise\n" if contradicted else "")
 
 
 # -- what is drawn -----------------------------------------------------------------------------------------------
@@ -352,9 +357,9 @@ def test_hunts_alone_draw_what_is_for_hunts() -> None:
 def test_the_correct_engine_is_not_accused_of_what_is_drawn_for_hunts(template: str) -> None:
     draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, templates=(template,)))
     for index in range(25):
-        told = draw(7, index)
-        assert told.name == template
-        assert not run(SimulatedSubject(), told).judgement.violated, told.seed
+        result = draw(7, index)
+        assert result.name == template
+        assert not run(SimulatedSubject(), result).judgement.violated, result.seed
 
 
 @pytest.mark.parametrize("seed", range(5))

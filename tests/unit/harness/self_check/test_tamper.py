@@ -31,8 +31,8 @@ def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:
 
 def test_every_lie_that_is_told_is_seen(draw: Draw) -> None:
     report = _tamper(draw, 40)
-    assert [lie.name for lie in report.tamperings] == list(LIES)
-    assert report.caught == sum(lie.tried for lie in report.tamperings) > 300
+    assert [mutation.name for mutation in report.tamperings] == list(LIES)
+    assert report.caught == sum(mutation.tried for mutation in report.tamperings) > 300
     assert (report.scenarios, report.missed, report.not_reached) == (40, 0, [])
     assert report.has_teeth
 
@@ -52,8 +52,8 @@ def test_a_judge_that_never_says_violated_has_no_teeth(draw: Draw, monkeypatch: 
     assert report.caught == 0
     assert report.missed > 50
     assert not report.has_teeth
-    assert all(lie.missed == [] or lie.missed[0].startswith("5 ") for lie in report.tamperings)
-    assert max(len(lie.missed) for lie in report.tamperings) == module.MISSES_KEPT
+    assert all(mutation.missed == [] or mutation.missed[0].startswith("5 ") for mutation in report.tamperings)
+    assert max(len(mutation.missed) for mutation in report.tamperings) == module.MISSES_KEPT
 
 
 def test_a_lie_that_no_history_has_a_place_for_is_not_reached(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:

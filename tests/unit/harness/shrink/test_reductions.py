@@ -173,8 +173,8 @@ def test_what_has_rules_gets_smaller_and_its_rules_stay_broadcast() -> None:
     assert shorter.topology.edge("right", "rules").partitioning == "broadcast"
     assert valid(reductions.without_node(shorter, "count")).topology.edge("right", "rules").partitioning == "broadcast"
     for kept in ("left", "map"):
-        alone = valid(reductions.without_branch(whole, "rules", kept))
-        assert {edge.partitioning for edge in alone.topology.edges} <= {"forward", "hash"}
+        kept_alone = valid(reductions.without_branch(whole, "rules", kept))
+        assert {edge.partitioning for edge in kept_alone.topology.edges} <= {"forward", "hash"}
     merged = valid(reductions.with_inputs_merged(shorter, "rules"))
     assert merged.topology.edge("left", "count").partitioning == "hash"
     one = valid(reductions.with_parallelism(whole, dict.fromkeys(topology.parallelism, 1)))

@@ -112,7 +112,7 @@ def test_a_narrow_engine_is_asked_for_no_more_and_never_accused(can: Capabilitie
     engine = NarrowEngine(can)
     draw = scenario_of(Drawing(capabilities=can))
     scenarios = [draw(90210, index) for index in range(40)]
-    accused = {one.seed: list(told) for one in scenarios if (told := run(engine, one).judgement.violated)}
+    accused = {one.seed: list(names) for one in scenarios if (names := run(engine, one).judgement.violated)}
     assert accused == {}
     assert sum(bool(one.faults) for one in scenarios) > 10 or "kill-task" not in can.faults
 
@@ -171,8 +171,8 @@ def test_retractions_stand_for_the_flag_of_each_operator_that_is_declared() -> N
 def test_the_reference_engine_declares_all_that_is_drawn() -> None:
     everything = Capabilities(**{field: frozenset(names) for field, (_, names) in VOCABULARIES.items()})
     for field, (_, names) in VOCABULARIES.items():
-        told = getattr(SIMULATED, field)
-        assert told >= set(names) - {"retractions"} or field in ("faults", "local_spilling"), field
+        names = getattr(SIMULATED, field)
+        assert names >= set(names) - {"retractions"} or field in ("faults", "local_spilling"), field
     assert is_enough(everything)
 
 
@@ -224,7 +224,7 @@ def test_no_setting_of_the_engine_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "says"),
+    ("declared", "reason"),
     [
         ({"faults": {"kill-tsk"}}, "the fault 'kill-tsk', which there is not; did you mean 'kill-task'?"),
         ({"commands": {"savepiont"}}, "the command 'savepiont', which there is not; did you mean 'savepoint'?"),
@@ -239,10 +239,10 @@ def test_no_setting_of_the_engine_is_forgotten() -> None:
         ({"alignments": {"unaligned"}, "spilling": ()}, "of spilling it declares none of at-once"),
     ],
 )
-def test_what_is_wrong_with_a_declaration_is_one_line(declared: dict[str, set[str]], says: str) -> None:
+def test_what_is_wrong_with_a_declaration_is_one_line(declared: dict[str, set[str]], reason: str) -> None:
     with pytest.raises(UsageError, match=r"^my:Engine [^\n]{,200}$") as caught:
         demand(Capabilities(**declared), "my:Engine")
-    assert says in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_any_collection_of_names_will_do_but_no_text() -> None:

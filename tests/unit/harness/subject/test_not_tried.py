@@ -32,10 +32,10 @@ class Engine:
 def test_each_ability_is_told_where_it_is_missing_and_nowhere_else(ability: str) -> None:
     able = SimulatedSubject().capabilities
     lacking = msgspec.structs.replace(able, **{ability: False})
-    told = set(not_tried(Engine(lacking))) - set(not_tried(Engine(able)))
-    assert told == {ABILITIES[ability]}
+    named = set(not_tried(Engine(lacking))) - set(not_tried(Engine(able)))
+    assert named == {ABILITIES[ability]}
 
 
 def test_what_can_do_nothing_is_asked_for_no_fault_and_no_command() -> None:
-    told = not_tried(Engine(Capabilities()))
-    assert {"fault kill-task", "command resume", *ABILITIES.values()} <= set(told)
+    named = not_tried(Engine(Capabilities()))
+    assert {"fault kill-task", "command resume", *ABILITIES.values()} <= set(named)

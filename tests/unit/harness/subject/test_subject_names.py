@@ -57,7 +57,7 @@ def test_a_class_is_called_and_a_subject_is_taken_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "reason"),
     [
         ("simulatd", "there is no subject 'simulatd'; did you mean 'simulated'?"),
         ("no_such_module:Engine", "cannot be imported"),
@@ -70,10 +70,10 @@ def test_a_class_is_called_and_a_subject_is_taken_as_it_is(name: str) -> None:
         ("their_engine:make_number", "is no Subject: it lacks name, capabilities, run"),
     ],
 )
-def test_a_name_that_leads_nowhere_is_one_line(name: str, says: str) -> None:
+def test_a_name_that_leads_nowhere_is_one_line(name: str, reason: str) -> None:
     with pytest.raises(UsageError, match=r"^[^\n]*$") as caught:
         subject_called(name)
-    assert says in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_a_module_that_breaks_as_it_is_imported_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

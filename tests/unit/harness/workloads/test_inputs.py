@@ -87,7 +87,7 @@ def test_parquet_is_read_as_csv_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("csv", "says"),
+    ("csv", "reason"),
     [
         ("", "is empty"),
         ("shop,price,till\n", "has no rows"),
@@ -98,14 +98,14 @@ def test_parquet_is_read_as_csv_is(tmp_path: Path) -> None:
         ("shop,price,till\nn,1\n", "cannot be read as CSV"),
     ],
 )
-def test_wrong_data_is_one_line(tmp_path: Path, csv: str, says: str) -> None:
+def test_wrong_data_is_one_line(tmp_path: Path, csv: str, reason: str) -> None:
     with pytest.raises(UsageError, match=r"^[^\n]*$") as caught:
         _load(tmp_path, csv=csv)
-    assert says in str(caught.value)
+    assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("toml", "says"),
+    ("toml", "reason"),
     [
         (TOML.replace("/1", "/9"), "has the format 'cutproof-workload/9'"),
         (TOML.replace("count", "cuont"), "is not a workload file: Invalid value 'cuont'"),
@@ -115,10 +115,10 @@ def test_wrong_data_is_one_line(tmp_path: Path, csv: str, says: str) -> None:
         ("[[", "is not a workload file"),
     ],
 )
-def test_a_wrong_workload_file_is_one_line(tmp_path: Path, toml: str, says: str) -> None:
+def test_a_wrong_workload_file_is_one_line(tmp_path: Path, toml: str, reason: str) -> None:
     with pytest.raises(UsageError, match=r"^[^\n]*$") as caught:
         _load(tmp_path, toml=toml)
-    assert says in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_a_deeply_nested_workload_file_is_refused(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_no_run_of_a_correct_function_is_accused(name: str) -> None:
     assert (held["drain"] > 10) is (name in ("silence", "last-call", "headcount"))
 
 
-def anew_everywhere(scenario: Scenario) -> Scenario:
+def rescaled_everywhere(scenario: Scenario) -> Scenario:
     """Each resume lays the whole job out anew: two wide, then three, then two."""
     names = list(scenario.topology.parallelism)
     wide = iter((2, 3, 2, 3))
@@ -74,15 +74,15 @@ def anew_everywhere(scenario: Scenario) -> Scenario:
 
 @pytest.mark.parametrize("name", ["last-call", "turns"])
 def test_what_belongs_to_no_key_survives_another_parallelism(name: str) -> None:
-    subject, held, anew = SimulatedSubject(), Counter[str](), 0
+    subject, held, changed_width = SimulatedSubject(), Counter[str](), 0
     drawing = Drawing(capabilities=subject.capabilities, workload=workload(name), templates=("laid-out-anew",))
     draw = scenario_of(drawing)
     for index in range(24):
-        result = run(subject, anew_everywhere(draw(5, index)))
+        result = run(subject, rescaled_everywhere(draw(5, index)))
         assert not result.judgement.violated
-        anew += len({layout.parallelism["mine"] for layout in result.case.layouts.values()}) > 1
+        changed_width += len({layout.parallelism["mine"] for layout in result.case.layouts.values()}) > 1
         held.update(name for name, verdict in result.judgement.verdicts.items() if isinstance(verdict, Holds))
-    assert anew > 5
+    assert changed_width > 5
     assert min(held[one] for one in ("no-data-loss", "consistent-cut", "restored-state")) > 1
 
 
@@ -160,10 +160,10 @@ def test_one_that_lives_in_this_process_is_not_told_to_others() -> None:
 def test_the_processes_of_a_job_are_told_where_its_functions_are() -> None:
     subject = SimulatedSubject()
     scenario = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("silence")))(3, 0)
-    told = process_job.describe(scenario, None, 1)
-    job = process_job.make_job(told)
+    described = process_job.describe(scenario, None, 1)
+    job = process_job.make_job(described)
     assert [spec.role for spec in job.graph.operators] == ["source", "operator", "sink"]
-    assert msgspec.json.decode(told)["functions"] == ["silence:SILENCE"]
+    assert msgspec.json.decode(described)["functions"] == ["silence:SILENCE"]
     from silence import SILENCE
 
     known([SILENCE])

@@ -59,15 +59,15 @@ def test_flights_are_all_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "reason"),
     [
         ("ordres", "there is no workload 'ordres'; did you mean 'orders'?"),
         ("ab-test", "is not built yet: it comes with incremental snapshots"),
         ("nowhere.toml", "there is no workload file nowhere.toml"),
     ],
 )
-def test_a_name_that_cannot_be_run(name: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says.replace("?", r"\?")):
+def test_a_name_that_cannot_be_run(name: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason.replace("?", r"\?")):
         find(name)
 
 

@@ -26,10 +26,10 @@ CIRCLE = VICIOUS_CIRCLE.pipeline
 
 @pytest.mark.parametrize("name", PIPELINE_EXAMPLES)
 def test_it_holds_and_all_that_the_text_says_shows_or_is_assumed(name: str) -> None:
-    told = run_pipeline_example(PIPELINE_EXAMPLES[name])
-    assert [claim for claim in told.claims if not claim.shown and not claim.assumed] == []
-    assert isinstance(told.verdicts["exactly-once"], Holds)
-    assert told.exit_code == ExitCode.HELD
+    example_run = run_pipeline_example(PIPELINE_EXAMPLES[name])
+    assert [claim for claim in example_run.claims if not claim.shown and not claim.assumed] == []
+    assert isinstance(example_run.verdicts["exactly-once"], Holds)
+    assert example_run.exit_code == ExitCode.HELD
 
 
 def _slower_source(pipeline: Pipeline) -> Pipeline:
@@ -79,8 +79,8 @@ def test_with_another_store_the_figures_are_others() -> None:
 
 def test_what_no_run_could_show_otherwise_is_called_an_assumption(capsys: pytest.CaptureFixture[str]) -> None:
     """Store and task share nothing here, so that spilling slows no task while the store keeps up."""
-    told = run_pipeline_example(SPILLING_ARITHMETIC)
-    assumed = [claim for claim in told.claims if claim.assumed]
+    example_run = run_pipeline_example(SPILLING_ARITHMETIC)
+    assumed = [claim for claim in example_run.claims if claim.assumed]
     assert [claim.text.split(",")[-1].strip() for claim in assumed] == [
         "overhead of continuous spilling is relatively low",
         "steady records throughput",

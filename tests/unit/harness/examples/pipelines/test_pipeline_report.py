@@ -32,11 +32,11 @@ ARITHMETIC = ExampleRun(
 )
 
 
-def _two_cells(heard: Callable[[str], None] = lambda _: None) -> Iterator[Cell]:
+def _two_cells(reported: Callable[[str], None] = lambda _: None) -> Iterator[Cell]:
     """Instead of all, which take the longest: in one overtaking wins, in the other alignment does."""
     written = dict.fromkeys(WAYS, 0)
     for rate, progress in ((10 * MB, {"aligned": 7, "continuous": 9}), (100 * MB, {"aligned": 9, "continuous": 7})):
-        heard(f"{rate}")
+        reported(f"{rate}")
         yield judge_cell(rate, 10 * SECOND, 2 * MINUTE, {**written, **progress}, written)
 
 
@@ -59,9 +59,9 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def _kept(folder: Path) -> tuple[str, list[str]]:
     """The page of the arithmetic, and what was told while it was made."""
-    heard: list[str] = []
-    keep_report(folder, ARITHMETIC, heard.append)
-    return (folder / REPORT).read_text(encoding="utf-8"), heard
+    reported: list[str] = []
+    keep_report(folder, ARITHMETIC, reported.append)
+    return (folder / REPORT).read_text(encoding="utf-8"), reported
 
 
 def _tables(page: str) -> list[Figures]:
@@ -82,8 +82,8 @@ def test_the_page_of_the_arithmetic_has_every_figure_that_the_benchmark_prints(
     tmp_path: Path, benchmark: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """But the circle's, which is an example of its own; captions, heads and cells, in the same order."""
-    page, heard = _kept(tmp_path)
-    assert heard[-2:] == [f"{10 * MB}", f"{100 * MB}"]
+    page, reported = _kept(tmp_path)
+    assert reported[-2:] == [f"{10 * MB}", f"{100 * MB}"]
     benchmark.main()
     blocks = capsys.readouterr().out.strip("\n").split("\n\n")
     printed = dict(zip(blocks[::2], blocks[1::2], strict=True))
@@ -135,10 +135,10 @@ def test_each_pressure_is_what_its_name_says() -> None:
 
 
 def test_a_page_is_kept_with_curves_and_figures(tmp_path: Path) -> None:
-    told = run_pipeline_example(VICIOUS_CIRCLE)
-    keep_report(tmp_path, told)
+    example_run = run_pipeline_example(VICIOUS_CIRCLE)
+    keep_report(tmp_path, example_run)
     page = (tmp_path / REPORT).read_text(encoding="utf-8")
     assert page.count('class="curve"') == 2 * 5  # each curve and its sample in the legend
     assert "2,848 (none)" in page
     assert "aligned checkpoints come later and later" in page
-    assert msgspec.json.decode((tmp_path / KEPT).read_bytes(), type=ExampleRun) == told
+    assert msgspec.json.decode((tmp_path / KEPT).read_bytes(), type=ExampleRun) == example_run

@@ -75,6 +75,6 @@ def test_on_an_engine_that_spills_wrongly_the_claim_does_not_show(number: int, m
     example = replace(SPILLING_ARITHMETIC, claims=(SPILLING_ARITHMETIC.claims[number],))
     run = pipelines.judged(replace(example.pipeline, until_us=SECOND))
     monkeypatch.setattr(pipelines, "judged", partial(pipelines.judged, spilling=wrong))
-    (told,) = show(example, run)
-    assert not told.shown, told.evidence
-    assert "there is no" not in told.evidence
+    (shown_claim,) = show(example, run)
+    assert not shown_claim.shown, shown_claim.evidence
+    assert "there is no" not in shown_claim.evidence

@@ -27,10 +27,10 @@ CORPUS = Path(__file__).parents[4] / "corpus" / "graphs"
 
 @pytest.mark.parametrize("name", SYSTEM_EXAMPLES)
 def test_it_holds_and_all_that_the_text_says_shows(name: str) -> None:
-    told = run_system_example(SYSTEM_EXAMPLES[name])
-    assert [claim for claim in told.claims if not claim.shown] == []
-    assert isinstance(told.verdicts["consistent-cut"], Holds)
-    assert told.exit_code == ExitCode.HELD
+    example_run = run_system_example(SYSTEM_EXAMPLES[name])
+    assert [claim for claim in example_run.claims if not claim.shown] == []
+    assert isinstance(example_run.verdicts["consistent-cut"], Holds)
+    assert example_run.exit_code == ExitCode.HELD
 
 
 def _without(system: System, label: str) -> System:
@@ -77,15 +77,15 @@ def test_what_the_text_fixes_is_there_and_marked() -> None:
 
 
 def test_the_corpus_has_the_worked_example() -> None:
-    told = read_system(CORPUS / "worked-example.json")
-    assert told.system == WORKED
-    assert isinstance(run_and_judge(told.system).verdict, Holds)
+    example_run = read_system(CORPUS / "worked-example.json")
+    assert example_run.system == WORKED
+    assert isinstance(run_and_judge(example_run.system).verdict, Holds)
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
-    told = SystemFile(name="it", system=WORKED)
-    write_system(tmp_path / "it.json", told)
-    assert read_system(tmp_path / "it.json") == told
+    example_run = SystemFile(name="it", system=WORKED)
+    write_system(tmp_path / "it.json", example_run)
+    assert read_system(tmp_path / "it.json") == example_run
 
 
 def test_the_schema_in_the_docs_is_that_of_the_code() -> None:
@@ -102,9 +102,9 @@ def test_the_schema_accepts_what_is_written_and_refuses_what_is_not_known(tmp_pa
 
 
 def test_every_field_of_a_file_is_in_the_documents() -> None:
-    said = (SCHEMA.parent / "format.md").read_text().partition("## Files of systems")[2].partition("\n## ")[0]
+    documented = (SCHEMA.parent / "format.md").read_text().partition("## Files of systems")[2].partition("\n## ")[0]
     kinds = system_schema()["$defs"].values()
-    assert [name for kind in kinds for name in kind["properties"] if f"`{name}`" not in said] == []
+    assert [name for kind in kinds for name in kind["properties"] if f"`{name}`" not in documented] == []
 
 
 _BEGIN = {"at_us": 0, "process": "P", "snapshot": "S"}

@@ -82,19 +82,19 @@ def test_what_is_late_meets_the_job_that_followed(
 ) -> None:
     """Nothing is violated by it."""
     met: Counter[str] = Counter()
-    addressed, heard = Fencing.addressed, Coordinator._on_received
+    addressed, received = Fencing.addressed, Coordinator._on_received
 
     def watched(self: Fencing, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
         met[kind_of(message)] += message.job < job
         return addressed(self, message, job, newest)
 
-    def hears(self: Coordinator, event: Received) -> list[Effect]:
+    def on_received(self: Coordinator, event: Received) -> list[Effect]:
         met[kind_of(event.message)] += event.message.job < self.job
-        return heard(self, event)
+        return received(self, event)
 
     late = [one for one, other in found if one != other]
     monkeypatch.setattr(Fencing, "addressed", watched)
-    monkeypatch.setattr(Coordinator, "_on_received", hears)
+    monkeypatch.setattr(Coordinator, "_on_received", on_received)
     for scenario in late:
         assert not run(SimulatedSubject(), scenario).judgement.violated
     assert sum(met.values()) > len(late) / 4

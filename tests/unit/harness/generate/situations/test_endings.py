@@ -102,7 +102,7 @@ def test_checkpoints_complete_after_tasks_finished_and_are_restored(apart_result
     assert restored
 
 
-def told(scenario: Scenario) -> tuple[str, ...]:
+def ending_of(scenario: Scenario) -> tuple[str, ...]:
     """What its users ask for before they resume, in the order of the commands."""
     return tuple(
         "drain" if isinstance(one, StopWithSavepoint) and one.drain else kind_of(one)
@@ -112,7 +112,7 @@ def told(scenario: Scenario) -> tuple[str, ...]:
 
 
 def test_every_job_is_stopped_or_drained_and_mostly_resumed(stopped: list[Scenario]) -> None:
-    ended = [one for one in stopped if set(told(one)) & {"stop-with-savepoint", "drain", "cancel"}]
+    ended = [one for one in stopped if set(ending_of(one)) & {"stop-with-savepoint", "drain", "cancel"}]
     assert len(ended) == SCENARIOS
     stops = [[command for command in one.commands if isinstance(command, StopWithSavepoint)] for one in stopped]
     assert sum(map(bool, stops)) > SCENARIOS * 85 // 100
@@ -126,14 +126,14 @@ def test_every_job_is_stopped_or_drained_and_mostly_resumed(stopped: list[Scenar
 
 def test_all_commands_that_can_race_do_so_in_either_order() -> None:
     draw = scenario_of(Drawing(templates=("S9",)))
-    pairs = Counter(told(draw(6, index)) for index in range(600))
+    pairs = Counter(ending_of(draw(6, index)) for index in range(600))
     kinds = ("stop-with-savepoint", "drain", "cancel", "savepoint")
     assert min(pairs[first, second] for first in kinds for second in kinds if first != second) >= 5
     assert 150 < sum(number for pair, number in pairs.items() if len(pair) == 2) < 300
 
 
 def test_races_come_at_once_at_a_step_and_later_and_often_beside_an_endless_input(stopped: list[Scenario]) -> None:
-    races = [one for one in stopped if len(told(one)) == 2]
+    races = [one for one in stopped if len(ending_of(one)) == 2]
     gaps = Counter(_gap(*one.commands[:2]) for one in races)
     assert min(gaps[gap] for gap in ("at once", "at a step", "later")) > 5
     mixed = [one for one in races if len({source.bounded for source in one.workload.inputs}) == 2]

@@ -20,10 +20,10 @@ def drawn() -> list[tuple[Scenario, Result]]:
     return [(one, run(SimulatedSubject(), one)) for one in (draw(11, index) for index in range(DRAWN))]
 
 
-def finished_operators(told: Scenario, result: Result) -> set[str]:
+def finished_operators(one: Scenario, result: Result) -> set[str]:
     """Those beside the sources that some attempt was restored without, others going on."""
     restored = {entry.restores for entry in result.history.journal if isinstance(entry, AttemptStarted)}
-    sources = {source.name for source in told.workload.inputs}
+    sources = {source.name for source in one.workload.inputs}
     found: set[str] = set()
     for completed in result.history.completed:
         if completed.checkpoint in restored and completed.handles:
@@ -33,12 +33,12 @@ def finished_operators(told: Scenario, result: Result) -> set[str]:
 
 
 def test_what_is_drawn_is_valid_and_nobody_is_accused(drawn: list[tuple[Scenario, Result]]) -> None:
-    assert [problem for told, _ in drawn for problem in problems_of(told)] == []
-    assert [told.seed for told, result in drawn if result.judgement.violated] == []
+    assert [problem for one, _ in drawn for problem in problems_of(one)] == []
+    assert [one.seed for one, result in drawn if result.judgement.violated] == []
 
 
 def test_many_are_restored_without_an_operator_that_had_finished(drawn: list[tuple[Scenario, Result]]) -> None:
-    found = [finished_operators(told, result) for told, result in drawn]
+    found = [finished_operators(one, result) for one, result in drawn]
     assert sum(map(bool, found)) > DRAWN // 8
     kinds = {name.rstrip("0123456789") for names in found for name in names}
     assert kinds & {"map", "filter", "flatmap"}

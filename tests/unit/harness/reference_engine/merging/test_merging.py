@@ -219,7 +219,7 @@ def test_a_failure_of_a_superseded_attempt_is_nobody_s_concern(script: Script) -
 def test_whoever_goes_on_beside_a_part_that_restarted_fails_as_before(script: Script) -> None:
     script.attempt(1, "a-0", "b-0", "a-1", "b-1")
     script.dies("b-1")
-    script.attempt(2, "a-1", "b-1", incarnation=1, alone=True)
+    script.attempt(2, "a-1", "b-1", incarnation=1, local=True)
     script.fails("a-1", "KeyError: 3")  # of its older attempt: nobody's concern
     script.fails("a-0", "KeyError: 4", fault=5)
     script.dies("b-0", fault=None)
@@ -230,7 +230,7 @@ def test_whoever_goes_on_beside_a_part_that_restarted_fails_as_before(script: Sc
 def test_a_later_attempt_of_all_supersedes_whoever_went_on(script: Script) -> None:
     script.attempt(1, "a-0", "a-1")
     script.dies("a-1")
-    script.attempt(2, "a-1", incarnation=1, alone=True)
+    script.attempt(2, "a-1", incarnation=1, local=True)
     script.attempt(3, "a-1", incarnation=2)
     script.fails("a-0", "KeyError: 4")
 

@@ -132,8 +132,8 @@ def test_who_came_up_alone_is_told_and_older_failures_of_it_are_no_news(script: 
 
     history = script.history()
 
-    (_, alone) = (one for one in history.journal if isinstance(one, AttemptStarted))
-    assert (alone.tasks, alone.in_place) == (["a-0"], True)
+    (_, local) = (one for one in history.journal if isinstance(one, AttemptStarted))
+    assert (local.tasks, local.in_place) == (["a-0"], True)
     assert [entry.task for entry in history.journal if type(entry).__name__ == "TaskFailed"] == ["b-0"]
 
 

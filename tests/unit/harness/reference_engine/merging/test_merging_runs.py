@@ -41,11 +41,11 @@ class Both:
 
 
 def call(first: Any, second: Any) -> Any:
-    def tell(*arguments: Any, **options: Any) -> Any:
+    def merge_with(*arguments: Any, **options: Any) -> Any:
         answer, other = first(*arguments, **options), second(*arguments, **options)
         return Both(answer, other) if hasattr(answer, "__dict__") else answer
 
-    return tell
+    return merge_with
 
 
 class Observers:
@@ -148,9 +148,9 @@ def untimed(history: History) -> Any:
 
 def regional(*faults: AnyFault) -> Scenario:
     """A job of three regions, each a source and a sink."""
-    told = job(60, width=3, faults=faults)
-    engine = msgspec.structs.replace(told.engine, failover="region")
-    return msgspec.structs.replace(told, topology=forward_only(told.workload, 3), engine=engine)
+    scenario_job = job(60, width=3, faults=faults)
+    engine = msgspec.structs.replace(scenario_job.engine, failover="region")
+    return msgspec.structs.replace(scenario_job, topology=forward_only(scenario_job.workload, 3), engine=engine)
 
 
 SCENARIOS = {

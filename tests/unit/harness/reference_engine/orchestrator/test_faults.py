@@ -46,7 +46,7 @@ class Run:
         return [(entry.fault, entry.attempt) for entry in self.stage.entries(e.FaultFired)]
 
     @property
-    def gone(self) -> list[str]:
+    def ended_names(self) -> list[str]:
         return [member.name for member in self.stage.processes.members if member.has_ended]
 
     def reaches(self, point: str, task: str | None = None, side: str = "after") -> None:
@@ -76,7 +76,7 @@ def test_a_time_counts_from_the_first_job_in_the_scenarios_microseconds(begin: C
     assert run.fired == []
     run.stage.pass_virtual(1)
     assert run.fired == [(0, 1)]
-    assert run.gone == ["count-1"]
+    assert run.ended_names == ["count-1"]
 
 
 def test_a_point_is_counted_over_all_processes_and_by_its_side(begin: Callable[..., Run]) -> None:
@@ -89,9 +89,9 @@ def test_a_point_is_counted_over_all_processes_and_by_its_side(begin: Callable[.
         run.reaches("ack-sent", task, "before")
     assert run.fired == []
     run.reaches("ack-sent", "sink-0")
-    assert run.gone == ["count-1"]
+    assert run.ended_names == ["count-1"]
     run.reaches("ack-sent", "map-0", "before")
-    assert run.gone == ["map-0", "count-1"]
+    assert run.ended_names == ["map-0", "count-1"]
 
 
 def test_a_phase_sets_a_fault_off_some_time_after_it_was_entered(begin: Callable[..., Run]) -> None:
@@ -99,9 +99,9 @@ def test_a_phase_sets_a_fault_off_some_time_after_it_was_entered(begin: Callable
     for _ in range(2):
         run.steering.triggers.entered("aligning")
         run.stage.pass_virtual(29)
-    assert run.gone == []
+    assert run.ended_names == []
     run.stage.pass_virtual(1)
-    assert run.gone == ["count-1"]
+    assert run.ended_names == ["count-1"]
 
 
 def test_what_did_not_come_is_told_as_unapplied(begin: Callable[..., Run]) -> None:
@@ -166,7 +166,7 @@ def test_a_task_that_does_not_live_cannot_be_killed(begin: Callable[..., Run]) -
     run = begin(kill(AtTime(at_us=1)), kill(AtTime(at_us=1), "nobody-0"))
     run.stage.member("count-1").attempts.clear()
     run.stage.pass_virtual(2)
-    assert (run.fired, run.gone, run.replaced) == ([], [], [])
+    assert (run.fired, run.ended_names, run.replaced) == ([], [], [])
     assert run.steering.unapplied() == ["fault 0: kill-task", "fault 1: kill-task"]
 
 
@@ -212,7 +212,7 @@ def test_a_node_dies_with_all_that_lives_there(begin: Callable[..., Run]) -> Non
     run = begin(plan.KillNode(trigger=AtTime(at_us=3), node=1), kill(EVER))
     run.stage.processes.replace("map-1")  # a zombie of it is still there
     run.stage.pass_virtual(3)
-    assert run.gone == ["source-1", "map-1", "count-1", "sink-1", "map-1"]
+    assert run.ended_names == ["source-1", "map-1", "count-1", "sink-1", "map-1"]
     assert run.fired == [(0, 1)]
     assert [entry.incarnation for entry in run.stage.entries(e.Died) if entry.process == "map-1"] == [0, 1]
 
@@ -220,7 +220,7 @@ def test_a_node_dies_with_all_that_lives_there(begin: Callable[..., Run]) -> Non
 def test_a_node_that_is_one_process_dies_as_one(begin: Callable[..., Run]) -> None:
     run = begin(plan.KillNode(trigger=AtTime(at_us=3), node=1))
     run.stage.pass_virtual(3)
-    assert run.gone == ["node-1"]
+    assert run.ended_names == ["node-1"]
     assert [(entry.process, entry.fault) for entry in run.stage.entries(e.Died)] == [("node-1", 0)]
     assert run.replaced == [("node-1", 0, 0)]
 
@@ -229,7 +229,7 @@ def test_a_node_without_a_live_attempt_is_not_hit(begin: Callable[..., Run]) -> 
     run = begin(plan.KillNode(trigger=AtTime(at_us=3), node=1), plan.PauseNode(trigger=EVER, node=0, for_us=9))
     run.stage.member("node-1").attempts.clear()
     run.stage.pass_virtual(3)
-    assert (run.fired, run.gone) == ([], [])
+    assert (run.fired, run.ended_names) == ([], [])
 
 
 def test_the_coordinator_is_down_for_as_long_as_it_is_told(begin: Callable[..., Run]) -> None:
@@ -275,14 +275,14 @@ def test_a_pause_is_given_up_on_here_where_it_would_be_in_the_simulator(begin: C
 def test_a_loss_of_power_waits_for_a_write_that_is_not_synced(begin: Callable[..., Run]) -> None:
     run = begin(plan.LoseUnsynced(trigger=AtTime(at_us=3), node=0), plan.KillNode(trigger=EVER, node=1))
     run.stage.pass_virtual(50)
-    assert (run.fired, run.gone) == ([], []), "nothing is being written"
+    assert (run.fired, run.ended_names) == ([], []), "nothing is being written"
     files = DiskFiles(run.stage.config.store)
     elsewhere = files.begin("job-1/chk-1/map-1-1", TaskState())  # type: ignore[arg-type]
     run.stage.pass_virtual(50)
-    assert (run.fired, run.gone) == ([], []), "only on another node"
+    assert (run.fired, run.ended_names) == ([], []), "only on another node"
     files.begin("job-1/chk-1/count-0-1", TaskState())  # type: ignore[arg-type]
     run.stage.pass_virtual(50)
-    assert (run.fired, run.gone) == ([(0, 1)], ["node-0"])
+    assert (run.fired, run.ended_names) == ([(0, 1)], ["node-0"])
     assert [path.name for path in files.unsynced()] == [elsewhere.temporary.name], "what the other node wrote stays"
     assert run.stage.entries(e.Died)[0].reason == "its node lost power"
 
@@ -350,10 +350,10 @@ def test_two_sinks_of_one_node_are_armed_as_one(begin: Callable[..., Run]) -> No
 def test_who_replaces_a_process_is_told_again_until_the_fault_has_fired(begin: Callable[..., Run]) -> None:
     run = begin(plan.FailCommit(trigger=NOW, task="sink-0", how="refused", times=2))
     run.stage.pass_virtual(1)
-    for left in (2, 1):
+    for remaining in (2, 1):
         member = run.stage.processes.replace("sink-0")
         run.environment.orders.order_again(member)  # type: ignore[arg-type]
-        assert armed(member) == [("Arm", "refused", "sink-0", 0, left)]
+        assert armed(member) == [("Arm", "refused", "sink-0", 0, remaining)]
         run.stage.context.fired(0, "the commit is refused", 1)
     last = run.stage.processes.replace("sink-0")
     run.environment.orders.order_again(last)  # type: ignore[arg-type]

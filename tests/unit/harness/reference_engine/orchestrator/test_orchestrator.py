@@ -96,7 +96,7 @@ def test_one_that_ends_at_its_start_ends_the_run(begin: Callable[..., Run]) -> N
     run.launcher.stays_away = ("map-1",)
 
     def script(run: Run) -> Script:
-        run.launcher.ends(run.newest("map-1"), code=70, says="KeyError: 'x'")
+        run.launcher.ends(run.newest("map-1"), code=70, last_line="KeyError: 'x'")
         yield
 
     with pytest.raises(SubjectFailed, match=r"^map-1 ended with exit code 70 at its start: KeyError: 'x'$"):
@@ -251,7 +251,7 @@ def test_who_dies_by_itself_is_a_death_in_the_journal_and_is_replaced(begin: Cal
 
     def script(run: Run) -> Script:
         yield from run.begins()
-        run.launcher.ends(run.newest("map-1"), code=70, says="RuntimeError: of its own")
+        run.launcher.ends(run.newest("map-1"), code=70, last_line="RuntimeError: of its own")
         yield from run.until(lambda: len(run.named("map-1")) == 2)
         assert run.orchestrator.context.facts.attempt_of("map-1") == 0
         assert run.watched, "it is seen whether it was a server that ended"
@@ -270,7 +270,7 @@ def test_too_many_deaths_end_the_run_and_nobody_is_replaced_any_more(begin: Call
         yield from run.begins()
         for number in range(MOST_DEATHS + 1):
             yield from run.until(lambda number=number: len(run.named("map-1")) == number + 1)  # type: ignore[misc]
-            run.launcher.ends(run.newest("map-1"), code=70, says="RuntimeError: again")
+            run.launcher.ends(run.newest("map-1"), code=70, last_line="RuntimeError: again")
         yield from run.until(lambda: False)
 
     run.run(script)
@@ -347,7 +347,7 @@ def test_a_zombie_that_ends_badly_is_a_death_that_nobody_replaces(begin: Callabl
         zombie = run.newest("map-1")
         run.coordinator.say(f.Lost(now(), "map-1", 0))
         yield from run.until(lambda: len(run.named("map-1")) == 2)
-        run.launcher.ends(zombie, code=70, says="OSError: gone")
+        run.launcher.ends(zombie, code=70, last_line="OSError: gone")
         yield from run.until(lambda: run.watched)
         yield from run.finishes()
 

@@ -54,8 +54,8 @@ def schemas(server: RunningServer) -> list[str]:
 def prune(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int, list[str]]:
     """The exit code of `doctor --prune`, of how many runs it has removed what was left, what it says of others."""
     code = main(["doctor", "--prune", "--json", "--out", str(folder / "out")])
-    told = json.loads(capsys.readouterr().out)
-    return code, told["databases"], told["failed"]
+    printed = json.loads(capsys.readouterr().out)
+    return code, printed["databases"], printed["failed"]
 
 
 def test_what_a_server_that_is_gone_keeps_is_named_and_removed_on_request(

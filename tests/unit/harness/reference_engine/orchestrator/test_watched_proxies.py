@@ -34,13 +34,13 @@ def services(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     made.close()
 
 
-def tells(services: Services, method: str, path: str, told: object) -> None:
+def answers_with(services: Services, method: str, path: str, answer: object) -> None:
     """Somebody else does, who knows the control port."""
     link = HTTPConnection("127.0.0.1")
     link.sock = services.launcher.new_socket()
     link.sock.settimeout(5)
     link.sock.connect(("127.0.0.1", services.proxies._up.port))
-    link.request(method, path, json.dumps(told))
+    link.request(method, path, json.dumps(answer))
     assert link.getresponse().status in (200, 201, 204)
     link.close()
 
@@ -66,7 +66,7 @@ def test_what_the_run_does_is_its_own_also_when_the_server_is_killed_and_back(se
 
 
 @pytest.mark.parametrize(
-    ("path", "told", "says"),
+    ("path", "answer", "reason"),
     [
         ("/proxies", {"name": "leak", "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1"}, "the proxy 'leak' from "),
         (
@@ -79,15 +79,15 @@ def test_what_the_run_does_is_its_own_also_when_the_server_is_killed_and_back(se
     ids=["a proxy", "a toxic", "a closed proxy"],
 )
 def test_what_somebody_else_does_kills_it_and_is_no_verdict(
-    services: Services, path: str, told: dict[str, object], says: str
+    services: Services, path: str, answer: dict[str, object], reason: str
 ) -> None:
     proxies = services.proxies
     proxies.make("x>a", services.launcher.listen("a"))
     pid = proxies.pid
-    tells(services, "POST", path, told)
+    answers_with(services, "POST", path, answer)
     with pytest.raises(HarnessFailed) as raised:
         services.look()
-    assert says in str(raised.value)
+    assert reason in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not proxies.is_up
     assert any(end.pid == pid for end in services.launcher.exits)
@@ -145,10 +145,10 @@ def test_a_server_that_is_to_be_replaced_is_looked_at_before(services: Services,
     proxies.make("x>a", services.launcher.listen("a"))
     proxies.add("fault-0", "x>a", Stall())
     if with_a_proxy:
-        tells(services, "POST", "/proxies", {"name": "leak", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"})
-        tells(services, "DELETE", "/proxies/x>a/toxics/fault-0", {})
+        answers_with(services, "POST", "/proxies", {"name": "leak", "listen": "127.0.0.1:0", "upstream": "127.0.0.1:1"})
+        answers_with(services, "DELETE", "/proxies/x>a/toxics/fault-0", {})
     else:
-        tells(services, "POST", "/proxies/x>a/toxics", FOREIGN_TOXIC)
+        answers_with(services, "POST", "/proxies/x>a/toxics", FOREIGN_TOXIC)
     pid = proxies.pid
     with pytest.raises(HarnessFailed, match="'leak'" if with_a_proxy else "'theirs'"):
         proxies.remove("fault-0")
@@ -188,6 +188,6 @@ def test_what_was_done_and_not_answered_is_nobody_elses(services: Services, monk
         proxies.add("fault-0", "x>a", Stall())
     services.look()
     monkeypatch.setattr(Proxy, "active", active)
-    tells(services, "POST", "/proxies/x>a/toxics", FOREIGN_TOXIC)
+    answers_with(services, "POST", "/proxies/x>a/toxics", FOREIGN_TOXIC)
     with pytest.raises(HarnessFailed, match="'theirs'"):
         services.look()

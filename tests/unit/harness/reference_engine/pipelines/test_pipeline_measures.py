@@ -92,11 +92,11 @@ def test_crashes_come_at_the_rate_and_one_at_the_end() -> None:
 
 def test_a_round_counts_only_checkpoints_that_were_complete_by_then() -> None:
     run = measured(circle(AT_ONCE, for_us=6 * MINUTE))
-    told = rounds(run)
-    assert sum(len(one.checkpoints_s) for one in told) == sum(
-        (one.complete_us or 0) <= told[-1].crashed_us for one in run.complete
+    given = rounds(run)
+    assert sum(len(one.checkpoints_s) for one in given) == sum(
+        (one.complete_us or 0) <= given[-1].crashed_us for one in run.complete
     )
-    assert [one.covered for one in told] == sorted(one.covered for one in told)
+    assert [one.covered for one in given] == sorted(one.covered for one in given)
 
 
 def _judged(progress: dict[str, int], written: dict[str, int]) -> Cell:
@@ -104,14 +104,14 @@ def _judged(progress: dict[str, int], written: dict[str, int]) -> Cell:
 
 
 def test_the_winner_is_who_wrote_least_of_those_that_came_furthest() -> None:
-    told = _judged({"a": 1_000, "b": 995, "c": 900}, {"a": 5, "b": 3, "c": 0})
-    assert (told.winner, told.even) == ("b", ("b", "a"))
-    assert "b (a)" in as_text(figures_of_cells([replace(told, progress=dict.fromkeys(WAYS, 1_000))]))
+    given = _judged({"a": 1_000, "b": 995, "c": 900}, {"a": 5, "b": 3, "c": 0})
+    assert (given.winner, given.even) == ("b", ("b", "a"))
+    assert "b (a)" in as_text(figures_of_cells([replace(given, progress=dict.fromkeys(WAYS, 1_000))]))
 
 
 def test_where_nobody_came_anywhere_nobody_wins() -> None:
-    told = _judged({"a": 0, "b": 0}, {"a": 5, "b": 3})
-    assert (told.winner, told.even) == ("none", ())
+    given = _judged({"a": 0, "b": 0}, {"a": 5, "b": 3})
+    assert (given.winner, given.even) == ("none", ())
 
 
 class _Anything(Completeness):
@@ -126,6 +126,9 @@ def _hasty(plan: Pipeline) -> ChannelSpilling:
 def test_a_run_that_loses_bytes_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = replace(pressed(10 * MB, AT_ONCE), crashes_us=(70 * SECOND,), until_us=100 * SECOND)
     assert judged(plan, spilling_of) == measured(plan)
-    monkeypatch.setattr("cutproof.harness.reference_engine.pipelines.run.judged", lambda told: judged(told, _hasty))
+    monkeypatch.setattr(
+        "cutproof.harness.reference_engine.pipelines.run.judged",
+        lambda given: judged(given, _hasty),
+    )
     with pytest.raises(NotConserved, match="lost buffer"):
         measured(plan)

