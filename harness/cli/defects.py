@@ -106,8 +106,8 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
         except Exception as error:  # what was found is told all the same
             failed = error
     report = report_of(found, interrupted=interrupted, oracle=word)
-    _tell(found, output, rates=field.elsewhere)
-    _tell_of_the_oracle(found, word, output)
+    _print(found, output, rates=field.elsewhere)
+    _print_oracle(found, word, output)
     if options.out is not None:
         _keep(found, options.out)
         output.say(f"scenarios kept in {options.out}")
@@ -164,7 +164,7 @@ def _wanted(options: argparse.Namespace) -> list[Named]:
     return [Named(id=name, upstream=DEFECTS[name].upstream, invariant=DEFECTS[name].invariant) for name in names]
 
 
-def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
+def _print(found: list[DefectRun], output: Output, *, rates: bool) -> None:
     rows = [
         (
             run.id,
@@ -190,7 +190,7 @@ def _tell(found: list[DefectRun], output: Output, *, rates: bool) -> None:
     output.say(f"{caught} caught, {len(found) - caught} missed")
 
 
-def _tell_of_the_oracle(found: list[DefectRun], word: tuple[int, Examined] | None, output: Output) -> None:
+def _print_oracle(found: list[DefectRun], word: tuple[int, Examined] | None, output: Output) -> None:
     if word is None:
         return
     asked, examined = word

@@ -88,7 +88,7 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
             return recorded / evidence.SCENARIO, scenario, history
         return named, read_scenario(named), history
     history = read_history(recorded)
-    named = named or _beside(recorded)
+    named = named or _scenario_of(recorded)
     scenario = read_scenario(named)
     _demand_whole(recorded, scenario, history)
     return named, scenario, history
@@ -104,7 +104,7 @@ def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
         raise UsageError(textwrap.shorten(f"{recorded}: {problem}", LINE, placeholder=" ..."))
 
 
-def _beside(history: Path) -> Path:
+def _scenario_of(history: Path) -> Path:
     """The scenario file of a kept history: scenario.json beside it, or the counterexample of its name."""
     candidates = [history.with_name("scenario.json"), history.parent.parent / "counterexamples" / history.name]
     for candidate in candidates:

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         with progress_of(options) as progress, as_written(options.scenario):
             progress.step(f"replaying {options.scenario.name}", options.runs if options.runs > 1 else None)
             replayed = replay(subject, scenario, runs=options.runs, on_run=progress.advance)
-    _tell(replayed, output, every_event=options.story)
+    _print(replayed, output, every_event=options.story)
     with progress_of(options) as progress:
         word = ask(oracle, scenario, replayed.history, replayed.judgement, progress)
     code = exit_code(replayed.judgement, word, output)
@@ -162,7 +162,7 @@ def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
     return scenario.defect or None if options.subject in BUILT else None
 
 
-def _tell(replayed: Replayed, output: Output, *, every_event: bool) -> None:
+def _print(replayed: Replayed, output: Output, *, every_event: bool) -> None:
     from ...properties.quick_checker.case import Case
     from ...reports.words import foreign_in_words
     from ..counterexamples.story import expected_rows

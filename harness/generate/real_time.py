@@ -36,7 +36,7 @@ FEW_RESTARTS = 4
 UNLED_EVERY = 8
 """one scenario in so many is drawn from the templates, with whatever that brings"""
 
-ALONE_PERCENT = 3
+LOCAL_PERCENT = 3
 """of the led scenarios are of tasks that recover alone: as many as elsewhere are drawn from their template"""
 
 _SLOW_WRITE_US = 2_000
@@ -91,20 +91,20 @@ def draw_scenario(choices: Choices, frame: Frame, templates: Sequence[Template])
 def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
     """Faults of the kinds that lead, on a stage where each can fire, and what makes them."""
     lead = lead[: max(1, frame.max_faults - 1)]
-    stage = _alone(choices, frame) or _stage(choices, frame, lead)
+    stage = _local(choices, frame) or _stage(choices, frame, lead)
     target = stage.target
     kinds = [kind for kind in lead if possible(kind, target)]
-    faults = [_aimed(choices, target, kind) for kind in kinds]
+    faults = [_on_targets(choices, target, kind) for kind in kinds]
     if "fail-read" in kinds or not (_MACHINE_RESTARTING | set(RESTARTING)).intersection(kinds) or choices.percent(15):
         faults.append(_blow(choices, target))
     commands = extras.mixed_commands(choices, target) if choices.percent(15) else ()
     return stage.scenario("led", faults=tuple(faults[: max(1, frame.max_faults)]), commands=commands)
 
 
-def _alone(choices: Choices, frame: Frame) -> Stage | None:
+def _local(choices: Choices, frame: Frame) -> Stage | None:
     """Now and then tasks recover alone, whatever the faults are."""
     can = frame.capabilities is not None and frame.capabilities.local_recovery
-    return local_stage(choices, frame) if can and choices.percent(ALONE_PERCENT) else None
+    return local_stage(choices, frame) if can and choices.percent(LOCAL_PERCENT) else None
 
 
 def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
@@ -140,7 +140,7 @@ def eased(choices: Choices, scenario: Scenario) -> Scenario:
     )
 
 
-def _aimed(choices: Choices, target: Forecast, kind: str) -> AnyFault:
+def _on_targets(choices: Choices, target: Forecast, kind: str) -> AnyFault:
     if kind == "lose-unsynced":
         return _power_loss(choices, target)
     if kind in _IN_WAIT or kind in _LASTING:

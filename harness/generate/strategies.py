@@ -131,13 +131,13 @@ class scenario_of:
         self._shares = (0 if real_time else table.count(TEMPLATES[TARGETS]), len(table))
         others = tuple(name for name in drawing.templates if name != TARGETS)
         self._free = self._fuzz(drawing.templates if real_time or not others else others)
-        self._aimed = self._fuzz((TARGETS,))
+        self._on_targets = self._fuzz((TARGETS,))
 
     def __call__(self, seed: int, index: int) -> Scenario:
         group_number = number_of_group(self._frame, seed, index, *self._shares)
         lead = lead_of(index, self._leads) if self._frame.real_time else None
         self._now = msgspec.structs.replace(self._frame, lead=lead, group_number=group_number)
-        draw = self._free if group_number is None else self._aimed
+        draw = self._free if group_number is None else self._on_targets
         draw(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
         return msgspec.structs.replace(self._drawn.pop(), seed=f"{seed} {index}")
 

@@ -28,8 +28,8 @@ def not_tried(subject: Subject) -> list[str]:
     """What the subject cannot do, so that it was not asked of it."""
     capabilities = subject.capabilities
     return [
-        *(told for field in VOCABULARIES for told in _names(field, capabilities)),
-        *(told for name, told in ABILITIES.items() if not getattr(capabilities, name)),
+        *(phrase for field in VOCABULARIES for phrase in _names(field, capabilities)),
+        *(phrase for name, phrase in ABILITIES.items() if not getattr(capabilities, name)),
     ]
 
 

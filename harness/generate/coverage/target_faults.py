@@ -20,7 +20,7 @@ WAITING = frozenset(
 """kinds that wait for something still to come"""
 
 _MILD = frozenset({"delay-channel", "stall-channel", "late-message", "repeat-message"})
-BESIDE_A_COMMAND: dict[str, frozenset[str]] = {
+AMID_A_COMMAND: dict[str, frozenset[str]] = {
     "stopped": _MILD,
     "drained": _MILD,
     "cancelled": frozenset({"kill-task", "kill-node", "pause-task", "cut-channel"}),
@@ -53,7 +53,7 @@ def _soon(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) ->
         return choices.between(1, max(1, many - 2))
     if point in RECOVERY:  # all are up: a task that has yet to come can suffer nothing
         return many
-    if point == "savepoint-requested" and kind in BESIDE_A_COMMAND.get(group.ending, ()) and choices.percent(40):
+    if point == "savepoint-requested" and kind in AMID_A_COMMAND.get(group.ending, ()) and choices.percent(40):
         return 2  # what ends the job: the first is a savepoint
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested") or kind in WAITING:
         return 1
