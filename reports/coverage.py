@@ -26,7 +26,7 @@ WAYS: dict[str, str] = {
     "drain": "stop with savepoint and drain",
     "cancel": "cancel",
     "resume": "resume",
-    "unfit-resume": "resume of a job that does not fit",
+    "unfit-resume": "resume with an incompatible snapshot",
 }
 
 
@@ -127,7 +127,7 @@ def coverage_lead(coverage: Coverage) -> str:
     if not coverage.possible:
         return ""
     hit = f"{coverage.hit:,} of {plural(coverage.possible, 'possible cell')}"
-    return f"{hit} of the coverage were hit, by {plural(coverage.fired, 'fault')}."
+    return f"{hit} were hit, by {plural(coverage.fired, 'fault')}."
 
 
 def targets_not_hit(coverage: Coverage) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def oracle_lead(summary: Summary) -> str:
     others = sum(oracle.not_asked.values())
     if not oracle.asked and not others:
         return ""
-    sentence = f"PySpark computed the rows owed in {oracle.asked:,} of {plural(oracle.asked + others, 'scenario')}"
+    sentence = f"PySpark computed the expected rows in {oracle.asked:,} of {plural(oracle.asked + others, 'scenario')}"
     return f"{sentence}; it was not asked in the others: {reasons(oracle.not_asked)}." if others else f"{sentence}."
 
 
@@ -123,7 +123,7 @@ def restarts_lead(summary: Summary) -> str:
     )
 
 
-_RESTARTED = {"region": "a region came up again", "local": "what was lost came up alone"}
+_RESTARTED = {"region": "a region restarted", "local": "only the lost tasks restarted (local recovery)"}
 
 
 def _most(tasks: dict[str, int]) -> str:
@@ -142,7 +142,7 @@ def _batches(summary: Summary) -> str:
     if not counts.run:
         return ""
     return (
-        f"{plural(counts.run, 'job')} ran as a batch too: {counts.held:,} left what streaming left, "
+        f"{plural(counts.run, 'job')} ran as a batch too: {counts.held:,} committed what the stream committed, "
         f"{counts.violated:,} did not, {counts.unknown:,} cannot be compared."
     )
 
@@ -152,7 +152,7 @@ def _systems(summary: Summary) -> str:
     if not counts.run:
         return ""
     return (
-        f"Beside them {plural(counts.run, 'system')} of processes, with "
+        f"Companion runs: {plural(counts.run, 'system')} of processes, with "
         f"{plural(counts.snapshots, 'general snapshot')}: {counts.held:,} held, {counts.violated:,} violated, "
         f"{counts.unknown:,} unknown; {plural(counts.under_way, 'message')} lay in their channels."
     )

@@ -8,10 +8,10 @@ from ..properties.model.workload import Row, copy_of, offset_of, split_of
 from ..properties.spark.unasked import in_words
 
 PROMISES: dict[str, str] = {
-    "exactly-once": "Every row that is owed is visible, once, and no other row is.",
+    "exactly-once": "Every expected row is visible, once, and no other row is.",
     "no-data-loss": "Nothing that was read is missing from what came out.",
     "consistent-cut": "A snapshot is one moment of the dataflow: no record is half in, half out.",
-    "at-least-once": "Every row that is owed is visible at least once.",
+    "at-least-once": "Every expected row is visible at least once.",
     "at-most-once": "No record is applied twice, and no row shows twice.",
     "order": "Records leave a channel in the order in which they entered it.",
     "restored-state": "After a failure, each task loads what the newest complete snapshot stored.",
@@ -36,7 +36,7 @@ def judges_in_words(judges: int, not_asked: str) -> str:
     if judges != 1:
         return "Both judges saw it." if judges else ""
     if not not_asked:
-        return "One judge saw it: PySpark says otherwise."
+        return "One judge saw it: PySpark disagrees."
     return f"One judge saw it: {in_words(not_asked)}."
 
 
@@ -99,16 +99,16 @@ def sentence(entry: Timed) -> str:
         "ack-sent": f"acknowledges checkpoint{number}",
         "ack-received": f"takes the acknowledgement of checkpoint{number}"
         + (f" from {entry.peer}" if entry.peer and entry.peer != entry.task else ""),
-        "end-of-data-sent": f"tells {receiver or peer} that its input has ended",
-        "cancel-barrier-sent": f"tells {receiver or peer} that checkpoint{number} is off",
-        "control-received": f"hears from {sender or peer}",
-        "trigger-received": f"is told to start checkpoint{number}",
-        "abort-received": f"hears that checkpoint{number} is given up",
-        "decline-arrived": f"hears from {peer} that it declines checkpoint{number}",
+        "end-of-data-sent": f"sends the end of its data to {receiver or peer}",
+        "cancel-barrier-sent": f"sends the cancel barrier of checkpoint{number} to {receiver or peer}",
+        "control-received": f"receives a message from {sender or peer}",
+        "trigger-received": f"receives the trigger of checkpoint{number}",
+        "abort-received": f"is notified that checkpoint{number} is aborted",
+        "decline-arrived": f"receives the decline of checkpoint{number} from {peer}",
         "checkpoint-triggered": f"starts checkpoint{number}",
-        "checkpoint-completed": f"has checkpoint{number} complete",
-        "checkpoint-aborted": f"gives checkpoint{number} up",
-        "completion-notified": f"hears that checkpoint{number} is complete",
+        "checkpoint-completed": f"completes checkpoint{number}",
+        "checkpoint-aborted": f"aborts checkpoint{number}",
+        "completion-notified": f"is notified that checkpoint{number} is complete",
         "state-loaded": f"loads its snapshot of checkpoint{number}",
         "transaction-pre-committed": f"seals its transaction for checkpoint{number}",
         "commit-requested": f"asks for the commit of its transaction of checkpoint{number}",

@@ -63,7 +63,7 @@ def exit_code(judgement: Judgement, word: Word, output: Output) -> ExitCode:
     for name, seen in seen_by(judgement, word).items():
         output.say(f"{name}: {judges_in_words(seen.judges, seen.not_asked)}")
     if word.unasked.rows and not judgement.violated:
-        output.say(f"PySpark was not asked for the rows owed, because {word.unasked.rows}.")
+        output.say(f"PySpark was not asked for the expected rows, because {word.unasked.rows}.")
     if word.disagreements:
         return ExitCode.HARNESS_FAILED
     return ExitCode.VIOLATED if judgement.violated else ExitCode.HELD

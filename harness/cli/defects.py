@@ -113,7 +113,7 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
         output.say(f"scenarios kept in {options.out}")
     output.result(report)
     if interrupted:
-        output.complain("interrupted; what was done so far is told")
+        output.complain("interrupted; what was done so far is printed")
         return ExitCode.INTERRUPTED
     if isinstance(failed, CutproofError):  # of the environment, or a file that cannot be read
         output.complain(one_line(failed))

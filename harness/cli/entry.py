@@ -24,7 +24,7 @@ from .output import Output, debugging, show_what_can_be_shown
 
 VERBS: dict[str, str] = {
     "verify": "draw scenarios, run them, judge them against PySpark, write the report",
-    "replay": "run one scenario file again and tell its story",
+    "replay": "run one scenario file again and print what happened",
     "judge": "judge a recorded history again, without running anything; also one recorded elsewhere",
     "check": "judge two tables, expected against committed: any pipeline's output",
     "report": "write a run folder's report again",

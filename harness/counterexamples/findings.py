@@ -126,7 +126,7 @@ class FindingBuilder:
         for left_out in self._groups[GROUPS_AT_MOST:]:
             self._found.failures.append(
                 f"scenario {left_out.outcomes[0].index} and {len(left_out.outcomes) - 1} more violate "
-                f"{left_out.invariant} ({left_out.difference}); too many causes to tell them all"
+                f"{left_out.invariant} ({left_out.difference}); too many causes to describe them all"
             )
         self._began = time.perf_counter()
         shown = self._groups[:GROUPS_AT_MOST]
@@ -161,11 +161,11 @@ class FindingBuilder:
         except KeyboardInterrupt:
             self._found.interrupted = True
         except Exception as error:  # of the subject, a worker or the oracle: no reason to lose what was found
-            self._found.failures.append(f"{one.invariant} could not be shrunk and told: {one_line(error)}")
+            self._found.failures.append(f"{one.invariant} could not be shrunk and described: {one_line(error)}")
         try:
             self._add(one, self._example(one).scenario, hasty=True)
         except Exception as error:  # as above; the search's own record of the scenario is kept
-            self._found.failures.append(f"{one.invariant} could not be told: {one_line(error)}")
+            self._found.failures.append(f"{one.invariant} could not be described: {one_line(error)}")
 
     def _add(self, one: Group, scenario: Scenario, *, hasty: bool, words: tuple[str, ...] = ()) -> None:
         result, more = self._again(one, scenario, hasty=hasty)

@@ -161,7 +161,7 @@ def _entry(scenario: Scenario, entry: object) -> str:
         case TaskFailed(task=task, reason=reason):
             return f"{task} fails ({reason})"
         case CoordinatorDown():
-            return "the coordinator is gone"
+            return "the coordinator dies"
         case CommandIssued(command=number) if 0 <= number < len(scenario.commands):
             return command_in_words(scenario.commands[number])
         case CommandReturned(error=error) if error:
@@ -174,10 +174,10 @@ def _entry(scenario: Scenario, entry: object) -> str:
 def _cut(case: Case) -> str:
     closing = case.closing
     if closing.checkpoint is None and closing.kind != "end":
-        return "no checkpoint completed, so nothing is owed."
+        return "no checkpoint completed, so no row is expected."
     positions = ", ".join(f"split {split} before record {at}" for split, at in sorted(closing.positions.items()))
     why = {
-        "end": "all input ended, so everything is owed",
+        "end": "all input ended, so every row is expected",
         "drain": "the job was drained",
         "stop": "the job was stopped with a savepoint",
         "newest": "at the newest completed checkpoint",

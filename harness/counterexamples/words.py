@@ -114,7 +114,7 @@ def command_in_words(command: AnyCommand) -> str:
             return f"the job is started again with new operators: {new}"
         case Resume(parallelism=parallelism) if parallelism:
             widths = ", ".join(f"{name} in {_tasks(number)}" for name, number in parallelism.items())
-            return f"the job is started again, laid out anew: {widths}"
+            return f"the job is started again, rescaled: {widths}"
         case Resume():
             return "the job is started again"
 
@@ -174,7 +174,7 @@ def never_unaligned_in_words(scenario: Scenario) -> str:
     if scenario.engine.alignment == "aligned":
         return ""
     edges = ", ".join(f"{sender}>{receiver} ({why})" for (sender, receiver), why in never_unaligned(scenario).items())
-    return f"To be kept aligned: {edges or 'no edge'}."
+    return f"Never unaligned: {edges or 'no edge'}."
 
 
 def verdict_in_words(verdict: Verdict) -> tuple[str, str]:

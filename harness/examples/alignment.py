@@ -71,7 +71,7 @@ def _nothing_from_the_fast_one(scenario: Scenario, history: History) -> str:
     require(fast.order < slow.order, "the slow channel's barrier came first")
     applied = happenings(history, "record-applied", run.attempt, FAST)
     early = [event for event in applied if fast.order < event.order < slow.order]
-    require(not early, f"{len(early)} records of the fast channel were taken while it was to be set aside")
+    require(not early, f"{len(early)} records of the fast channel were taken while it was to be blocked")
     other = [event for event in happenings(history, "record-applied", run.attempt, SLOW)
              if fast.order < event.order < slow.order]  # fmt: skip
     require(bool(other), "the slow channel had nothing left before its barrier, so nothing was waited for")
@@ -178,7 +178,7 @@ def _output_repeats(scenario: Scenario, history: History) -> str:
     by_tag = {record[2]: record for source in scenario.workload.inputs for split in source.splits for record in split}
     expected_rows = {pair for pair in repeated if by_tag[pair[2]][0] == by_tag[pair[3]][0]}
     require(expected_rows == set(repeated), "a pair was repeated that is none")
-    return f"{len(repeated)} pairs are in the output more than once, and nothing is in it that is not owed"
+    return f"{len(repeated)} pairs are in the output more than once, and it has no row that is not expected"
 
 
 UNBLOCKED_ALIGNMENT = Example(

@@ -55,7 +55,7 @@ def of_the_chain(found: dict[str, Ran]) -> Figures:
     return Figures(
         caption="A chain of three two-phase commits, through a failure, by way of finishing: how many checkpoints "
         "complete from the first end of data to the job's end, and how long that takes",
-        head=("way", "the text", "checkpoints", "time", "rows owed", "lost", "twice", "violated"),
+        head=("way", "the text", "checkpoints", "time", "rows expected", "lost", "twice", "violated"),
         rows=tuple(
             (
                 _named(way),
@@ -89,7 +89,7 @@ def of_settling(trials: Trials) -> Figures:
     return Figures(
         caption="The rejected ways on two pipelines of which one ends early (FIN-9), with a failure of the other after "
         "that and without",
-        head=("way", "rows owed", "lost", "twice", "violated"),
+        head=("way", "rows expected", "lost", "twice", "violated"),
         rows=tuple(rows),
     )
 
@@ -100,7 +100,7 @@ def of_late_failures(found: dict[int, tuple[History, History]]) -> Figures:
         caption="What it costs not to checkpoint after a finish (FIN-7), where an input ends beside an unbounded one: "
         "records of that one that a later failure has read again, and rows committed in the end, with such checkpoints "
         "and without",
-        head=("failure at", "read again with", "without", "rows owed", "committed with", "without"),
+        head=("failure at", "read again with", "without", "rows expected", "committed with", "without"),
         rows=tuple(
             (
                 time_in_words(at_us),

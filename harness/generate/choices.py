@@ -31,7 +31,7 @@ def _integers(low: int, high: int) -> SearchStrategy[int]:
 
 
 class Choices:
-    """What the builders of a scenario draw with; `seeded` tells how records are drawn."""
+    """What the builders of a scenario draw with; `seeded` decides how records are drawn."""
 
     __slots__ = ("_draw", "seeded")
 

@@ -1,4 +1,4 @@
-"""Rows that are dealt out in turn, of which a judge could not say which went where."""
+"""Rows that a rebalance edge distributes round-robin, where a judge could not know which row went where."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from ..scenario.model import Scenario
 from .choices import Choices
 
 LEFT_OPEN_PERCENT = 10
-"""how often they are dealt out nevertheless: the other invariants hold there too"""
+"""how often the rebalance edges stay nevertheless: the other invariants hold there too"""
 
 
 def made_distinct(choices: Choices, scenario: Scenario) -> Scenario:
-    """The scenario with several rows of one origin sent by their key, where what was applied decides what is owed."""
+    """The scenario with several rows of one origin sent by their key, where the applied records decide what is
+    expected."""
     engine = scenario.engine
     follows_applies = engine.alignment != "aligned" or engine.guarantee != "exactly-once"
     if not follows_applies or is_determined(scenario.workload, scenario.topology, every_attempt=True):
@@ -25,7 +26,7 @@ def made_distinct(choices: Choices, scenario: Scenario) -> Scenario:
 
 
 def _by_key(workload: Workload, topology: Topology) -> Topology:
-    """As many of the last edges that deal out go by key instead as it takes."""
+    """Replace rebalance edges by hash edges, from the last one, until the distribution is determined."""
     edges = list(topology.edges)
     for index in reversed(range(len(edges))):
         if edges[index].partitioning == "rebalance" and not is_determined(workload, topology, every_attempt=True):

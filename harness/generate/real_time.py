@@ -26,7 +26,7 @@ from .situations.local import local_stage
 from .stage import Frame, Stage, Template, stage_of
 
 LONGEST_US = 30_000
-"""for how long anything is held up, late or gone"""
+"""for how long anything is delayed or down"""
 SHORT_PAUSE_US = 6_000
 """clearly shorter than what it takes to be given up for dead, as LONGEST_US is clearly longer"""
 LEAST_RECORDS = 40
@@ -37,7 +37,7 @@ UNLED_EVERY = 8
 """one scenario in so many is drawn from the templates, with whatever that brings"""
 
 LOCAL_PERCENT = 3
-"""of the led scenarios are of tasks that recover alone: as many as elsewhere are drawn from their template"""
+"""of the led scenarios have local recovery: as many as elsewhere are drawn from its template"""
 
 _SLOW_WRITE_US = 2_000
 """for a snapshot, so that one task's is under way while another takes its own"""
@@ -75,7 +75,7 @@ def leads_of(capabilities: Capabilities) -> tuple[Lead, ...]:
 
 
 def lead_of(index: int, leads: Sequence[Lead]) -> Lead:
-    """Whose turn it is in scenario `index`; nobody's in every eighth."""
+    """The kinds of fault that lead scenario `index`; none in every eighth."""
     if not leads or index % UNLED_EVERY == UNLED_EVERY - 1:
         return ()
     return leads[(index - index // UNLED_EVERY) % len(leads)]
@@ -102,7 +102,7 @@ def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
 
 
 def _local(choices: Choices, frame: Frame) -> Stage | None:
-    """Now and then tasks recover alone, whatever the faults are."""
+    """Now and then the job has local recovery, whatever the faults are."""
     can = frame.capabilities is not None and frame.capabilities.local_recovery
     return local_stage(choices, frame) if can and choices.percent(LOCAL_PERCENT) else None
 

@@ -32,9 +32,9 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     topology: Topology | None = None
     capabilities: Capabilities | None = None
     lead: tuple[str, ...] | None = None
-    """in real time, the kinds of fault whose turn it is (`real_time`); None: any"""
+    """in real time, the kinds of fault of this scenario (`real_time`); None: any"""
     group_number: int | None = None
-    """in the template `cells`, which turn it is (`turns`); None: it is drawn"""
+    """in the template `cells`, the number of its group of targets (`target_rounds`); None: it is drawn"""
 
     @property
     def real_time(self) -> bool:

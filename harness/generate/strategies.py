@@ -112,7 +112,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class scenario_of:
-    """Scenario i of a seed: a function of (drawing, seed, i) alone, whatever the budget, order or core."""
+    """Scenario i of a seed: a function of (drawing, seed, i), whatever the budget, the order or the core."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._frame = _checked(
@@ -193,7 +193,7 @@ def _left(templates: Iterable[str], frame: Frame) -> list[Template]:
 def _scenarios(
     frame: Frame, templates: Iterable[str], *, now: Callable[[], Frame] | None = None, seeded: bool
 ) -> SearchStrategy[Scenario]:
-    """Scenarios of these templates; `now`: the frame, with whose turn it is."""
+    """Scenarios of these templates; `now`: the frame, with the kinds or targets of this scenario."""
     table = _left(templates, frame)
 
     def by_template(choices: Choices, frame: Frame) -> Scenario:

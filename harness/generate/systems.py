@@ -22,8 +22,8 @@ _BYTES = 1024
 def systems(*, acyclic: bool = False, method: str = "chandy-lamport") -> SearchStrategy[System]:
     """Systems on which every snapshot that is begun reaches every process.
 
-    Acyclic ones have their snapshots begun by all processes without an input, as
-    a stream's sources are told to.
+    In an acyclic system all processes without an input begin the snapshots, like the
+    sources of a stream.
     """
     return built(lambda choices: draw_system(choices, acyclic, method))
 

@@ -1,10 +1,11 @@
 """One bounded job, executed as a stream and as a batch: both held against PySpark, and against each other (FIN-6).
 
-Three comparisons of final results (`properties.final_result`): what streaming
-committed against what is owed, what the batch gave its sinks against it, and
-the one against the other.  Where two may rightly differ the word is *unknown*.
-What is owed comes from PySpark, for many scenarios in one question; of a count
-or sum it is the aggregate itself, never a row picked by its place.
+Three comparisons of final results (`properties.final_result`): the rows that the
+stream committed with the expected rows, the rows of the batch's sinks with the
+expected rows, and the stream's rows with the batch's.  Where two results may differ
+although both are correct, the verdict is *unknown*.  PySpark computes the expected
+rows, for many scenarios in one query.  For a count or a sum the expected row is the
+aggregate itself, never a row picked by its position.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     streaming: Verdict
-    """what streaming left, against what is owed"""
+    """the rows that the stream committed, compared with the expected rows"""
     batch: Verdict
-    """what the batch left, against what is owed"""
+    """the rows of the batch, compared with the expected rows"""
     equal: Verdict
     """the two against each other"""
 
@@ -67,7 +68,7 @@ def execute(scenario: Scenario, failures: Mapping[TaskId, Sequence[int]] | None 
 
 
 def question(scenario: Scenario, name: str) -> OracleJob:
-    """What PySpark is asked: all that the workload owes once every split is read to its end."""
+    """The question for PySpark: all rows that the workload yields once every split is read to its end."""
     ends = tuple(len(records) for _, _, records in scenario.workload.splits())
     return OracleJob(id=name, workload=scenario.workload, cuts=(Cut(name=INFINITE, positions=ends),))
 
@@ -90,7 +91,7 @@ def in_order(history: History) -> list[Row]:
 
 
 def compare(scenario: Scenario, history: History, batch: BatchResult, expected: Expected | None) -> Comparison:
-    """Hold a streaming run and a batch execution of a scenario against what is owed and each other."""
+    """Compare a streaming run and a batch execution of a scenario with the expected rows and with each other."""
     workload = scenario.workload
     streamed, batched = final_result(workload, in_order(history)), final_result(workload, batch.rows)
     why = _unfinished(scenario, history)
@@ -125,7 +126,7 @@ def compare_all(subject: Subject, scenarios: Sequence[Scenario], oracle: Oracle)
 
 
 def _unfinished(scenario: Scenario, history: History) -> Unknown | None:
-    """Why a streaming run left no final result to compare, or none that an order of rows tells."""
+    """Why a streaming run has no final result to compare, or none that the order of its rows determines."""
     ends = [entry for entry in history.journal if isinstance(entry, JobEnded)]
     if not ends or ends[-1].status != "finished":
         status = ends[-1].status if ends else "still running"
@@ -138,7 +139,7 @@ def _unfinished(scenario: Scenario, history: History) -> Unknown | None:
 
 
 def _held_against(found: Counter[Row], due: Counter[Row], whose: str, other: str) -> Verdict:
-    """Equal or not: `found` is what `whose` left, `due` what `other` did or says."""
+    """Whether two results are equal: `found` are the rows of `whose`, `due` those of `other`."""
     if found == due:
         rows = found.total()
         return Holds(exercised=rows) if rows else Unknown(reason="not exercised", detail="no row is left")

@@ -120,7 +120,7 @@ def _words(history: History) -> Iterator[str]:
 
 def _attempts(history: History, known: _Known) -> Iterator[str]:
     if history.runs and not known.attempts:
-        yield "journal: no attempt-started, and there are runs; each attempt's start has to be told"
+        yield "journal: no attempt-started, and there are runs; each attempt's start has to be recorded"
     seen: set[tuple[str, int]] = set()
     for place, run in enumerate(history.runs):
         if known.attempts and run.attempt not in known.attempts:

@@ -1,8 +1,8 @@
-"""Batch executions that a search holds against streaming (FIN-6), one beside every `EVERY` scenarios.
+"""Companion runs as batches (FIN-6): one for every `EVERY` scenarios of a search.
 
-The scenario's job is given inputs that end and runs to its end, through its faults,
-as a stream; the same job runs as a batch; both leave the same.  What streaming owes
-is PySpark's word elsewhere: here the two ways of executing one job are compared.
+The scenario's job gets inputs that end and runs to its end as a stream, through its
+faults.  The same job runs as a batch.  Both must commit the same rows.  This compares
+the two executions; PySpark computes the expected rows of the stream elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole verification: search, tell what was found, count it up, write the run folder."""
+"""A whole verification: search, describe the findings, sum up, write the run folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
 """side by side on one machine: each mostly waits, but its processes want a turn when they do not"""
 
 TARGETS_NAMED = 3
-"""empty cells that a shortfall names"""
+"""targets that a shortfall names"""
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ def verify_campaign(
 
 
 class _Work:
-    """One verification: a search, what is told of it, and what is written of that."""
+    """One verification: a search, its findings, and the run folder."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _Work:
         )
         try:
             found = search.run()
-            if interruption.came:  # the workers end while what was found is told
+            if interruption.came:  # the workers end while the findings are described
                 self._pool.stop()
             return self._reported(found, self._findings(found, interruption), interruption)
         except BaseException:
@@ -316,12 +316,12 @@ def _shortfalls(campaign: Campaign, tally: Tally, capabilities: Capabilities) ->
 
 
 def _is_free(plan: Plan) -> bool:
-    """Nothing of the drawing is given, so that every cell and every stop can be drawn."""
+    """Whether the drawing is unrestricted, so that every target and every stop can be drawn."""
     return plan.loaded is None and plan.drawing.workload is None
 
 
 def _unreached(profile: Profile, tally: Tally, capabilities: Capabilities) -> list[str]:
-    """The cells and stops that the profile wants hit, and nothing did."""
+    """The targets and stops that the profile demands and that were not hit."""
     targets = _targets_not_hit(tally, capabilities) if profile.every_target else []
     return [*targets, *(never_hit(tally.stops(), capabilities) if profile.every_stop else ())]
 
@@ -331,7 +331,8 @@ def _targets_not_hit(tally: Tally, capabilities: Capabilities) -> list[str]:
     if not empty:
         return []
     some = "; ".join(in_words(target) for target in empty[:TARGETS_NAMED])
-    return [f"{len(empty):,} of {len(possible_targets(capabilities)):,} possible cells never fired, such as {some}"]
+    possible = len(possible_targets(capabilities))
+    return [f"{len(empty):,} of {possible:,} possible coverage targets were never hit, such as {some}"]
 
 
 def _written(folder: RunFolder, view: ReportView) -> ReportView:
@@ -343,7 +344,7 @@ def _written(folder: RunFolder, view: ReportView) -> ReportView:
         spent = msgspec.structs.replace(summary.seconds, report=round(time.perf_counter() - began, 3))
         summary = msgspec.structs.replace(summary, seconds=spent)
         folder.write_summary(summary)
-    except Exception as error:  # a full disk, or a report that cannot be drawn: the numbers are told all the same
+    except Exception as error:  # a full disk, or a report that cannot be drawn: the numbers are printed all the same
         message = one_line(error) if isinstance(error, CutproofError) else f"the report failed: {one_line(error)}"
         summary = msgspec.structs.replace(view.summary, failures=[*view.summary.failures, message])
     return msgspec.structs.replace(view, summary=summary)

@@ -1,12 +1,12 @@
-"""What was really tried, by cell: protocol point x fault x way of ending x alignment.
+"""Coverage targets: protocol point x kind of fault x way of ending x alignment.
 
-A fault that fired counts in the cell of the point that set it off, of its kind,
-of how the job that it hit ended, and of how that job aligned.  Faults set off by
-a time or a phase, and those in a job that never ended, have no cell.
+A fault that fired hits the target given by the point that triggered it, its kind,
+the way in which the job ended, and the job's alignment.  Faults that a time or a
+phase triggers, and faults in a job that never ended, hit no target.
 
-What cannot happen follows from the few rules below, each with its reason.  A
-cell that is possible and empty is a shortfall; one that fired although a rule
-calls it impossible means that a rule or a subject is wrong.
+The rules below say which targets are impossible, each with its reason.  A possible
+target that was not hit is a shortfall.  A hit on a target that a rule calls
+impossible means that the rule or the subject is wrong.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MODES: dict[str, tuple[str, str]] = {
     "unblocked": ("at-least-once", "aligned"),
     "none": ("at-most-once", "aligned"),
 }
-"""(guarantee, alignment) of the engine by what a task does with a channel whose barrier is in while others are
-not: it waits, it does not and what the others bring is in flight, it waits only so long, each of these in turn; it
-goes on reading, or there are no barriers."""
+"""(guarantee, alignment) of the engine, by name.  The alignment decides about a channel whose barrier has arrived
+before the others: it is blocked; the barrier overtakes; the barrier overtakes after a time-out; each of these in
+turn; the task goes on reading (at-least-once); there are no barriers (at-most-once)."""
 
 ENDINGS: tuple[str, ...] = ("finished", "drained", "stopped", "cancelled", "failed")
 """the ways in which a job ends, as in `JobEnded`"""
@@ -80,7 +80,7 @@ class CoverageTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """Why some cells can never fire, whatever the engine does."""
+    """Why some targets can never be hit, whatever the engine does."""
 
     name: str
     reason: str
@@ -125,7 +125,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def rule_against(target: CoverageTarget) -> Rule | None:
-    """The first rule that calls a cell impossible; None when it can fire."""
+    """The first rule that calls a target impossible; None if it can be hit."""
     return next((rule for rule in RULES if rule.forbids(target)), None)
 
 
@@ -141,7 +141,7 @@ def all_targets(faults: Iterable[str] = tuple(KINDS)) -> Iterator[CoverageTarget
 
 @cache
 def possible_targets(capabilities: Capabilities) -> tuple[CoverageTarget, ...]:
-    """The cells that no rule forbids, of what a subject can do."""
+    """The targets that no rule forbids, of what a subject can do."""
     capabilities = usable(capabilities)
     return tuple(
         target
@@ -151,7 +151,7 @@ def possible_targets(capabilities: Capabilities) -> tuple[CoverageTarget, ...]:
 
 
 def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
-    """Whether the subject has what the cell needs: what it cannot is not asked of it."""
+    """Whether the subject has what the target needs; a target that it lacks something for is not asked of it."""
     guarantee, alignment = MODES[target.alignment]
     if guarantee not in capabilities.guarantees or not any(is_promised(guarantee, sink) for sink in capabilities.sinks):
         return False
@@ -172,7 +172,7 @@ _COMMANDS = {"drained": "stop-with-savepoint", "stopped": "stop-with-savepoint",
 
 
 def targets_hit(scenario: Scenario, history: History) -> tuple[CoverageTarget, ...]:
-    """The cell of each fault that fired, each fault counted once; those without a cell are left out."""
+    """The target of each fault that fired, each fault counted once; faults without a target are left out."""
     engine = scenario.engine
     alignment = next((name for name, mode in MODES.items() if mode == (engine.guarantee, engine.alignment)), "")
     waiting: dict[int, None] = {}
@@ -203,20 +203,20 @@ def _target_of(scenario: Scenario, number: int, alignment: str, ending: str) -> 
 
 
 class CoverageTally:
-    """Counts fired cells over scenarios; adding in any order gives the same."""
+    """Counts hits of targets over scenarios; adding in any order gives the same."""
 
     def __init__(self) -> None:
         self._fired = Counter[CoverageTarget]()
         self._outside = 0
 
     def add(self, targets: Iterable[CoverageTarget], fired: int) -> None:
-        """The cells of one scenario, and how many of its faults fired in all."""
+        """Add the targets that one scenario hit, and how many of its faults fired in all."""
         targets = tuple(targets)
         self._fired.update(targets)
         self._outside += fired - len(targets)
 
     def coverage(self, capabilities: Capabilities) -> Coverage:
-        """All of it as it stands in the summary."""
+        """The coverage as it stands in the summary."""
         possible = possible_targets(capabilities)
         counts = {target: self._fired[target] for target in possible} | dict(self._fired)
         return Coverage(
@@ -238,7 +238,7 @@ class CoverageTally:
         return sentences
 
     def empty(self, capabilities: Capabilities) -> list[CoverageTarget]:
-        """The possible cells that never fired, in the order of the axes."""
+        """The possible targets that were never hit, in the order of the axes."""
         return [target for target in possible_targets(capabilities) if not self._fired[target]]
 
 

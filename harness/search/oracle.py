@@ -1,8 +1,8 @@
-"""PySpark's word on what the quick checker reckoned, scenario by scenario.
+"""PySpark's check of the quick checker's results, scenario by scenario.
 
 Workers put what has to be asked into bytes (`question_of`): the workload, the
-cuts, and the rows and state that the quick checker holds to be owed; one
-scenario may make several questions of it.  The process that has the Spark
+cuts, and the rows and state that the quick checker expects.  One
+scenario may give several questions.  The process that has the Spark
 session asks them for many scenarios at once and compares rows, never verdicts.
 """
 
@@ -53,7 +53,7 @@ class Oracle(Protocol):
         """Begin to start it, in the background."""
 
     def wait(self) -> None:
-        """Return once it is up, or has failed to come up; `examine` tells which."""
+        """Return once the session has started, or has failed to start; `examine` reports which."""
 
     def examine(self, questions: Sequence[bytes]) -> Examined:
         """Judge; a `HarnessFailed` when it cannot."""
@@ -73,23 +73,22 @@ def put(result: Result) -> Put:
 
 
 class SeenBy(msgspec.Struct, frozen=True, kw_only=True):
-    """How many judges saw what a verdict says; of one alone, why PySpark was not asked, or empty where it was and
-    says otherwise."""
+    """How many judges saw a violation.  If only one did: why PySpark was not asked, or empty if PySpark disagrees."""
 
     judges: int = 1
     not_asked: str = ""
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
-    """What PySpark has said about one case."""
+    """PySpark's answer about one case."""
 
     unasked: Unasked = ASKED
     disagreements: tuple[str, ...] = ()
-    """where it says otherwise than the quick checker"""
+    """where it disagrees with the quick checker"""
     engine: str = ""
 
     def on(self, invariant: str, verdict: Verdict) -> SeenBy:
-        """Who saw what a verdict that is not unknown says."""
+        """The judges behind a verdict that is not unknown."""
         not_asked = one_judge(invariant, verdict, self.unasked)
         return SeenBy(judges=1 if not_asked or self.disagreements else 2, not_asked=not_asked)
 
@@ -103,7 +102,7 @@ def word_on(oracle: Oracle, result: Result) -> Word:
 
 
 def question_of(result: Result) -> bytes:
-    """The question alone."""
+    """Only the question."""
     return put(result).question
 
 

@@ -1,4 +1,4 @@
-"""Where a search's work is done: worker processes, or this process alone."""
+"""Where a search's work is done: in worker processes, or in this process."""
 
 from __future__ import annotations
 
@@ -101,6 +101,6 @@ def _done(work: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
     try:
         future.set_result(work())
-    except Exception as error:  # told to whoever asks for the result
+    except Exception as error:  # raised to whoever asks for the result
         future.set_exception(error)
     return future

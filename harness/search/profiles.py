@@ -2,10 +2,9 @@
 
 A run at least as large as its profile falls short (exit code 3) when an
 invariant was exercised in too small a share of the scenarios that can show it,
-a fault kind never fired, a possible cell of the coverage stayed empty, or nothing
-hit some way to end a job.  A smaller run is not judged by that, nor one that was
-interrupted or stopped at its first violated scenario: what it had no room for is
-no shortfall.
+a fault kind never fired, a possible coverage target was not hit, or no fault hit
+some way to end a job.  A smaller run is not judged by this.  Nor is a run that
+was interrupted or stopped at its first violated scenario: it had no room for all this.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     every_fault: bool = True
     """each kind of fault that the subject knows has to fire"""
     target_shares: int = 1
-    """so many times its usual share the template is drawn that aims at the cells of the coverage"""
+    """the template that aims at coverage targets is drawn so many times its usual share"""
     every_target: bool = False
-    """each possible cell of the coverage has to be hit (`coverage`)"""
+    """each possible coverage target has to be hit (`coverage`)"""
     every_stop: bool = False
     """each way to end a job and to go on that the subject knows has to be hit (`stops`)"""
 

@@ -158,7 +158,7 @@ class Search:
         except BrokenExecutor:
             self._found.failures.append("a worker process died; what it was doing is lost")
             self._abandon()
-        except Exception as error:  # of a strategy, or of whoever is told of outcomes
+        except Exception as error:  # of a strategy, or of a callback of `on_outcome`
             self._found.failures.append(f"the search failed: {one_line(error)}")
             self._abandon()
         self._found.failing.sort(key=lambda outcome: outcome.index)
@@ -208,12 +208,12 @@ class Search:
                 return
 
     def _take_out_of_order(self) -> None:
-        """What waited for an earlier scenario that will not come: it was done, and is kept."""
+        """Keep outcomes that waited for an earlier scenario which will not come."""
         while self._budget.stop_at_first and self._come:
             self._take(self._come.pop(min(self._come)))
 
     def _stop(self) -> None:
-        """What lies behind the first violated scenario counts for nothing, whether it has been run or not."""
+        """Drop the scenarios after the first violated one, whether they have run or not."""
         self._found.stopped = True
         for future in self._running:
             future.cancel()
@@ -262,7 +262,7 @@ class Search:
                 found.wrong_batches.append(compared)
 
     def _end(self, chunk: Chunk) -> None:
-        """Told once, however many workers say so; what has not begun does not begin."""
+        """Report the reason once, however many workers report it, and start no further chunk."""
         self._ended = True
         failures = self._found.failures
         if not any(failure.endswith(chunk.ended) for failure in failures):
@@ -327,7 +327,7 @@ class Search:
             found.failures.append(f"the two judges disagree about scenario {index}: {words}")
 
     def _unanswered(self, asked: list[_Waiting], why: str) -> None:
-        """Scenarios of which PySpark has said nothing, though some of them it was to be asked about."""
+        """Scenarios without an answer of PySpark's, although it was to be asked about some of them."""
         for one in asked:
             self._found.unconfirmed[one.index] = why
             self._found.tally.add_word(Unasked(rows=one.not_asked.rows or why, state=one.not_asked.state or why))

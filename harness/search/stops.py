@@ -1,16 +1,16 @@
 """Every way to stop a job and to go on: what was planned, what came of it, and what hit it meanwhile.
 
-A fault hits what is under way when it fires, and nothing that begins after it,
-although its trouble may last:
+A fault hits what is under way when it fires.  It does not hit what begins after it,
+although its effect may last:
 
-- a stop, a drain and a cancel, from the user's asking to the end of the job, or
-  to the answer that refuses them. A cancel is over within a few messages: its
-  decision is stored, its tasks are told, their transactions are settled;
-- a resume, from the asking to the moment at which every task of the job runs, in
-  whichever attempt, or to the end of a job that never ran. What comes after that,
-  before its first checkpoint too, hits the job and not the resume;
-- one of a job that does not fit, from the asking to the end of the job that is
-  refused. No task of it comes up, so that the coordinator alone can be hit;
+- a stop, a drain and a cancel, from the user's command to the end of the job, or
+  to the answer that refuses it. A cancel is over within a few messages: the
+  decision is stored, the tasks are notified, their transactions are settled;
+- a resume, from the command to the moment at which every task of the job runs, in
+  whichever attempt, or to the end of a job that never ran. A later fault hits the
+  job and not the resume, also before the job's first checkpoint;
+- a resume with an incompatible snapshot, from the command to the end of the refused
+  job. No task of it starts, so that only the coordinator can be hit;
 - the end by itself, while all input has ended and no command stops the job (the
   phase `finishing`).
 """
@@ -132,7 +132,7 @@ class _Watch:
             self._close(number)
 
     def _refused(self, number: int, reason: str) -> None:
-        """A resume of a job that does not fit is done when it is refused for that: by the name of what is new."""
+        """A resume with an incompatible snapshot is done when it is refused for that: by the name of what is new."""
         command = self._scenario.commands[number]
         if isinstance(command, Resume) and any(names(reason, name) for name in command.inserted):
             self._finished.add(number)
@@ -224,5 +224,5 @@ def _is_known(kind: str, capabilities: Capabilities) -> bool:
     if kind == INCOMPATIBLE:
         return capabilities.refuses_unfit and _is_known("resume", capabilities)
     if kind == "resume" and not capabilities.commands & {"stop-with-savepoint", "cancel"}:
-        return False  # what does not end is not gone on with
+        return False  # a job that does not end cannot be resumed
     return _NEEDS.get(kind, "") in {"", *capabilities.commands}

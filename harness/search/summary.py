@@ -75,8 +75,7 @@ class Tally:
             self.seconds[name] += spent
 
     def add_word(self, not_asked: Unasked, by_both: Iterable[str] = ()) -> None:
-        """What PySpark has said of a scenario that was added, or why it has not; `by_both` are the invariants that it
-        bears out."""
+        """Add PySpark's answer about a scenario, or why it has none; `by_both` are the invariants that it confirms."""
         self._rows_asked[not_asked.rows] += 1
         self._state_asked[not_asked.state] += 1
         for name in by_both:
@@ -146,7 +145,7 @@ class Tally:
         return Samples(checkpoint_durations_us=list(self._durations_us), recovery_times_us=list(self._recoveries_us))
 
     def summary(self) -> Summary:
-        """The counts alone; what is known of the run as a whole is its owner's to add."""
+        """The counts; the campaign adds what is known of the run as a whole."""
         kinds = sorted({*self._planned, *self._fired})
         return Summary(
             scenarios=ScenarioCounts(
@@ -208,6 +207,6 @@ def _asked(counts: Counter[str]) -> Asked:
 
 def kind_of_unapplied(words: str) -> str:
     """The kind of what a subject says never applied: "fault 0: kill-task", "command 1: savepoint",
-    "resume", or a deviation by its name, "write coordinator, occurrence 2"."""
+    "resume", or a schedule perturbation by its name, "write coordinator, occurrence 2"."""
     kind = words.rpartition(": ")[2].split(" ", 1)[0].rstrip(",")
     return kind if kind in KINDS or kind in COMMANDS else f"deviation of a {kind}"

@@ -1,6 +1,6 @@
-"""Systems of processes that a search runs beside its jobs: general snapshots on drawn graphs (CL-1, CL-3).
+"""Companion runs of systems of processes: general snapshots on drawn graphs (CL-1, CL-3).
 
-One stands beside every `EVERY` scenarios.  System n of a seed is the same whatever
+A search runs one for every `EVERY` scenarios.  System n of a seed is the same whatever
 the budget, the order of the work or the number of workers, as scenario i is.
 Causality alone judges it: there is no row that PySpark could expect.
 """

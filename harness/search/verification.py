@@ -33,7 +33,7 @@ from .worker import Plan
 OUT = Path("out")
 LATEST = "latest"
 UNBOUNDED = 1_000_000
-"""scenarios of a run that is bounded by time alone"""
+"""scenarios of a run that is bounded only by time"""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ def plan_of(request: Request) -> Plan:
 
 
 def drawn_seed() -> int:
-    """A seed where none was asked for; printed, so that the run can be had again."""
+    """A seed where none was given; it is printed, so that the run can be repeated."""
     return secrets.randbelow(1 << 32)
 
 

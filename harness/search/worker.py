@@ -53,7 +53,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
     companions: bool = False
-    """systems of processes are run beside the scenarios, and jobs as a stream and as a batch"""
+    """companion runs too: systems of processes, and jobs as a stream and as a batch"""
 
 
 class Undriven(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class Undriven(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unrun(msgspec.Struct, frozen=True, kw_only=True):
-    """A system or a batch that could not be run beside scenario `index`, and why, in one sentence."""
+    """A companion run of scenario `index` that could not be run, and why, in one sentence."""
 
     index: int
     reason: str
@@ -87,7 +87,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """why no more can be run, in one line: the environment failed"""
 
     def up_to_first_violation(self) -> Chunk:
-        """The chunk without what was drawn behind the first scenario that is violated, or beside which something is."""
+        """The chunk up to the first scenario that is violated, or whose companion run is."""
         wrong = [one.index for one in self.outcomes if one.violations]
         wrong += [one.number * EVERY for one in self.systems if isinstance(one.verdict, Violated)]
         wrong += [one.number for one in self.batches if isinstance(one.verdict, Violated)]
@@ -232,7 +232,7 @@ def start(plan: Plan) -> None:
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     try:
         _worker = Worker(plan)
-    except CutproofError as error:  # told by whoever is given work: one that dies here tells nothing
+    except CutproofError as error:  # reported when work is given: a worker that dies here reports nothing
         _unready = one_line(error)
         return
     atexit.register(close, _worker.subject)

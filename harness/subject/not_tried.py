@@ -9,9 +9,9 @@ from .port import Capabilities, Subject
 
 ABILITIES = {
     "rescales": "a resume at another parallelism",
-    "refuses_unfit": "a resume of a job that does not fit",
-    "regional_recovery": "the recovery of a region alone",
-    "local_recovery": "the recovery of a task alone",
+    "refuses_unfit": "a resume with an incompatible snapshot",
+    "regional_recovery": "the recovery of one region",
+    "local_recovery": "local recovery",
     "two_phase": "commits amid a job",
     "pooled_ids": "transactional ids that are used again",
     "concurrent_checkpoints": "checkpoints side by side",
@@ -19,7 +19,7 @@ ABILITIES = {
     "trims_logs": "logs that are trimmed",
     "local_channels": "channels within a node",
     "enumerators": "splits that are asked for",
-    "deviations": "deviations of the schedule",
+    "deviations": "schedule perturbations",
 }
 """What is told of a capability that is there or not."""
 

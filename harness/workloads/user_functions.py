@@ -42,7 +42,7 @@ def known(functions: Iterable[UserFunction | str]) -> None:
         for name in _never_called(function.function):
             raise UsageError(f"{function.name} has {name}, which nobody calls: say `{_CALLED_IF[name]} = True`")
         if not function.function.clocked and function.spark is never_asked:
-            raise UsageError(f"{function.name} says nothing to PySpark: give it a `spark`")
+            raise UsageError(f"{function.name} is unknown to PySpark: give it a `spark`")
         if function.function.owns_state and function.function.states:
             raise UsageError(f"{function.name} declares states and owns its state: it can do one of the two")
         _try_to_make(function)
@@ -107,7 +107,7 @@ def _contradictions(declared: User) -> Iterator[str]:
         is_so = getattr(truly, flag)
         if getattr(declared, flag) is not is_so and (is_so or flag != "ordered"):
             what = flag if is_so else f"not {flag}"
-            yield f"the function {declared.function!r} is {what}, and the workload says otherwise"
+            yield f"the function {declared.function!r} is {what}, and the workload declares otherwise"
 
 
 _UNKNOWN = "there is no user function {!r}; make it known with --function package.module:NAME"
@@ -131,7 +131,7 @@ def entry_of(name: str) -> str | None:
     if name.startswith(RESERVED):
         return None
     if name not in _entries:
-        raise Refused(f"the function {name!r} lives in this process alone; name it as package.module:NAME")
+        raise Refused(f"the function {name!r} exists only in this process; name it as package.module:NAME")
     return _entries[name]
 
 

@@ -133,7 +133,7 @@ def test_a_picture_that_is_wider_than_its_window_says_that_it_goes_on(page: Page
 
 def test_a_map_of_the_coverage_says_in_a_sentence_how_much_was_hit_and_shows_dots_for_the_rest(page: Page) -> None:
     summary = page.evaluate("document.querySelector('#tried details:has(.coverage) summary').innerText")
-    assert "possible cells hit" in summary
+    assert "possible targets hit" in summary
     cells = page.evaluate("[...document.querySelectorAll('.coverage td')].map(e => e.textContent)")
     assert set(cells) <= {"", "·"} | {cell for cell in cells if cell.replace(",", "").isdecimal()}
 

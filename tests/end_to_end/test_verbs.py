@@ -41,7 +41,7 @@ def test_verify_writes_a_run_folder_and_prints_its_summary(tmp_path: Path) -> No
     assert summary["shortfalls"] == []
     assert summary["not_judged_by_shares"].startswith("The run had 40 of the 1,500 scenarios")
     assert "shortfall" not in done.stderr
-    assert "PySpark computed the rows owed in" in done.stderr
+    assert "PySpark computed the expected rows in" in done.stderr
     assert set(INVARIANTS) <= set(summary["invariants"])
     kept = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"summary.json", "report.html", "junit.xml", "scenarios.jsonl", "counterexamples", "histories"} <= kept

@@ -71,11 +71,11 @@ def _forwarded_before(run: PipelineRun) -> str:
 
 def _nobody_blocked(run: PipelineRun) -> str:
     aside = {name: us for name, us in run.outcome.set_aside_us.items() if us}
-    require(not aside, f"{', '.join(aside)} was set aside")
+    require(not aside, f"{', '.join(aside)} was blocked")
     aligned = measured(replace(run.pipeline, way=ALIGNED)).outcome.set_aside_us
     waited = max(aligned, key=lambda name: aligned[name])
-    require(aligned[waited] > 0, "no channel is set aside when aligned either")
-    return f"no channel was ever set aside; aligned, {waited} was for {aligned[waited] / SECOND:.1f} s"
+    require(aligned[waited] > 0, "no channel is blocked when aligned either")
+    return f"no channel was ever blocked; aligned, {waited} was for {aligned[waited] / SECOND:.1f} s"
 
 
 def _in_flight_stored(run: PipelineRun) -> str:

@@ -1,5 +1,5 @@
-"""Each fault of the template `cells` at the point that is to set it off: on what is there, soon, and with what it
-waits for still to come."""
+"""The faults of the template `cells`: each is triggered at the protocol point of its coverage target, early enough
+that it hits something live and that what it waits for is still to come."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AMID_A_COMMAND: dict[str, frozenset[str]] = {
     "drained": _MILD,
     "cancelled": frozenset({"kill-task", "kill-node", "pause-task", "cut-channel"}),
 }
-"""by way of ending, the kinds that can hit the command which ends the job, and do not undo it"""
+"""for each way of ending: the kinds that can hit the command which ends the job without undoing it"""
 
 
 def fault_on_target(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AnyFault:

@@ -1,4 +1,4 @@
-"""What a scenario of the template `cells` is after: a cell of the coverage, and what it needs to be hit."""
+"""Groups of coverage targets that one scenario of the template `cells` can hit together, and what they need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UPSETTING = frozenset(
 
 
 class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scenario is after, and what it needs for that."""
+    """The coverage targets of one scenario, and what the scenario needs to hit them."""
 
     alignment: str
     """a mode of the coverage"""
@@ -53,19 +53,21 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """All input ends, and what ends the job otherwise comes amid that: without checkpoints no part ends before."""
+        """All input ends, and the command that ends the job comes meanwhile: without checkpoints no part ends
+        earlier."""
         return "whole" in self.needs
 
 
 def sink_for(pair: Pair, guarantee: str, sinks: frozenset[str]) -> str:
-    """Where rows are written at once that point alone is aimed at, but in at-most-once, which has few others."""
+    """The sink of a target.  A sink that writes rows at once is used only for the point `row-written`, and in
+    at-most-once, which has few other sinks."""
     at_once = "idempotent" if guarantee == "exactly-once" else "plain"
     wanted = at_once if guarantee == "at-most-once" or pair[0] == "row-written" else "transactional"
     return wanted if wanted in sinks else min(sinks)
 
 
 def room_in(most: int, ending: str, needs: frozenset[str]) -> int:
-    """How many cells one scenario can be after: what they need, and a failure that ends the job, takes faults too."""
+    """How many targets one scenario has room for: their needs, and a failure that ends the job, take faults too."""
     return max(1, most - len(needs & COSTING) - (ending == "failed"))
 
 

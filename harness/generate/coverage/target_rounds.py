@@ -1,11 +1,11 @@
-"""Whose turn it is among the cells of the coverage, where scenarios are drawn by number.
+"""Which coverage targets a scenario aims at, where scenarios are drawn by number.
 
-A free draw comes to the last few of thousands of cells only after many times
-as many tries.  So the n-th scenario of the template `cells` is told what to aim
-at: a round goes through all possible cells once, those that can be hit in one
-scenario together, and the next round mixes them anew.  The table follows from
-what the subject can do (`coverage.possible_cells`); nothing is fed back, so that
-a scenario can be had again by its seed and number alone.
+Free drawing hits the last few of thousands of targets only after many times as
+many scenarios.  So the n-th scenario of the template `cells` is given a group of
+targets.  A round goes through all possible targets once; targets that one scenario
+can hit together form a group.  The next round shuffles the groups.  The table
+follows from the subject's capabilities (`coverage.possible_targets`).  Nothing is
+fed back, so that a scenario is a function of its seed and number.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ALL = Capabilities(
 
 
 def number_of_group(frame: Frame, seed: int, index: int, share: int, of: int) -> int | None:
-    """Which turn scenario `index` has, where `share` of so many are aimed at cells; None for one of the others.
+    """The number of the group of scenario `index`, where `share` of `of` scenarios aim at targets; None for the others.
 
-    Each seed begins with a round of its own, so that short runs of several seeds come to different cells.
+    Each seed begins with a round of its own, so that short runs of several seeds aim at different targets.
     """
     group_number = index * share // of
     if (index + 1) * share // of == group_number:
@@ -47,20 +47,20 @@ def number_of_group(frame: Frame, seed: int, index: int, share: int, of: int) ->
 
 
 def group_of(frame: Frame, group_number: int) -> TargetGroup:
-    """What the scenario of a turn is after; without a pair where nothing can be hit."""
+    """The group with a number; its `pairs` are empty if no target is possible."""
     capabilities, most = frame.capabilities or _ALL, max(1, frame.max_faults)
     number_of_groups = groups_in_a_round(frame)
     return _round(capabilities, frame.sinks, most, group_number // number_of_groups)[group_number % number_of_groups]
 
 
 def groups_in_a_round(frame: Frame) -> int:
-    """After so many turns each possible cell has been aimed at once."""
+    """The number of groups in a round, in which each possible target is aimed at once."""
     return len(_round(frame.capabilities or _ALL, frame.sinks, max(1, frame.max_faults), 0))
 
 
 @lru_cache(maxsize=4)
 def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number: int) -> tuple[TargetGroup, ...]:
-    """The aims of one round; every round has as many."""
+    """The groups of one round; every round has as many."""
     groups = [
         TargetGroup(alignment=alignment, sink=sink, ending=ending, pairs=pairs, needs=needs)
         for (alignment, ending, sink, needs), alike in _groups(capabilities, sinks).items()
@@ -82,7 +82,7 @@ def _least(capabilities: Capabilities) -> str:
 
 @lru_cache(maxsize=4)
 def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, list[Pair]]:
-    """What can be aimed at in one scenario, since it takes the same stage and the same company."""
+    """The targets that one scenario can aim at, because they need the same job and the same accompanying faults."""
     groups: dict[_Group, list[Pair]] = {}
     for target in possible_targets(capabilities):
         guarantee, pair = MODES[target.alignment][0], (target.point, target.fault)
@@ -97,7 +97,7 @@ def _mixed(things: Iterable[T], number: int) -> list[T]:
 
 
 def _name(thing: object) -> str:
-    """The same in every process: no set is named in the order it happens to have."""
+    """A name that is the same in every process: it does not depend on the order of a set."""
     return f"{thing.alignment} {thing.ending} {thing.pairs}" if isinstance(thing, TargetGroup) else str(thing)
 
 
@@ -106,10 +106,11 @@ TRIES = 3
 
 
 def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]) -> Iterator[tuple[Pair, ...]]:
-    """As many at a time as there is room for.
+    """Split targets into groups, each as large as one scenario has room for.
 
-    Blows by themselves, since a restart undoes what others wait for, and one at a point; one at all where the first is
-    the end.  Alone, and several times, what is never sure.
+    Faults that cause a restart form groups of their own, since a restart undoes what other faults wait for.  Such a
+    group has one fault at a point, and only one fault if the first one ends the job.  A target that is never sure to
+    be hit is alone in its scenario, which tries it several times.
     """
     if "slow writes" in needs:
         yield from ((pair,) * min(room, TRIES) for pair in pairs)
@@ -122,7 +123,7 @@ def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]
 
 
 def _dealt(pairs: list[Pair], among: int) -> Iterator[tuple[Pair, ...]]:
-    """Dealt out like cards, point by point: those at one point go different ways."""
+    """Distributed round-robin, point by point: targets at one point go to different groups."""
     points = {point: None for point, _ in pairs}
     cards = [pair for point in points for pair in pairs if pair[0] == point]
     yield from (tuple(cards[first::among]) for first in range(among))

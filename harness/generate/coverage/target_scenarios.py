@@ -1,10 +1,10 @@
-"""Template `cells`: every possible cell of the coverage in turn, each fault brought to its point.
+"""Template `cells`: every possible coverage target in turn, each fault triggered at its point.
 
-A free draw comes to a few cells often and to most never.  Here the cells come
-first (`turns`), and the scenario is built so that their faults fire there: an
-engine that waits for it, an input that ends early where the point is the end
-of one, and company where the point or the fault needs it (a failing read needs
-a restart, the end of a job by failure a last blow).
+Free drawing hits a few targets often and most of them never.  Here the targets are
+chosen first (`target_rounds`), and the scenario is built so that their faults fire:
+the engine reads slowly enough, an input ends early where the point is the end of an
+input, and accompanying faults are added where the point or the fault needs them (a
+failing read needs a restart; a job that ends by failure needs a last kill).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TARGETS = "cells"
 
 
 def every_target(choices: Choices, frame: Frame) -> Scenario:
-    """The cells whose turn it is; where scenarios have no numbers, that is drawn."""
+    """A scenario for the group of its number; where scenarios have no numbers, the group is drawn."""
     group = group_of(
         frame, choices.between(0, groups_in_a_round(frame) - 1) if frame.group_number is None else frame.group_number
     )
@@ -44,7 +44,7 @@ def every_target(choices: Choices, frame: Frame) -> Scenario:
 
 
 def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
-    """Inputs that do not end where something else ends the job; one that ends early where that is the point."""
+    """The job: its inputs do not end if a command ends the job; one input ends early if the point needs that."""
     endless = group.ending != "finished" and not group.whole
     recipe = frame.recipe(
         most_records=48,
@@ -91,7 +91,7 @@ SLOW_CHECKPOINTS_IN_A_SPAN = 3
 
 
 def _unhurried(stage: Stage, group: TargetGroup) -> Stage:
-    """Reading lasts several checkpoints, however long one takes: what is set off early finds all that it waits for."""
+    """Slow reading down so that it lasts several checkpoints: a fault that fires early finds all that it waits for."""
     engine, target = stage.engine, stage.target
     whole_us = target.checkpoint_us + 2 * engine.transaction_us
     many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in group.needs else CHECKPOINTS_IN_A_SPAN
@@ -121,7 +121,7 @@ _SLOW_WRITES: dict[str, object] = {
 
 
 def _end_of(target: Forecast) -> int:
-    """When a job that does not end by itself is ended: all that was aimed has come by then."""
+    """When a job that does not end by itself is ended: all its faults have fired by then."""
     return target.start_us + target.span_us + 4 * target.checkpoint_us + 12_000
 
 
@@ -140,7 +140,7 @@ def _commands(choices: Choices, target: Forecast, group: TargetGroup, end_us: in
 
 
 def _company(choices: Choices, target: Forecast, group: TargetGroup, end_us: int) -> tuple[AnyFault, ...]:
-    """What the cells need beside the faults that are counted in them."""
+    """The accompanying faults that the targets need."""
     found: list[AnyFault] = []
     tasks = lasting(target, group)
     if "abort" in group.needs:
@@ -158,7 +158,7 @@ def _company(choices: Choices, target: Forecast, group: TargetGroup, end_us: int
 
 
 def _when_it_ends(target: Forecast, group: TargetGroup, end_us: int) -> AnyTrigger:
-    """When the last blow or command comes."""
+    """The trigger of the last fault or command, which ends the job."""
     if group.whole:
         again = group.kills_coordinator  # then another attempt ends once more
         return AtPoint(point="end-of-partition-sent", occurrence=len(target.layout.channels) + again)

@@ -70,7 +70,7 @@ def _engine(choices: Choices, frame: Frame, job: Scenario) -> Engine:
         engine = spilled(choices, replace(engine, alignment=alignment, spilling="at-once"))
     if choices.percent(10):
         engine = replace(engine, snapshot_store="memory" if engine.snapshot_store == "files" else "files")
-    if engine != job.engine and engine.failover == "local":  # few settings let tasks recover alone
+    if engine != job.engine and engine.failover == "local":  # few settings allow local recovery
         return replace(engine, failover="full")
     if has_regions(job.topology) and engine.failover != "local" and choices.percent(30):
         return replace(engine, failover="region" if engine.failover == "full" else "full")

@@ -1,4 +1,4 @@
-"""Faults amid a cancel, amid a resume, and amid the refusal of a job that does not fit.
+"""Faults during a cancel, a resume, and the refusal of an incompatible snapshot.
 
 Each of these is over within a few messages, so that a fault which is aimed at
 the data meets hardly one in fifty.  Here the command is drawn already, and the
@@ -23,14 +23,14 @@ CANCELS_PERCENT = 40
 RESUMES_PERCENT = 45
 INCOMPATIBLE_PERCENT = 90
 ASKED = "savepoint-requested"
-"""the point at which the coordinator hears of a command, whatever it asks for"""
+"""the point at which the coordinator receives a command, whatever the command is"""
 
 
 def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
     """The scenario, at times with faults amid its cancels and resumes, as far as it has room for them.
 
-    In real time they are brought to points alone: nobody knows when a machine comes to something.  A refusal, which
-    passes none, is then left alone.
+    In real time the faults are triggered only by points, since times are not predictable there.  A refusal passes no
+    point, so it gets no fault in real time.
     """
     found: list[AnyFault] = []
     target: Forecast | None = None
@@ -61,8 +61,8 @@ def _percent(command: AnyCommand, real_time: bool) -> int:
 
 
 def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number: int, real_time: bool) -> AnyFault:
-    """Before the coordinator hears of it, as it does, or as the tasks are told; in virtual time also while its decision
-    is stored, or their transactions are settled."""
+    """Before the coordinator receives the cancel, when it does, or when the tasks are notified; in virtual time also
+    while its decision is stored, or the transactions are settled."""
     asked = scenario.commands[number].trigger
     if choices.percent(30):
         return _wayward(choices, "cancel", _as_asked(scenario, number, "before"), target.layout.tasks)
@@ -75,14 +75,14 @@ def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number:
 
 
 def _as_asked(scenario: Scenario, number: int, side: str) -> AtPoint:
-    """When the coordinator hears of a command: the n-th that it hears of, should all before have come."""
+    """The trigger at which the coordinator receives a command: the n-th command, if all before it have come."""
     asked = sum(not isinstance(command, Resume) for command in scenario.commands[: number + 1])
     return AtPoint(point=ASKED, occurrence=max(1, asked), side=side)
 
 
 def _amid_closing(choices: Choices, engine: Engine) -> int:
-    """How long after a job was told to close something comes, in µs: its record is not stored yet, or is, and its
-    sinks are settled one after the other."""
+    """A delay after a job began to close, in µs: its record is not stored yet, or it is stored and the job's sinks are
+    settled one after the other."""
     stored_us = engine.control_latency_us // 2
     settled_us = engine.transaction_us if engine.sink == "transactional" else 0
     return max(1, choices.pick((stored_us // 2, stored_us + settled_us, stored_us, stored_us + settled_us * 5 // 2)))

@@ -38,7 +38,7 @@ LONGEST_US = 30_000
 
 def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
     """The scenario, at times with a message that outlives its job: as a fault where one more is allowed, or as a
-    deviation, which other engines may not know."""
+    schedule perturbation, which other engines may not know."""
     ends = [index for index in range(len(scenario.commands) - 1) if _is_followed(scenario, index)]
     if not ends or not choices.percent(PERCENT):
         return scenario
@@ -48,7 +48,7 @@ def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_tim
     if has_room and (not is_cancel or choices.percent(50)):
         again = _again(choices, scenario, index, AGAIN_BEHIND_A_CANCEL if is_cancel else AGAIN_BEHIND_A_STOP, real_time)
         return replace(scenario, faults=(*scenario.faults, again))
-    message = choices.pick(LATE) if is_cancel else "terminate"  # of which its task is told until it has gone
+    message = choices.pick(LATE) if is_cancel else "terminate"  # the task is notified of it until it has ended
     task, by_us = _whose(choices, scenario, index), _lateness(choices, scenario, index, message in AT_FIRST)
     if has_room and (real_time or choices.percent(40)):
         trigger = AtTime(at_us=0) if message in AT_FIRST else scenario.commands[index].trigger

@@ -1,7 +1,7 @@
 """Templates around the end of a job: S8, its input ends piece by piece; S9, its user stops it.
 
-At the end many things meet that are far apart before: tasks that have gone, a
-checkpoint that must be the last, news that is told once and must not be lost.
+At the end many things meet that are far apart before: tasks that have finished, a
+checkpoint that must be the last, a notification that is sent once and must not be lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Commands, schedule deviations, and faults that only make sense in company."""
+"""Commands, schedule perturbations, and faults that need an accompanying fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Situations that hunts for defects alone draw: each puts together what one kind of bug needs.
+"""Situations that only hunts for defects draw: each combines what one kind of bug needs.
 
 The general draw has all of them too, but seldom, or in jobs so large that a run which
 the bug keeps from its rest takes seconds.  These jobs are small, and give up soon.
@@ -128,8 +128,8 @@ def given_up_meanwhile(choices: Choices, frame: Frame) -> Scenario:
 
 
 def declined_upstream(choices: Choices, frame: Frame) -> Scenario:
-    """Of unaligned checkpoints in quick succession one is declined, and those downstream hear that it is given up
-    before its barrier: the barrier then waits in front of records that the next one overtakes."""
+    """Of unaligned checkpoints in quick succession one is declined, and the tasks downstream are notified of its abort
+    before its barrier arrives: the barrier then waits in front of records that the next one overtakes."""
     stage, interval_us = _in_quick_succession(choices, frame)
     quick_us = max(5, interval_us // 8)
     engine = msgspec.structs.replace(
@@ -221,7 +221,8 @@ def idle_and_back(choices: Choices, frame: Frame) -> Scenario:
 
 
 def kept_to_the_end(choices: Choices, frame: Frame) -> Scenario:
-    """Rows wait for company that does not come any more, and something dies when all is read, or nearly so."""
+    """Rows wait in an incomplete batch for rows that do not come any more, and something dies when nearly all is
+    read."""
     recipe = frame.recipe(
         least_records=4,
         most_records=16,
@@ -268,8 +269,8 @@ def laid_out_sparsely(choices: Choices, frame: Frame) -> Scenario:
 
 
 def ended_unnoticed(choices: Choices, frame: Frame) -> Scenario:
-    """Sources end apart, checkpoints overlap, and the trigger of one comes to a source so late that it has ended, or
-    gone, when it would have said the barrier."""
+    """Sources end at different times, checkpoints overlap, and the trigger of one checkpoint reaches a source so late
+    that the source has ended before it can send the barrier."""
     recipe = frame.recipe(
         most_records=30,
         shapes=("chain", "union"),

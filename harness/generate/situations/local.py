@@ -1,4 +1,4 @@
-"""Local recovery: tasks that were lost come up alone, between channels that stay, and do again what they did (UNA-4).
+"""Local recovery: only the lost tasks restart, between channels that stay, and replay what they did (UNA-4).
 
 Most jobs have tasks with several inputs, whose order nobody could know afterwards, and something survives behind them.
 """
@@ -56,7 +56,7 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"local": local}
 
 
 def local_stage(choices: Choices, frame: Frame) -> Stage:
-    """A job whose tasks recover alone, where the subject can and the workload lets them."""
+    """A job with local recovery, where the subject has it and the workload allows it."""
     logged = choices.percent(50) or (frame.capabilities is not None and _OWN not in frame.capabilities.local_spilling)
     recipe = frame.recipe(
         least_records=60 if logged else 16,

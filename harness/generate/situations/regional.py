@@ -1,4 +1,4 @@
-"""Failover by region: jobs of forward edges alone, of which one part restarts while the others go on.
+"""Failover by region: jobs with only forward edges, of which one region restarts while the others go on.
 
 Operators with state by key stand behind a hash edge, which joins all tasks; so the
 state that a region goes back to are its splits' positions, its sinks' transactions and

@@ -1,4 +1,4 @@
-"""Whoever starts a job again may lay it out anew: wider, narrower, as a whole or one operator."""
+"""Rescaling: a resumed job gets another parallelism, wider or narrower, as a whole or of one operator."""
 
 from __future__ import annotations
 

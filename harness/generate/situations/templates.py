@@ -2,17 +2,17 @@
 
 Each is a builder from choices to one scenario.  S1 (a crash at every step of a
 checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 (data in flight, crashes,
-also amid a replay) and S4 (data in flight laid out at any width, one snapshot restored
-twice), both of `unaligned`, S5 (data in flight dealt two to three and back, of
+also amid a replay) and S4 (data in flight rescaled to any parallelism, one snapshot
+restored twice), both of `unaligned`, S5 (data in flight redistributed from two to three subtasks and back, of
 `unaligned_rescaling`),
 S7 (two-phase commit against a troubled store), S11
 (windows in event time, late records, idle splits), S12 (the coordinator's races),
 S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends
 of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
-regions (`regional`) or whose tasks recover alone (`local`), jobs that go on at
+regions (`regional`) or with local recovery (`local`), jobs that go on at
 another parallelism (`rescaling`), user functions (`functional`), jobs of which
 part has finished (`part_finished`), the narrow races of
-`races`, each possible cell of the coverage (`cells`), and what none of them puts
+`races`, each possible coverage target (`cells`), and what none of them puts
 together (`crossing`).
 """
 

@@ -2,7 +2,7 @@
 
 Records are worked on about as fast as they are read and channels hold few of them,
 so that barriers have something to overtake, at both ends of a channel; no edge is
-forward, as those are kept aligned.
+forward, as those are never unaligned.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     """how long work on a record takes, in quarters of the time between two reads"""
     alignments: tuple[str, ...] = ALIGNMENTS
     hasty: bool = False
-    """no barrier has more patience than one read takes"""
+    """the alignment time-out is at most as long as one read takes"""
 
 
 USUAL = Crowd()

@@ -1,9 +1,9 @@
-"""Data in flight that is dealt anew: unaligned checkpoints of a job that goes on wider, or narrower, and back.
+"""Data in flight that is redistributed: unaligned checkpoints of a job that is rescaled, wider or narrower, and back.
 
-Beside `unaligned`, whose S4 lays jobs out anew to any width: here it is always two
-subtasks that become three, or three that become two, few records in flight or
-many, and besides the edges over which they are dealt those that are kept aligned
-(forward and broadcast), where nothing may be.
+S4 of `unaligned` rescales jobs to any parallelism.  Here two subtasks become three, or
+three become two, with few records in flight or many.  The job has edges whose data is
+redistributed, and edges that are never unaligned (forward and broadcast), which must
+have no data in flight.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A scenario cut down to what a subject can do: what it cannot is not asked of it.
+"""A scenario reduced to what a subject can do.
 
-What a scenario needs is said by `needs`.  Here it is given up where the scenario
-stays one without it.  Operators and edges are the strategies' affair: a scenario
-with one that the subject has not does not fit, and another is drawn.
+`needs` lists what a scenario needs.  A part that the subject lacks is removed here if
+the scenario makes sense without it.  Operators and edges are never removed: if the
+subject lacks one, the strategies draw another scenario.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _promised(engine: Engine, capabilities: Capabilities) -> Engine:
         committing = _one_of("committing", committing, capabilities.committing)
     if (*wanted, committing) == (engine.guarantee, engine.sink, engine.committing):
         return engine
-    # commits amid a job, and tasks that come up alone, take other settings too: drawn together, or not at all
+    # commits amid a job, and local recovery, take other settings too: drawn together, or not at all
     engine = replace(engine, committing=committing, two_phase=(), failover=_together(engine))
     return promising(engine, *wanted)
 

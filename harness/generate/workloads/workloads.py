@@ -88,7 +88,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     rules_percent: int = 25
     """how often, where two inputs would be joined, the second has rules instead, which are broadcast"""
     batches_percent: int = 10
-    """how often rows wait for company behind all that is keyed, their state being a list"""
+    """how often an operator behind all keyed ones collects rows in batches, its state being a list"""
     tallies_percent: int = 20
     """how many of the plain counts hold a union"""
     retractions_percent: int = 10

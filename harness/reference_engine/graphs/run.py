@@ -13,7 +13,7 @@ from ...scenario.files import digest
 
 
 class SystemRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened, and what the judge says of it."""
+    """The history of a run, and its verdict."""
 
     history: GraphHistory
     verdict: Verdict

@@ -23,13 +23,13 @@ STORE_REFUSED = "the external store refused"
 ENDED_BADLY = ("killed", "failed", "cancelled")
 
 PARTS = ("tasks-restarted", "tasks-recovered")
-"""How the coordinator says that a part of the tasks comes up again: a region, or those that were lost alone."""
+"""How the coordinator names a partial failover: of a region, or of the lost tasks only (local recovery)."""
 
 LATER_US = 2_000_000
 """of the machine's clock: how much later a cause may be written down than what came of it, and how
 long after a fault has healed what it did may still be found out"""
 LONG_LAG_US = 1_000_000
-"""a loop that is this late says that the machine is too slow to judge by time"""
+"""a loop that is this late shows that the machine is too slow to judge by time"""
 
 
 class Run(msgspec.Struct):
@@ -114,8 +114,8 @@ class Faults:
         return died.fault if died is not None else None
 
     def taking_database(self, began: int, at: int) -> int | None:
-        """The fault that took the database away during a run that began then and failed now: its
-        session, and what was open there, is gone for good, however late that is found out."""
+        """The fault that killed the database between the start and the failure of an attempt.  The attempt's session
+        and its open transactions are lost, however late the attempt notices."""
         for start, until, fault in reversed(self._outages):
             if start <= at and (until is None or began <= until + LATER_US):
                 return fault
@@ -157,7 +157,7 @@ class _Judge:
         self._process_of = {run.task: sources[run.source].process for run in self._runs}
         self._parts = _parts(placed)
         self._newest: dict[TaskId | None, int] = {}
-        """of each task that restarted with a part alone, and of all (None)"""
+        """of each task that a partial failover restarted, and of all (None)"""
         self._jobs: dict[int, int] = {}
         """attempt: job"""
         self._over: set[int] = set()
@@ -215,16 +215,16 @@ class _Judge:
         self.kept.append(one.with_entry(msgspec.structs.replace(entry, fault=fault, reason=self._reason(entry))))
 
     def _reason(self, entry: e.TaskFailed) -> str:
-        """The coordinator sees first that a process is gone; the harness knows how it ended."""
+        """The coordinator sees first that a process has ended; the harness knows how it ended."""
         if entry.reason == PROCESS_GONE:
             died = self._faults.death(self._process_of.get(entry.task, ""), entry.stamp)
             return died.reason if died is not None else entry.reason
         return entry.reason
 
     def _follows(self, entry: e.TaskFailed) -> bool:
-        """Whether it only is what another's failure did to its connection.
+        """Whether a failure is only the effect of another task's failure on a connection.
 
-        When a killed or failed one ended may be told late; one that is cancelled is so often because of this.
+        The end of a killed or failed task may be reported late.  A cancelled task is often cancelled because of it.
         """
         sender = CONNECTION_BROKE.match(entry.reason)
         run = self._of.get((TaskId(sender[1]), entry.attempt)) if sender is not None else None
@@ -275,7 +275,7 @@ class _Judge:
                 self._answer(one, e.CommandReturned(one.stamp, command, None, "the coordinator died"))
 
     def _change(self, one: Placed, entry: e.CoordinatorChanged) -> None:
-        """A death may have been told by who killed it and by who saw it: it counts once."""
+        """A death may be reported twice, by the killer and by a witness: it counts once."""
         if entry.up or not self._coordinator_down:
             self.kept.append(one.with_entry(entry))
         self._coordinator_down = not entry.up

@@ -1,8 +1,9 @@
 """Channels that outlive the attempts of tasks at their ends (UNA-4), as their senders wrote of them.
 
-An attempt that comes up alone writes down what it sends, and which number the first of it has.  What attempts before
-it had sent, and had come, is told as repeated; what they had sent and was durable nowhere when this one began was lost
-with them, and counts for nothing; so does what they write later, not knowing that they have been replaced.
+With local recovery, an attempt records what it sends and the number of its first element.  An element that an earlier
+attempt had sent and that had arrived is recorded as repeated.  An element that was durable nowhere when this attempt
+began was lost with the earlier attempt and does not count.  Nor does what an earlier attempt writes later, because it
+does not know that it has been replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Taker(Generic[Item]):
 
 
 class Continued:
-    """The account of an attempt that came up alone: `log` gets what it was the first to send."""
+    """The account of an attempt of local recovery: `log` gets the elements that it was the first to send."""
 
     def __init__(self, log: Channel, first: int, expects: int) -> None:
         self._log = log

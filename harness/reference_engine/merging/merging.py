@@ -1,11 +1,11 @@
 """The journals of a run's processes as one history.
 
 Each process wrote what it saw; sorted by stamp, process and position the entries
-stand in an order that is consistent with causality.  Replayed in it into the
-`Recorder` they become the history that the simulator's world would have made.
-On the way is put right what no process could know: who was killed and why, what
-the external store did when nobody heard its answer, and which fault explains a
-failure (see `merging_requests` and `merging_failures`).
+stand in an order that is consistent with causality.  Replayed in this order
+into the `Recorder`, they become the history that the simulator's world would have made.
+The merge also adds what no process could know: which process was killed and why, what
+the external store did when nobody received its answer, and which fault explains a
+failure (see `requests` and `failures`).
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def merged(
     lasting: Sequence[int] = (),
     epoch: int | None = None,
 ) -> None:
-    """Fill a history, whose head and `residue` are there, with what the journals tell.
+    """Fill a history, whose head and `residue` are there, from the journals.
 
     `kinds` are the plan's faults by kind.  `passing` are committed transactions that the
-    job's output does not show.  `rolls_back` says that the external store
-    ends open transactions with the sessions they live in.  `lasting` are the faults
+    job's output does not show.  `rolls_back`: the external store
+    aborts open transactions with their sessions.  `lasting` are the faults
     that still acted at the end.  Times count from `epoch`, a stamp; by default from
     the first entry.
     """
@@ -99,7 +99,7 @@ def as_seen(committed: Committed, reads: Iterable[Sequence[str]]) -> Committed:
 
 
 def assign_jobs(history: History) -> None:
-    """A task's process need not know which job an attempt is of; the coordinator said so."""
+    """Give each attempt its job: the coordinator reported it, and the task's process need not know it."""
     jobs = {entry.attempt: entry.job for entry in history.journal if isinstance(entry, AttemptStarted)}
     for run in history.runs:
         run.job = jobs.get(run.attempt, run.job)
@@ -210,7 +210,7 @@ class Replay:
         self._opened.setdefault(one.name, []).append(Opened(one.attempt, key, self._newest[name]))
 
     def _continue(self, one: e.ChannelContinued) -> None:
-        """Its sender came up alone, in the place of those that sent into it before."""
+        """Its sender restarted by local recovery and replaces the earlier senders."""
         key = (self._source, one.channel)
         opened, own = next((all_of, each) for all_of in self._opened.values() for each in all_of if each.key == key)
         before = [each for each in opened if one.whole <= each.attempt < own.attempt]
@@ -272,4 +272,4 @@ def _spread(kind: type, method: Callable[..., object]) -> Callable[[Any], object
 
 
 def _nothing(one: object) -> None:
-    """Nothing of this entry is told: what it means is in others."""
+    """Skip this entry: other entries carry its meaning."""

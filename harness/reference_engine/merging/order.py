@@ -63,7 +63,7 @@ def in_order(journals: Sequence[Journal]) -> list[Placed]:
 
 
 def without_farewells(placed: Iterable[Placed]) -> list[Placed]:
-    """Without what only tells that the harness ended the run."""
+    """Without the entries that only show that the harness ended the run."""
     kept: list[Placed] = []
     closing = False
     for one in placed:

@@ -1,8 +1,8 @@
-"""Requests to the external store whose answer nobody heard: what the evidence says of them.
+"""Requests to the external store whose answer nobody received: their outcome, as the evidence shows it.
 
-A process can die between a request and its answer, and a store that is away can
-have done what it never answered.  What was done shows: in what was asked and
-listed later, in what is visible at the end, in what is left.
+A process can die between a request and its answer, and a store that is down may have
+executed a request that it never answered.  The outcome shows in later requests and
+listings, in the rows that are visible at the end, and in the unfinished transactions.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ class Evidence:
 
 
 def where_sent(placed: Sequence[Placed]) -> list[Placed]:
-    """What was done, told where it was asked for and not where its answer was heard: a process may stand
-    still between the two for long, while others already build on what it did.
+    """Move each executed request from the place of its answer to the place of the request: a process may be stopped
+    between the two for long, while others already build on the effect.
 
-    Of a fence only the answer says that it holds; it stays where it is.
+    A fence holds only once it is answered, so it stays at its answer.
     """
     sent: dict[int, tuple[Placed, t.AnyRequest]] = {}
     found: list[Placed] = []
@@ -137,7 +137,7 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
 def settled(
     placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue, passing: Sequence[str] = ()
 ) -> list[Placed]:
-    """The answers that nobody heard, in their places, for requests that were done."""
+    """The answers that nobody received, in their places, for requests that were executed."""
     doubts, found = in_doubt(placed)
     evidence = Evidence([*placed, *found], committed, residue, passing)
     for doubt in doubts:
@@ -148,7 +148,7 @@ def settled(
 
 
 def in_doubt(placed: Iterable[Placed]) -> tuple[list[Doubt], list[Placed]]:
-    """(requests of which nobody heard in the end, in order; answers that another answer implies)."""
+    """(requests without an answer, in order; answers that another answer implies)."""
     askers: dict[int, _Asker] = {}
     for one in placed:
         askers.setdefault(one.source, _Asker()).take(one)
@@ -232,7 +232,7 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
             dead = Source(entry.process, entry.incarnation)
             abort(one, [name for name, (at, _) in opened.items() if sources[at.source] == dead])
         elif isinstance(entry, e.Outage) and entry.began:
-            # told just before the store dies: what is sealed still is no longer open then
+            # placed just before the store dies: what is still sealed is no longer open then
             abort(one, [name for name in opened if not to_come[name]])
         elif isinstance(entry, e.Transacted) and entry.answer == "done":
             request = entry.request
@@ -260,7 +260,7 @@ def _done(stamp: int, request: t.AnyRequest, applied: int) -> e.Transacted:
 
 
 def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:
-    """Completions of checkpoints whose writer died before it could say so, and that showed later."""
+    """Completed checkpoints whose writer died before it could report them, and that showed later."""
     not_aborted: dict[int, tuple[Placed, e.CheckpointCompleting]] = {}
     shown: set[int | None] = set(retained)
     for one in placed:

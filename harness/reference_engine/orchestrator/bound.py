@@ -15,11 +15,14 @@ LOOK_US = 2_000_000
 
 
 class Bound:
-    """A run that stands still longer than a sound job has any reason to is cut off, and owes its rest; one that still
-    gets on when the harness has no more time for it owes nothing.
+    """Ends a run that takes too long.
 
-    It gets on while tasks read or take records, or a new attempt comes up.  A checkpoint that completes is no step:
-    a job that can do no more than that never comes to rest.
+    A run that makes no progress for longer than a correct job ever needs is ended, and what it did not do counts
+    against it.  A run that still makes progress when the harness has no more time for it is ended too, and the
+    missing part does not count against it.
+
+    Progress is a record read or taken by a task, or a new attempt that starts.  A completed checkpoint is no
+    progress: a job that only completes checkpoints never comes to rest.
     """
 
     def __init__(self, context: Context, scenario: Scenario) -> None:
@@ -53,8 +56,8 @@ class Bound:
         return max(0, min(self._began + MOST_US, self._looked + LOOK_US) - monotonic_us())
 
     def is_reached(self, checkpoint: int) -> bool:
-        """Whether the run is to be cut off; if not, its tasks are asked once more what they have done, beside what
-        they had at the newest complete checkpoint."""
+        """Whether the run is to be ended.  If not, its tasks are asked once more how many records they have taken,
+        now and at the newest complete checkpoint."""
         now = monotonic_us()
         self._looked = now
         awaits = self._context.due > 0 and now < self._began + self._limit_us

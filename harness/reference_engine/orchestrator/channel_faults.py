@@ -1,7 +1,7 @@
 """Faults on data channels, by a real proxy; each counts as fired only when a receiver has felt it.
 
 Each undoes itself: toxics are removed, proxies opened again.  A proxy server that
-does not do as it is told is replaced, with what else is at work on it.
+does not obey a request is replaced, and the other faults on it are applied again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Watch(msgspec.Struct, kw_only=True):
     until: int | None = None
     least_us: int = 0
     pieces: dict[int, int] = {}
-    """attempt: what its receiver had counted when the fault began, or first told afterwards"""
+    """attempt: what its receiver had counted when the fault began, or in its first report afterwards"""
     done: Callable[[], None] | None = None
     """what to do when a connection has broken"""
 
@@ -55,7 +55,7 @@ class ChannelFaults:
         self._watches: list[Watch] = []
         self._pieces: dict[tuple[str, int], int] = {}
         self._at_work = 0
-        """the fault for whose sake the proxies are told something"""
+        """the fault for which the proxies receive a request"""
         if context.config.felt:
             context.services.proxies.before_recovery = self._all_will_break
 
@@ -69,7 +69,7 @@ class ChannelFaults:
         self._pieces[(frame.channel, frame.attempt)] = frame.pieces
 
     def broke(self, frame: Broke) -> None:
-        """A connection has ended; not of a fault on it if its sender is gone."""
+        """A connection has ended.  If its sender has ended, a fault on the connection is not the cause."""
         sender = frame.channel.partition(">")[0]
         if self._context.facts.attempt_of(sender) != frame.attempt:
             return
@@ -181,7 +181,7 @@ class ChannelFaults:
     # -- the proxies -------------------------------------------------------------------
 
     def _is_there(self, channel: str) -> bool:
-        """Whether a channel has a proxy that can be told something."""
+        """Whether a channel has a proxy that takes requests."""
         return channel in self._context.config.felt and self._proxies.is_up
 
     def _is_live(self, channel: str) -> bool:
@@ -222,7 +222,7 @@ class ChannelFaults:
         return True
 
     def _all_will_break(self) -> None:
-        """A new proxy server is needed: connections break that the fault did not aim at."""
+        """Replace the proxy server.  Connections break that the fault does not target."""
         self._context.journal.breaks(self._at_work, ANY)
 
 

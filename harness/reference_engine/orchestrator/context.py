@@ -1,4 +1,4 @@
-"""What those who conduct a run share: its clock, its journal, its processes, and what is known of the job."""
+"""The context of one run, shared by all parts of the orchestrator: clock, journal, processes, facts of the job."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Context:
         self.fired_so_far: dict[int, int] = {}
         """fault: how often it has fired"""
         self.due = 0
-        """what is still to come by its time: faults, commands, healing"""
+        """how many timed actions are pending: faults, commands, healing"""
         self.healing = 0
-        """how much of that is healing"""
+        """how many of the pending actions heal a fault"""
         self.lasting: list[int] = []
         """the faults that act until they are healed"""
         self.busy_us = 0
-        """when the last of it came"""
+        """when the last timed action ran or the last fault fired"""
         self._on_fired: list[Callable[[int], None]] = []
 
     # -- time ------------------------------------------------------------------------
@@ -50,7 +50,7 @@ class Context:
         return (monotonic_us() - self.begun_us) // self.config.scale
 
     def at(self, time: int, action: Callable[[], None]) -> None:
-        """Do something at a time of the scenario, which began with the first job."""
+        """Call `action` at a time of the scenario; time 0 is the submission of the first job."""
         self._at_real(self.begun_us + time * self.config.scale, action)
 
     def after_real(self, delay_us: int, action: Callable[[], None]) -> None:
@@ -71,7 +71,7 @@ class Context:
     def fired(
         self, fault: int, detail: str, attempt: int | None, *, stamp: int | None = None, phase: str | None = None
     ) -> None:
-        """A fault has changed something live: now, and in the phase that the job is in, if neither is given."""
+        """Record that a fault has changed something live.  By default it fired now, in the job's current phase."""
         self.fired_so_far[fault] = self.fired_so_far.get(fault, 0) + 1
         self.busy_us = monotonic_us()
         self.journal.fault_fired(fault, self.facts.phase if phase is None else phase, detail, attempt, stamp=stamp)
@@ -79,7 +79,7 @@ class Context:
             listener(fault)
 
     def when_fired(self, listener: Callable[[int], None]) -> None:
-        """Have someone told of each fault that fires."""
+        """Call `listener` for each fault that fires."""
         self._on_fired.append(listener)
 
     def heal_after(self, delay_us: int, fault: int, heal: Callable[[], None]) -> None:

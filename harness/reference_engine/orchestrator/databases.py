@@ -96,7 +96,7 @@ class DatabaseServer:
     def answers(self) -> bool:
         """Whether it takes a session now; one that did not survive its start is started again."""
         if self.is_ours and self.pid and self._launcher.end_of(self.pid) is not None:
-            self.start()  # processes of the one before were not all gone yet
+            self.start()  # some processes of the previous server had not ended yet
         try:
             with psycopg.connect(self.dsn, connect_timeout=2, autocommit=True) as session:
                 session.execute("SELECT 1")

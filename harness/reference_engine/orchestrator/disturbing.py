@@ -88,9 +88,10 @@ class Disturbances:
         return True
 
     def _kill(self, members: Sequence[Member], detail: str, reason: str, fault: int, lose: Sequence[str] = ()) -> bool:
-        """Whether it hit an attempt, or loses what some have written: one that had just ended by itself was not killed.
+        """Whether the kill hit an attempt, or lost what an attempt had written.  A process that had just ended by
+        itself was not killed.
 
-        It is told when it is known, with a stamp from before anybody could see it.
+        The fault is recorded once this is known, with a stamp from before any process could see the kill.
         """
         context = self._context
         stamps = [context.clock.tick() for _ in range(len(members) + 1)]
@@ -233,7 +234,7 @@ class Disturbances:
         if not context.config.felt or not context.services.proxies.is_up:
             return False
         proxies = context.services.proxies
-        context.services.look()  # the next one will show nothing of what somebody has told this one
+        context.services.look()  # a new server shows nothing of the requests that another program sent to this one
         self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
         proxies.kill()
         context.heal_after(context.real(down_us), fault, proxies.start)

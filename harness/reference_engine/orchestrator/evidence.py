@@ -1,4 +1,5 @@
-"""What is left of a run when its processes are gone, kept before it is judged; and the history that it makes."""
+"""The evidence of a run: what remains when its processes have ended.  It is kept before the run is judged, and the
+history is made from it and the journals."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from ..subjects.translation import identity
 
 EVIDENCE = "evidence.json"
 SCENARIO = "scenario.json"
-"""for whoever wants to run it again; judging needs the evidence alone"""
+"""for a replay; judging needs only the evidence"""
 JOURNALS = "journal"
 LIMIT_BYTES = 256 * 1024 * 1024
 """of each file that is kept"""
@@ -103,8 +104,8 @@ def kept(folder: Path) -> tuple[Scenario, History]:
 
 
 def _unsealed(folder: Path) -> Evidence:
-    """The evidence, when it and every journal are as they were kept: one journal less, and a sound job would seem to
-    have lost what that tells of."""
+    """The evidence of a saved run.  Raises if it or a journal has changed since: without one of its journals, a
+    correct job would seem to have lost the records in that journal."""
     sealed = msgspec.json.decode(json_of(bytes_of(folder / EVIDENCE, LIMIT_BYTES), EVIDENCE), type=Sealed)
     if zlib.crc32(sealed.kept) != sealed.checksum:
         raise HarnessFailed(f"{EVIDENCE} is altered: its checksum is wrong")
@@ -181,5 +182,5 @@ def _check_faults(journals: Sequence[Journal], planned: int) -> None:
             fault = getattr(entry, "fault", None)
             if fault is not None and not 0 <= fault < planned:
                 raise HarnessFailed(
-                    f"the journal {process}.{incarnation} tells of fault {fault}, and the scenario has {planned}"
+                    f"the journal {process}.{incarnation} reports fault {fault}, and the scenario has {planned}"
                 )

@@ -1,4 +1,4 @@
-"""What is known of the job from what its processes say: who lives, and in which phase it is."""
+"""The facts of the job, from the reports of its processes: which attempts live, and the phase of the job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Facts:
         self._tasks: dict[str, TaskFacts] = {}
         self.coordinator_lives = False
 
-    # -- what is told ----------------------------------------------------------------
+    # -- reports ----------------------------------------------------------------
 
     def up(self, task: str, attempt: int) -> None:
         self._live[task] = attempt
@@ -46,7 +46,7 @@ class Facts:
         self._look()
 
     def coordinator(self, lives: bool) -> None:
-        """One comes up knowing nothing, or is gone: what the one before said is past."""
+        """A coordinator has started or ended: what the previous one reported no longer holds."""
         self.coordinator_lives = lives
         self._job = None
         self._look()

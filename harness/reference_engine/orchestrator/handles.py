@@ -1,4 +1,4 @@
-"""Processes by a handle that never comes to mean another one, and what they said last."""
+"""Handles of processes, which never come to mean another process; and the last line that a process printed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 LEVEL = re.compile(r"(?:^|\s)(DEBUG|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC|STATEMENT|DETAIL|HINT|CONTEXT):  ")
 """Of a line in PostgreSQL's log, which has two spaces behind it."""
 ROUTINE = re.compile("terminating connection|the database system is (starting up|shutting down|not yet accepting)")
-"""What it tells a client that came too early, or is sent away."""
+"""What PostgreSQL logs about a client that connected too early, or was refused."""
 
 
 def handle_of(pid: int) -> int | None:
@@ -28,7 +28,7 @@ def last_words(log: Path) -> str:
     except OSError:
         lines = []
     if not lines:
-        return "it has said nothing"
+        return "it has printed nothing"
     levels = [found[1] if (found := LEVEL.search(line)) else "" for line in lines]
     complaints = [line for line, level in zip(lines, levels, strict=True) if level in ("FATAL", "PANIC")]
     relevant = [line for line in complaints if not ROUTINE.search(line)]

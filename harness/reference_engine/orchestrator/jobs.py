@@ -61,7 +61,7 @@ class Jobs:
             member.send(TakeOver(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial))
 
     def ended(self, frame: Ended) -> None:
-        """A job has ended; the next one begins after a pause, if the scenario says so."""
+        """A job has ended.  The next one is submitted after a pause, if the scenario has a resume."""
         if frame.job != self.number or self.is_over:
             return
         self.is_over = True

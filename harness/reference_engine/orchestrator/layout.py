@@ -1,4 +1,4 @@
-"""Who lives where: the processes, nodes and channels of a scenario, and what each process is told at its start."""
+"""The placement of a scenario's tasks and channels on processes and nodes, and the configuration of each process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lives_together(scenario: Scenario) -> bool:
-    """Whether the tasks of a node share a process: a fault hits nodes, and none kills or stops one task alone."""
+    """Whether the tasks of a node share a process: a fault hits nodes, and none kills or stops a single task."""
     hits_one_task = any(
         isinstance(fault, KillTask | PauseTask) or (isinstance(fault, TearWrite) and fault.task is not None)
         for fault in scenario.faults
@@ -120,7 +120,7 @@ def store_of(scenario: Scenario) -> str:
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What all processes of a run are told alike."""
+    """The configuration that all processes of a run share."""
 
     folder: Path
     job: bytes

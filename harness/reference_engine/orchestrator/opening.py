@@ -107,7 +107,7 @@ def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Pla
     dsn = services.database.dsn if store == DATABASE else ""
     place = Place(store=store, folder=folder / "sink", dsn=dsn, run=run)
     if store == DATABASE and not services.database.is_ours:
-        # What is made there outlives every process of ours, so it is told first who is to take it away.
+        # What is made there outlives every process of ours, so the launcher learns first what it has to remove.
         services.launcher.bequeath(run, "purge", purge.encode(place))
     try:
         place.create()

@@ -1,7 +1,8 @@
-"""Conducts one run: starts its processes, hears them, has them disturbed and replaced, and decides when it is over.
+"""The orchestrator of one run: starts the processes, receives their frames, applies the faults, replaces processes
+that ended, and decides when the run is over.
 
-Single-threaded: one loop waits for what processes say, for their ends, and for
-what is due; nothing else is ever slept for.
+Single-threaded: one loop waits for frames, for ends of processes and for timed
+actions.  Nothing else blocks.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MOST_DEATHS = 12
 
 
 class Orchestrator:
-    """One run; `conduct`, then `evidence`, then `close`."""
+    """One run: call `run`, then `evidence`, then `close`."""
 
     def __init__(self, opened: Opened, scenario: Scenario) -> None:
         self._opened = opened
@@ -92,7 +93,7 @@ class Orchestrator:
     # -- from the beginning to the end -------------------------------------------------
 
     def run(self) -> None:
-        """Run it until it is at rest, or its time is over.  Raises SubjectFailed, CutproofError."""
+        """Run until the job is at rest or its time is over.  Raises SubjectFailed, CutproofError."""
         processes = self.context.processes
         self._look_at_proxies()
         for name in (COORDINATOR, *self._opened.placement.processes):
@@ -124,14 +125,14 @@ class Orchestrator:
         self.context.loop.at(monotonic_us() + LOOK_AT_PROXIES_US, self._look_at_proxies)
 
     def _comes_to_its_end(self) -> bool:
-        """Wait until the run is over; False when it is cut off before."""
+        """Wait until the run is over; False if it is ended before that."""
         while not self._wait_for(self._is_over, self._bound.remaining_us()):
             if self._bound.is_reached(self._newest):
                 return False
         return True
 
     def _wait_for(self, done: Callable[[], bool], within_us: int) -> bool:
-        """Let the loop run until something is so; whether it is."""
+        """Let the loop run until `done` or the deadline; whether `done` is true."""
         context = self.context
         deadline = monotonic_us() + within_us
         context.loop.at(deadline, lambda *_: None)
@@ -167,8 +168,8 @@ class Orchestrator:
         return self.context.healing == 0 and (too_late or (parted and self._has_received_all()))
 
     def _has_received_all(self) -> bool:
-        """Whether the coordinator has taken what the last attempts said to it: an acknowledgement that comes
-        late still has its snapshot deleted."""
+        """Whether the coordinator has received every message of the last attempts.  A late acknowledgement matters: the
+        coordinator deletes its snapshot."""
         member = self.context.processes.current(COORDINATOR)
         if member is None or self._echoes >= ECHOES:
             return True
@@ -180,23 +181,24 @@ class Orchestrator:
     def _echoed(self, member: Member, frame: f.Echo) -> None:
         self._echoes, self._awaits_echo = frame.number, False
 
-    # -- what processes say ------------------------------------------------------------
+    # -- frames of processes ------------------------------------------------------------
 
     def _receive(self, member: Member, frame: f.Frame) -> None:
         take = self._take.get(type(frame))
         if take is None:
-            raise SubjectFailed(f"{member.name} said what is not its to say: {type(frame).__name__}")
+            raise SubjectFailed(f"{member.name} sent a frame that it must not send: {type(frame).__name__}")
         take(member, frame)
 
     def _reached(self, member: Member, frame: f.Reached) -> None:
-        """It stands still at a point: do what waited for that, then let it go, if it still lives."""
+        """A process waits at a protocol point: apply the faults and commands that this point triggers, then let it
+        go."""
         if not member.has_ended:
             self._steering.triggers.reached(frame.point, frame.task, frame.side)
             self.context.journal.flush()
             member.send(f.Go(self.context.clock.tick()))
 
     def _expire(self, member: Member, frame: f.Expiring) -> None:
-        """It stands still before a commit: have the store give that transaction up, then let it ask."""
+        """A process waits before a commit: have the store expire that transaction, then let the process commit."""
         if not member.has_ended:
             expired = self._environment.expire(frame.fault, frame.name, frame.attempt, member)
             self.context.journal.flush()
@@ -238,26 +240,27 @@ class Orchestrator:
             self._rest.completed(frame.checkpoint)
 
     def _lost(self, member: Member, frame: f.Lost) -> None:
-        """The coordinator has given a node up: another comes in its place, and it may come back as a zombie."""
+        """The coordinator has declared a node lost: a new process replaces it.  The old one may come back as a
+        zombie."""
         lost = self.context.processes.current(frame.process)
         if lost is not None and lost.incarnation == frame.incarnation:
             self._forget(lost)
             self._come_up(frame.process)
 
     def _met_foreign(self, member: Member, frame: f.Foreign) -> None:
-        """Somebody connected to a process who is not of the run, and was closed unheard: nothing of the job changes."""
+        """A program that is not part of the run connected to a process and was refused.  The job is not affected."""
         self._foreign += frame.count
 
     # -- ends and beginnings -----------------------------------------------------------
 
     def _miss(self, member: Member, end: Exit) -> None:
-        """A process has ended that nobody had killed."""
+        """A process has ended without being killed by the harness."""
         if not self._has_begun:
             raise SubjectFailed(
                 f"{member.name} ended with {end.how} at its start: {self.context.processes.last_words(member.name)}"
             )
         if end.code == 0 and not self.context.processes.is_current(member):
-            return  # another has its place, and it was told to go
+            return  # it was replaced, and ordered to end
         if member.blame is not None:
             reason = "it died while it wrote a snapshot"
         else:
@@ -268,7 +271,7 @@ class Orchestrator:
         self._replace(member, self.context.real(down_us))
 
     def _replace(self, member: Member, down_us: int) -> None:
-        """A process is dead; another takes its place `down_us` of the machine's clock later."""
+        """A process is dead: start its replacement `down_us` of the machine's clock later."""
         self._forget(member)
         if not self.context.processes.is_current(member) or self._is_hopeless:
             return
@@ -280,7 +283,7 @@ class Orchestrator:
             self._come_up(member.name)
 
     def _forget(self, member: Member) -> None:
-        """Its attempts live no more, as far as the job is concerned."""
+        """Its attempts no longer count as live."""
         for task, attempt in member.attempts.items():
             self.context.facts.down(task, attempt)
         if member.has_ended:
@@ -293,12 +296,12 @@ class Orchestrator:
             self._jobs.take_over(member)
         self._environment.orders.order_again(member)
 
-    # -- what is left --------------------------------------------------------------------
+    # -- evidence --------------------------------------------------------------------
 
     def evidence(self) -> Evidence:
         """Everything but the journals, while every process stands still.  Raises HarnessFailed.
 
-        Nobody gives the database back any more that a fault still holds down: it is started here.
+        If a fault still keeps the database down, this starts it again.
         """
         sink = self._opened.config.sink
         if sink.store == DATABASE and not self._services.database.answers():

@@ -1,4 +1,4 @@
-"""The processes of a run: started, heard, stopped, killed, replaced."""
+"""The processes of a run: starting, receiving frames, stopping, killing, replacing."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Member:
         self.is_ready = False
         self.has_ended = False
         self.stops = 0
-        """how many faults make it stand still"""
+        """how many faults hold it stopped"""
         self.attempts: dict[str, int] = {}
         """the live attempts in it"""
         self.blame: int | None = None
-        """the fault of which it is about to kill itself"""
+        """the fault on whose behalf it is about to kill itself"""
         self.nonsense = ""
-        """what it has said that cannot be read, when it is killed for that"""
+        """why its last frame cannot be read, if it is killed for that"""
         self._connection: Connection | None = None
         self._early: list[Frame] = []
         self._handle = handle_of(pid)
@@ -50,7 +50,7 @@ class Member:
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def send(self, frame: Frame) -> None:
-        """Now, or as soon as it has come up; to one that is gone, not at all."""
+        """Send a frame now, or once the process is ready; a process that has ended gets none."""
         if self._connection is not None:
             self._connection.send(frame)
         elif not self.has_ended and not self.is_ready:
@@ -64,13 +64,13 @@ class Member:
             connection.send(frame)
 
     def catch_up(self) -> None:
-        """Take what it has said until now."""
+        """Receive the frames that it has sent until now."""
         connection = self._connection
         while connection is not None and connection.is_open and select.select([connection.sock], [], [], 0)[0]:
             connection.read()
 
     def drain(self) -> None:
-        """Take what it had said before it died."""
+        """Receive the frames that it had sent before it died."""
         connection = self._connection
         while connection is not None and connection.is_open:
             connection.read()
@@ -89,7 +89,11 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Processes:
-    """`heard(member, frame)` is called for each frame, `ended(member, exit)` for each end that was not ours."""
+    """All processes of one run.
+
+    `received(member, frame)` is called for each frame, `ended(member, exit)` for each process that ended without
+    being killed by the harness.
+    """
 
     def __init__(
         self,
@@ -119,7 +123,7 @@ class Processes:
         self._listener.listen(128)
         accepting_local(self._listener, outbox, self._accept)
 
-    # -- coming up -------------------------------------------------------------------
+    # -- starting -------------------------------------------------------------------
 
     def spawn(self, name: str, deviations: tuple[tuple[str, int, int], ...] = ()) -> Member:
         """Start the next incarnation of a process; an older one that still lives goes on as a zombie."""
@@ -137,8 +141,8 @@ class Processes:
         return full_name(self._config.run, name)
 
     def _accept(self, sock: socket.socket) -> None:
-        """A process has connected; it says first who it is.  One that says what cannot be read is killed: whatever it
-        would say from then on is lost."""
+        """A process has connected; its first frame names it.  A process that sends an unreadable frame is killed,
+        because its later frames cannot be read either."""
         member: Member | None = None
         pid = _peer(sock)
 
@@ -161,7 +165,7 @@ class Processes:
         self._connections.append(connection)
 
     def _end_for(self, member: Member, nonsense: str) -> None:
-        """Kill a process for what it has said; its end is told as one by itself."""
+        """Kill a process for an unreadable frame; its end is reported like any other."""
         if self._closing or member.has_ended:
             return
         member.nonsense = nonsense
@@ -174,7 +178,7 @@ class Processes:
                 return member
         return None
 
-    # -- who is there ----------------------------------------------------------------
+    # -- look-ups ----------------------------------------------------------------
 
     def current(self, name: str) -> Member | None:
         """The newest incarnation of a process, if it lives."""
@@ -193,13 +197,13 @@ class Processes:
         return [member for member in self.living() if member.name in names]
 
     def missing(self) -> list[str]:
-        """Who has not come up."""
+        """The processes that are not ready."""
         return [name for name, member in self._current.items() if not member.is_ready]
 
     # -- signals ---------------------------------------------------------------------
 
     def kill(self, members: Sequence[Member]) -> list[Member]:
-        """SIGKILL, all at once, and take what they had said; those that lived."""
+        """Send SIGKILL to all at once and receive the frames that they had sent; returns those that were alive."""
         victims = [member for member in members if not member.has_ended]
         for member in victims:
             member.strike()
@@ -209,7 +213,7 @@ class Processes:
                 self._launcher.signal(member.pid, signal.SIGKILL)
             except ProcessGone:
                 if not self._died_of_it(member):
-                    continue  # its end is told like any other
+                    continue  # its end is reported like any other
             member.has_ended = True
             member.drain()
             killed.append(member)
@@ -242,7 +246,7 @@ class Processes:
             return
 
     def poll(self) -> bool:
-        """Take in ends; whether there were any, also of processes that are not of the crew."""
+        """Handle the processes that have ended; whether any process of the launcher has, also one that is not here."""
         ends = self._launcher.poll()
         for end in ends:
             self._take_end(end)
@@ -255,13 +259,17 @@ class Processes:
         member.drain()
         member.has_ended = True
         if not self._closing:
-            how = f"{end.how}, as it had said what cannot be read ({member.nonsense})" if member.nonsense else end.how
+            how = (
+                f"{end.how} after it had sent something that cannot be read ({member.nonsense})"
+                if member.nonsense
+                else end.how
+            )
             self._ended(member, Exit(code=end.code, signal=end.signal, how=how))
 
     # -- the end ---------------------------------------------------------------------
 
     def stand_still(self) -> None:
-        """Every process stops where it is; what they have said until then is taken."""
+        """Stop every process where it is, and receive the frames sent until then."""
         for member in self.living():
             self.stop(member)
         for member in self.living():
@@ -272,7 +280,7 @@ class Processes:
             self.go_on(member)
 
     def close(self) -> None:
-        """Kill what is left, all of it standing still first: none sees another die."""
+        """Kill the remaining processes.  All are stopped first, so that none sees another die."""
         self._closing = True
         for member in self.living():
             self.stop(member)
@@ -288,12 +296,12 @@ class Processes:
 
 
 def full_name(run: str, process: str) -> str:
-    """What a process, and its listening socket, are called by a launcher that serves several runs."""
+    """The name of a process, and of its listening socket, at a launcher that serves several runs."""
     return f"{run}.{process}"
 
 
 def _peer(sock: socket.socket) -> int:
-    """The number of the process that has connected; 0 where the system does not tell."""
+    """The id of the process that has connected; 0 where the operating system does not provide it."""
     if not hasattr(socket, "SO_PEERCRED"):
         return 0
     credentials = struct.Struct("iii")

@@ -49,7 +49,7 @@ class ProxyServer:
         self.is_starting = False
         self._unanswered = 0
         self.before_recovery: Callable[[], None] = lambda: None
-        """told that every connection is about to break"""
+        """called when every connection is about to break"""
         self.start()
 
     # -- the server ------------------------------------------------------------------
@@ -72,7 +72,8 @@ class ProxyServer:
                     raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {what}") from error
 
     def _has_ended(self) -> bool:
-        """By itself.  The launcher is not asked: whoever leads the run wants to hear from it who has ended."""
+        """Whether the server has ended by itself.  This does not poll the launcher: the orchestrator needs the ends
+        that the launcher reports."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -113,8 +114,7 @@ class ProxyServer:
                 return
 
     def recover(self, error: ToxiproxyFailed) -> None:
-        """A server that does not do what it is told is replaced, unless somebody else has told it something:
-        HarnessFailed."""
+        """Replace a server that does not obey a request.  Raises HarnessFailed if another program has changed it."""
         if isinstance(error, Tampered):
             raise self._accusation(str(error)) from error
         self.look()
@@ -162,7 +162,7 @@ class ProxyServer:
             ) from failure
 
     def _accusation(self, found: str) -> HarnessFailed:
-        """Kill the server, with whatever somebody else has made there; the error that says so."""
+        """Kill a server that another program has changed; returns the error to raise."""
         self.kill()
         return HarnessFailed(
             f"another program of this machine has used the control port of the run's Toxiproxy, which has {found}:"

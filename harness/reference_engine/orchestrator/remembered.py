@@ -1,9 +1,9 @@
-"""What runs make in a PostgreSQL of the user's: noted before it is made, until it is gone.
+"""Notes of what runs create in a PostgreSQL of the user's: written before it is created, deleted after it is removed.
 
-The launcher takes it away when its harness is gone, but a server that hangs then, or
-is away, keeps it for good.  So a file in the user's state folder says what is where,
-without the password, and is locked for as long as its harness lives: a run that is
-under way is nobody's to clear away.
+The launcher removes it when the harness has ended.  A server that hangs or is down at
+that moment would keep it for ever.  So a file in the user's state folder names the
+run and the server, without the password.  The harness holds a lock on the file while
+it lives, so that no other command removes what a running run uses.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ...runtime.exit_codes import HarnessFailed, one_line
 from ..services import places, postgres
 
 PURGE = "purge"
-"""the launcher's entry that is told a place"""
+"""the launcher's entry that removes the tables of a run"""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a file says: a run's name in a database, and how to get there but for the password."""
+    """The content of a note: a run's name in a database, and how to connect to it, without the password."""
 
     run: str
     dsn: str
@@ -74,12 +74,12 @@ class Remembering(Launcher):
 
 
 def bequests() -> list[tuple[Path, Note]]:
-    """Every note whose harness is gone; raises CutproofError where there is no place for any."""
+    """Every note whose harness has ended; raises CutproofError if there is no folder for notes."""
     return [(path, note) for path in sorted(places.bequests().glob("*.json")) if (note := _read(path)) is not None]
 
 
 def clear_away(path: Path, note: Note) -> str:
-    """Take away what a note says, and the note; why that cannot be done, or nothing."""
+    """Remove what a note names, and the note; returns why that is impossible, or an empty text."""
     import psycopg
 
     from ....reference_impl.processes.database_reader import Reader, Unreachable

@@ -56,7 +56,7 @@ class Rest:
         if not counts.keys() >= set(self._tasks):
             return False
         if any(count.attempt != facts.attempt_of(task) for task, count in counts.items()):
-            return False  # an older attempt has spoken; a part that restarted alone has another than the rest
+            return False  # reported by an older attempt; after a partial failover the tasks have different attempts
         if not all(count.is_idle and count.at_mark == count.now for count in counts.values()):
             return False
         sent = {name: number for count in counts.values() for name, number in count.sent.items()}

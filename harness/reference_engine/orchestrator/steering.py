@@ -1,4 +1,4 @@
-"""A scenario's faults, commands and deviations, set off by what happens in a run."""
+"""Triggers a scenario's faults, commands and schedule perturbations by the events of a run."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Steering:
         # a command acts between steps: whoever reached the point finishes its step first
         return lambda: self._context.after_real(0, act)
 
-    # -- deviations ------------------------------------------------------------------
+    # -- schedule perturbations ------------------------------------------------------------------
 
     def happened(self, what: str) -> None:
-        """Something that a deviation waits for has happened once more."""
+        """An event that a schedule perturbation waits for has happened once more."""
         self._happened[what] = self._happened.get(what, 0) + 1
 
     def deviations(self) -> tuple[tuple[str, int, int], ...]:
-        """Those still to come, as a process is told that starts now."""
+        """The perturbations that are still to come, for the configuration of a process that starts now."""
         return tuple(
             (one.what, remaining, one.by_us)
             for one in self._scenario.deviations

@@ -1,4 +1,5 @@
-"""Faults that wait in a process for their moment: told again to whoever replaces it, until they have fired."""
+"""Faults that wait inside a process for their moment.  A process that replaces it receives the order again, until the
+fault has fired."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Order = Callable[[int], Frame]
 
 
 class Waiting(msgspec.Struct, kw_only=True):
-    """A fault, the processes that it may wait in, and what they are told."""
+    """A fault, the processes that it may wait in, and the order that they receive."""
 
     fault: int
     processes: tuple[str, ...]

@@ -114,7 +114,7 @@ def judge_cell(
 
 
 def cells(progress: Callable[[str], None] = lambda words: None) -> Iterator[Cell]:
-    """The whole table; `heard` is told which cell is next."""
+    """The whole table; `progress` is called with the next cell in words."""
     for every_us in EVERY_US:
         for interval_us in INTERVALS_US:
             for rate in RATES:

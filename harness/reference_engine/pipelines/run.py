@@ -14,7 +14,7 @@ from ...scenario.files import digest
 
 
 class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened, and what the judge says of it."""
+    """The outcome of a run, and its verdict."""
 
     pipeline: Pipeline
     outcome: PipelineOutcome
@@ -41,7 +41,7 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotConserved(EngineError):
-    """A measured run lost or repeated bytes: what it measured says nothing."""
+    """A measured run lost or repeated bytes, so its measurements are not valid."""
 
 
 def judged(pipeline: Pipeline, spilling: MakeSpilling = spilling_of) -> PipelineRun:

@@ -1,7 +1,7 @@
 """The named place where runs on real processes keep their histories.
 
-Everything else that such a run makes is gone when it ends, however it ends;
-what stays is here, `cutproof doctor` lists it and `cutproof doctor --prune`
+Everything else that such a run makes is removed when it ends, however it ends.
+The histories stay here: `cutproof doctor` lists it and `cutproof doctor --prune`
 empties it.
 """
 

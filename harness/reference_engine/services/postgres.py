@@ -2,10 +2,10 @@
 
 The package's own interface is not used: it lets everybody in who reaches its
 socket, and prepared transactions are off.  A server that is started here has no
-port: it listens at a Unix socket in a folder that its owner alone may enter, and
+port: it listens at a Unix socket in a folder that only its owner may enter, and
 asks for a password that is drawn for it.  It keeps everything in its folder and
-shares memory without names, so that nothing is left of it once its processes and
-its folder are gone.
+shares memory without names, so that nothing is left of it once its processes have
+ended and its folder is deleted.
 """
 
 from __future__ import annotations
@@ -197,13 +197,14 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
             raise HarnessFailed(f"PostgreSQL's initdb failed in {folder}: {' '.join(done.stdout.split())}")
 
     def make_folder(self, folder: Path) -> None:
-        """A folder that the user alone may enter: of a new cluster, of a server's socket."""
+        """A folder that only the user may enter: of a new cluster, of a server's socket."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         self._give(folder)
 
     def write_password(self, path: Path, password: str) -> Path:
-        """The file from which initdb takes the superuser's password: the user's alone, to be deleted after that."""
+        """The file from which initdb reads the superuser's password.  Only the user may read it; delete it
+        afterwards."""
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(password)
         self._give(path)

@@ -55,7 +55,7 @@ def binary() -> Path:
 
 
 def version(server: Path) -> str:
-    """What a binary says that it is: "2.12.0", or "git" for one built without saying; else ServiceMissing."""
+    """The version that a binary reports: "2.12.0", or "git" for a build without a version; else ServiceMissing."""
     try:
         asked = subprocess.run(
             [server, "--version"], capture_output=True, text=True, timeout=_ASK_S, stdin=subprocess.DEVNULL, check=False
@@ -82,8 +82,8 @@ def describe() -> str:
 def command(server: Path, port: int, *, mark: Path | None = None) -> list[str]:
     """The command line of a server whose control port is `port`, on the loopback only.
 
-    The server takes port 0 but never tells which it got, and with a port that is
-    taken it stays alive and deaf, while whoever has the port answers.  So choose
+    The server accepts port 0 but does not report which port it got.  With a port that
+    is in use it stays alive and serves nothing, while the owner of the port answers.  So choose
     one (`orchestrator.ports.pick`), give it a `mark` (a file with the text of
     `faults.injectors.toxiproxy.mark_file`), and when `wait_until_up` finds another
     server there, kill this one and choose again.

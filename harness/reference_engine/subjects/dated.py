@@ -1,4 +1,4 @@
-"""Logs that also tell when: for inputs whose splits can be idle, which is a matter of time."""
+"""Logs with times: for inputs whose splits can be idle, which depends on time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 class Dated(Generic[Item]):
-    """A list and, beside it, when each of its items came; `of` says of which items it is told."""
+    """A list with the time at which each item came; `of` selects the items that have a time."""
 
     def __init__(
         self, items: list[Item], moments: list[int], now: Callable[[], int], of: Callable[[Item], bool] = lambda _: True
@@ -37,7 +37,7 @@ class Dated(Generic[Item]):
 
 
 class DatedChannel:
-    """A channel's log that tells when its sender said that it is idle."""
+    """A channel's log with the times at which its sender became idle."""
 
     def __init__(self, channel: h.Channel, now: Callable[[], int]) -> None:
         self.sent = channel.sent

@@ -2,7 +2,7 @@
 
 The harness writes the scenario down once; each process reads it and builds the
 same graph, settings and decisions from it.  Times stay in µs of the scenario: a
-process's clock runs `scale` times slower than they say.
+process's clock runs `scale` times slower.
 """
 
 from __future__ import annotations

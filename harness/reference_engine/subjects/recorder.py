@@ -35,7 +35,7 @@ class Recorder:
         dated: Collection[str] = (),
     ) -> None:
         """`kinds` are the plan's faults by kind, in the plan's order; `dated` the inputs whose reads, and marks of
-        being idle, are told with their moments."""
+        being idle, are recorded with their times."""
         self.history = history
         self.dated = dated
         self.detailed = detailed
@@ -235,8 +235,8 @@ class Recorder:
         self._logs[name].trims.append((self.order(), before))
 
     def logs_cleared(self, names: Sequence[str]) -> None:
-        """One that nobody opened was found in the store: its writer was killed before it could say so, and before any
-        snapshot could refer to it."""
+        """A log that nobody opened was found in the store: its writer was killed before it could report the log, and
+        before any snapshot could refer to it."""
         order = self.order()
         for name in names:
             if name in self._logs:

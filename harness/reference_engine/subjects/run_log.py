@@ -1,4 +1,4 @@
-"""A task's program order as a history has it: what the task's runner tells while it runs."""
+"""A task's program order as a history has it, recorded from the task's runner while it runs."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class Run:
         return lambda: self.world.loop.after(0, lambda *_: act())
 
     def resume(self, status: str) -> None:
-        """Start the next job, once the one before has ended, if the scenario says so."""
+        """Start the next job once the previous one has ended, if the scenario has a resume."""
         if not self._resumes or status not in ("stopped", "drained", "cancelled", "failed"):
             return
         number, command = self._resumes[0]

@@ -248,7 +248,7 @@ def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
 
 
 def lateness_us(scenario: Scenario) -> int:
-    """How late its deviations make things, all together."""
+    """The sum of the delays of a scenario's schedule perturbations."""
     return sum(perturbation.by_us for perturbation in scenario.deviations)
 
 

@@ -51,7 +51,7 @@ def test_the_hottest_cell_is_one_and_an_empty_one_nothing() -> None:
 
 
 def test_the_lead_counts_and_is_silent_without_coverage() -> None:
-    assert coverage_lead(COVERAGE) == "3 of 5 possible cells of the coverage were hit, by 1,010 faults."
+    assert coverage_lead(COVERAGE) == "3 of 5 possible coverage targets were hit, by 1,010 faults."
     assert not coverage_lead(Coverage())
 
 
@@ -80,7 +80,7 @@ def test_the_page_shows_the_map_the_rules_and_the_ways_to_end() -> None:
     page = render_html(ReportView(summary=SUMMARY))
     assert "Coverage: point, fault, way of ending, alignment" in page
     assert "12 cells, because there are &lt;none&gt;." in page
-    assert "3 of 5 possible cells hit" in page
+    assert "3 of 5 possible targets hit" in page
     assert "empty)" not in page
     assert "stop with savepoint and drain" in page
     assert "kill-node at ack-sent, failed, aligned" in page
@@ -96,5 +96,5 @@ def test_the_terminal_has_a_line_for_each_way_to_end() -> None:
     text = render_text(SUMMARY)
     lines = [line.split() for line in text.splitlines()]
     assert ["stop", "with", "savepoint", "and", "drain", "30", "20", "11", "kill-task"] in lines
-    assert "3 of 5 possible cells of the coverage were hit" in text
+    assert "3 of 5 possible coverage targets were hit" in text
     assert max(map(len, text.splitlines())) <= 80

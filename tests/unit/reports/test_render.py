@@ -94,7 +94,7 @@ def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
     text = render_html(ReportView(summary=stories.summary(), counterexamples=(view,)))
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", text))
     assert f"One judge saw it: PySpark was not asked, because {ALONE}." in plain
-    assert "PySpark computed the rows owed in 930 of 1,000 scenarios; it was not asked in the others: " in plain
+    assert "PySpark computed the expected rows in 930 of 1,000 scenarios; it was not asked in the others: " in plain
     assert re.search(rf"not asked for keyed state\|+{NO_STATE} \(400\)", plain)
     both = msgspec.structs.replace(view, judges=2, not_asked="")
     assert "Both judges saw it." in render_html(ReportView(summary=stories.summary(), counterexamples=(both,)))

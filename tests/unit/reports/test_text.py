@@ -56,7 +56,7 @@ def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
     text_shown = " ".join(render_text(stories.summary()).split())
     assert f"One judge saw it: {NEITHER}." in text_shown
     assert (
-        "PySpark computed the rows owed in 930 of 1,000 scenarios; it was not asked in the others: "
+        "PySpark computed the expected rows in 930 of 1,000 scenarios; it was not asked in the others: "
         f"{MOVED} (50); {ALONE} (20)."
     ) in text_shown
     table = {line.split()[0]: line.split()[-1] for line in render_text(stories.summary()).splitlines()[1:6]}

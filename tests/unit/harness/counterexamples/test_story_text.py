@@ -47,4 +47,4 @@ def test_a_story_ends_with_the_way_back() -> None:
     sentence = "One judge saw it: PySpark was not asked, because a task came up alone."
     assert story_text(one_judge).splitlines()[-2] == sentence
     contradicted = msgspec.structs.replace(view, judges=1)
-    assert story_text(contradicted).splitlines()[-2] == "One judge saw it: PySpark says otherwise."
+    assert story_text(contradicted).splitlines()[-2] == "One judge saw it: PySpark disagrees."

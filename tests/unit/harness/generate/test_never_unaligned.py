@@ -70,7 +70,7 @@ def ruled() -> Scenario:
     ],
 )
 def test_which_and_why(scenario: Scenario, expected: str) -> None:
-    assert never_unaligned_in_words(scenario) == f"To be kept aligned: {expected}."
+    assert never_unaligned_in_words(scenario) == f"Never unaligned: {expected}."
 
 
 @pytest.mark.parametrize("scenario", [chain(), join(), ruled(), dealt_out(chain())])
@@ -94,17 +94,17 @@ def test_it_is_what_the_engine_does() -> None:
 def test_the_report_of_a_counterexample_says_it() -> None:
     failed = replay(Lossy(), engine_of(chain()))
     report = report_of(failed, "lossy", "cutproof replay it.json")
-    assert "To be kept aligned: source&gt;map (forward)." in render_html(report)
+    assert "Never unaligned: source&gt;map (forward)." in render_html(report)
     aligned = report_of(replay(Lossy(), chain()), "lossy", "cutproof replay it.json")
     assert aligned.counterexamples
-    assert "kept aligned" not in render_html(aligned)
+    assert "Never unaligned" not in render_html(aligned)
 
 
 @pytest.mark.parametrize(
     ("scenario", "expected"),
     [
-        (engine_of(chain()), "To be kept aligned: source>map (forward)."),
-        (engine_of(dealt_out(chain())), "To be kept aligned: no edge."),
+        (engine_of(chain()), "Never unaligned: source>map (forward)."),
+        (engine_of(dealt_out(chain())), "Never unaligned: no edge."),
         (chain(), ""),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_story_says_it_in_a_line(
 ) -> None:
     write_scenario(tmp_path / "it.json", scenario)
     assert main(["replay", str(tmp_path / "it.json"), "--quick", "--story"]) == ExitCode.HELD
-    assert [line for line in capsys.readouterr().out.splitlines() if "kept aligned" in line] == (
+    assert [line for line in capsys.readouterr().out.splitlines() if "Never unaligned" in line] == (
         [expected] if expected else []
     )
 

@@ -61,7 +61,7 @@ def test_a_subject_that_holds_passes_and_is_in_the_summary(pytester: pytest.Pyte
     result.assert_outcomes(passed=1)
     printed_text = result.stdout.str()
     assert re.search(r"::test_it: 20 scenarios on simulated, seed 3: \d+ held, 0 violated", printed_text)
-    assert re.search(r"  PySpark computed the rows owed in \d+ of 20 scenarios", printed_text)
+    assert re.search(r"  PySpark computed the expected rows in \d+ of 20 scenarios", printed_text)
     assert "  The run had 20 of the 1,500 scenarios of the profile default: whether it exercised enough" in printed_text
 
 
@@ -127,7 +127,7 @@ def test_a_collected_file_that_says_what_is_not_so_of_a_function_is_refused(pyte
     (pytester.path / "wrong.cutproof.json").write_text(timed.replace('"timed": true', '"timed": false'))
     result = _run(pytester)
     result.assert_outcomes(failed=1)
-    assert "is timed, and the workload says otherwise" in result.stdout.str()
+    assert "is timed, and the workload declares otherwise" in result.stdout.str()
 
 
 def test_it_works_under_xdist(pytester: pytest.Pytester) -> None:

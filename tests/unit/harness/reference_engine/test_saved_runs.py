@@ -253,7 +253,7 @@ def test_a_fault_that_the_scenario_does_not_have_is_one_line(tmp_path: Path) -> 
     plain = script(tmp_path / "run")
     plain = msgspec.structs.replace(plain, scenario=msgspec.structs.replace(plain.scenario, faults=()))
     evidence.keep(plain, tmp_path / "run" / "journal", folder := tmp_path / "kept")
-    with pytest.raises(UsageError, match=r"the journal coordinator\.0 tells of fault 0, and the scenario has 0"):
+    with pytest.raises(UsageError, match=r"the journal coordinator\.0 reports fault 0, and the scenario has 0"):
         evidence.kept(folder)
 
 

@@ -61,7 +61,7 @@ def test_an_empty_cell_is_a_shortfall_from_the_size_of_the_profile_on() -> None:
         [sentences] = done.summary.shortfalls
         coverage = done.summary.coverage
         assert sentences.startswith(
-            f"{coverage.possible - coverage.hit:,} of {coverage.possible:,} possible cells never fired"
+            f"{coverage.possible - coverage.hit:,} of {coverage.possible:,} possible coverage targets were never hit"
         )
         assert 0 < coverage.hit < coverage.possible == len(possible_targets(subject.capabilities))
 

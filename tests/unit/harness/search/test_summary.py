@@ -113,9 +113,9 @@ def test_what_restarted_while_the_others_went_on_is_counted_by_task() -> None:
         "region": RestartCounts(recoveries=1, tasks={"sink-0": 1, "source-0": 1}),
     }
     sentence = (
-        "In 2 recoveries what was lost came up alone and the others went on: 3 tasks, most often sink-0 (2), "
-        "count-1 (1). In 1 recovery a region came up again and the others went on: 2 tasks, most often sink-0 (1), "
-        "source-0 (1)."
+        "In 2 recoveries only the lost tasks restarted (local recovery) and the others went on: 3 tasks, most often "
+        "sink-0 (2), count-1 (1). In 1 recovery a region restarted and the others went on: 2 tasks, most often "
+        "sink-0 (1), source-0 (1)."
     )
     assert restarts_lead(summary) == sentence
     assert sentence in render_html(ReportView(summary=summary))

@@ -125,10 +125,10 @@ def test_a_workload_with_an_unknown_function_is_bad_input() -> None:
 @pytest.mark.parametrize(
     ("name", "declared", "words"),
     [
-        ("silence", {"timed": False}, "the function 'silence' is timed, and the workload says otherwise"),
-        ("top-two", {"ordered": False}, "the function 'top-two' is ordered, and the workload says otherwise"),
-        ("top-two", {"timed": True}, "the function 'top-two' is not timed, and the workload says otherwise"),
-        ("top-two", {"clocked": True}, "the function 'top-two' is not clocked, and the workload says otherwise"),
+        ("silence", {"timed": False}, "the function 'silence' is timed, and the workload declares otherwise"),
+        ("top-two", {"ordered": False}, "the function 'top-two' is ordered, and the workload declares otherwise"),
+        ("top-two", {"timed": True}, "the function 'top-two' is not timed, and the workload declares otherwise"),
+        ("top-two", {"clocked": True}, "the function 'top-two' is not clocked, and the workload declares otherwise"),
     ],
 )
 def test_a_function_that_is_said_to_be_another_is_bad_input(

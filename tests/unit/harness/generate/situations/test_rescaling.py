@@ -106,7 +106,7 @@ def test_what_is_drawn_is_valid_and_judged_as_before() -> None:
 
 def test_in_words() -> None:
     (_, again) = scenario(count=3, sink=1).commands
-    assert command_in_words(again) == "the job is started again, laid out anew: count in 3 tasks, sink in 1 task"
+    assert command_in_words(again) == "the job is started again, rescaled: count in 3 tasks, sink in 1 task"
 
 
 def test_another_layout_shrinks_away_unless_it_matters() -> None:

@@ -19,8 +19,8 @@ FULL = f'{STAMP} FATAL:  could not write to file "pg_wal/xlogtemp.77": No space 
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        ([], "it has said nothing"),
-        (["", "  "], "it has said nothing"),
+        ([], "it has printed nothing"),
+        (["", "  "], "it has printed nothing"),
         (["Traceback", "  KeyError: 'x'  ", ""], "KeyError: 'x'"),
         ([READY, CHECKPOINT], "it has not complained"),
         ([EARLY, READY, SENT_AWAY], "it has not complained"),
@@ -34,4 +34,4 @@ def test_the_last_words_are_those_that_say_what_was_wrong(log: list[str], words:
 
 
 def test_a_program_without_a_log_has_said_nothing(tmp_path: Path) -> None:
-    assert last_words(tmp_path / "log") == "it has said nothing"
+    assert last_words(tmp_path / "log") == "it has printed nothing"

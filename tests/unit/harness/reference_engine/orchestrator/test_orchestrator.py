@@ -117,7 +117,7 @@ def test_one_that_says_what_cannot_be_read_is_killed_for_it_and_replaced(begin: 
     ((name, incarnation, reason, fault),) = deaths(run)
     assert (name, incarnation, fault) == ("map-1", 0, None)
     assert reason.startswith(
-        "its process ended with SIGKILL, as it had said what cannot be read (a frame begins with 7"
+        "its process ended with SIGKILL after it had sent something that cannot be read (a frame begins with 7"
     )
     assert run.named("map-1")[0].signals == [signal.SIGKILL]
 
@@ -130,7 +130,7 @@ def test_what_is_not_its_to_say_ends_the_run(begin: Callable[..., Run]) -> None:
         run.newest("map-1").say(f.Go(now()))
         yield from run.until(lambda: False)
 
-    with pytest.raises(SubjectFailed, match="map-1 said what is not its to say: Go"):
+    with pytest.raises(SubjectFailed, match="map-1 sent a frame that it must not send: Go"):
         run.run(script)
 
 
