@@ -1,1 +1,1 @@
-"""What a run says to people and to other programs: HTML, plain text, JUnit XML and JSON."""
+"""The output of a run for people and for other programs: HTML, plain text, JUnit XML and JSON."""

@@ -12,7 +12,7 @@ WIDTH, LEFT, ROOM, ROW, TOP = 420, 112, 84, 24, 16
 
 
 class Bar(Value, kw_only=True):
-    """One row; `told` is its value as it is written."""
+    """One row; `text` is its value as it is written."""
 
     name: str
     value: float

@@ -9,7 +9,7 @@ from .model import Coverage, CoverageRow, StopCounts, Summary, Value
 from .words import plural
 
 MOST_EMPTY = 12
-"""empty cells that are named"""
+"""targets without a hit that are named"""
 
 MODES: dict[str, str] = {
     "aligned": "Barriers aligned (exactly-once)",
@@ -42,7 +42,7 @@ class CoverageCell(Value, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What stands in the cell: how many fired, a dot where none did, nothing where none can."""
+        """The text of the cell: how many faults fired, a dot where none did, nothing where none can."""
         if not self.possible:
             return ""
         return f"{self.fired:,}" if self.fired else "·"
@@ -56,7 +56,7 @@ class CoverageMap(Value, kw_only=True):
     lines: tuple[tuple[str, tuple[CoverageCell, ...]], ...]
     """point, and a cell for each kind"""
     endings: tuple[tuple[str, int, int, int], ...]
-    """(way of ending, possible cells, those hit, faults that fired)"""
+    """(way of ending, possible targets, targets hit, faults that fired)"""
 
     @property
     def possible(self) -> int:
@@ -68,7 +68,7 @@ class CoverageMap(Value, kw_only=True):
 
     @property
     def share(self) -> str:
-        """How many of the possible cells were hit, in percent."""
+        """The share of the possible targets that were hit, in percent."""
         return f"{100 * self.hit / self.possible:.1f} %" if self.possible else "–"
 
 
@@ -84,7 +84,7 @@ class StopLine(Value, kw_only=True):
 
 
 def coverage_maps(coverage: Coverage) -> tuple[CoverageMap, ...]:
-    """A map for each alignment mode that has possible cells, in the order of `MODES`."""
+    """A map for each alignment mode that has possible targets, in the order of `MODES`."""
     by_mode: dict[str, list[CoverageRow]] = {}
     for row in coverage.rows:
         by_mode.setdefault(row.alignment, []).append(row)
@@ -131,7 +131,7 @@ def coverage_lead(coverage: Coverage) -> str:
 
 
 def targets_not_hit(coverage: Coverage) -> tuple[str, ...]:
-    """Possible cells that nothing fired in: some by name, the others counted."""
+    """Possible targets that were not hit: some by name, the others counted."""
     found = list(_empty(coverage))
     more = len(found) - MOST_EMPTY
     return (*found[:MOST_EMPTY], *((f"and {more:,} more",) if more > 0 else ()))

@@ -1,7 +1,7 @@
 """The space-time diagram as inline SVG.
 
-Time flows from left to right in the order of events, a lane a task.  What a
-line is can be told without colour: a record is a thin solid line that ends in
+Time flows from left to right in the order of events, a lane a task.  The
+kinds of lines can be distinguished without colour: a record is a thin solid line that ends in
 a dot, a barrier a heavy dashed one that carries its number in a box, control
 messages are dotted and end in a ring, the cut is a heavy line through squares.
 """

@@ -1,9 +1,9 @@
 """One list of entries for a diagram, from whatever witnesses a history has.
 
-The time line tells of messages, and only where it was asked for; task runs, the
-stores' logs and the journal are always there and tell the rest.  Here all are
-brought into the form of the time line, each happening once, in one order; where the journal tells of a kind
-of happening it has the word.
+The time line has the messages, if it was recorded at all.  Task runs, the stores' logs
+and the journal are always there and have the rest.  This module brings all of them into
+the form of the time line: each event once, in one order.  If the journal records a kind
+of event, its entries are used.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _coordinator_dies(entry: Timed) -> bool:
 
 
 def _identity(entry: Timed) -> tuple[object, ...]:
-    """What makes two entries the same happening, though different witnesses tell of it."""
+    """The identity of an event: two witnesses' entries of the same event have the same one."""
     match entry.what:
         case "snapshot-taken" | "snapshot-persisted" | "state-loaded":
             return entry.what, entry.task, entry.attempt, entry.checkpoint
@@ -164,7 +164,7 @@ def _from_journal(event: AnyJournalEntry) -> Timed | None:
 
 
 def _acks(history: History, found: list[Timed]) -> Iterator[Timed]:
-    """The sending of an acknowledgement whose arrival alone was seen: it leaves once the snapshot is durable."""
+    """The sending of an acknowledgement of which only the arrival was seen: it is sent once the snapshot is durable."""
     sent = {(one.task, one.checkpoint) for one in found if one.what == "ack-sent"}
     arrived = {(one.peer, one.checkpoint) for one in found if one.what == "ack-received"} - sent
     for stored in history.stored:
@@ -181,7 +181,7 @@ def _acks(history: History, found: list[Timed]) -> Iterator[Timed]:
 
 
 def _ends(history: History, found: list[Timed]) -> Iterator[Timed]:
-    """The end of each attempt of a task, where nothing has told it yet."""
+    """The end of each attempt of a task, unless an entry has it already."""
     named = {(entry.task, entry.attempt) for entry in found if entry.what in ("killed", "failed")}
     for run in history.runs:
         if run.ended is not None and (run.task, run.attempt) not in named:

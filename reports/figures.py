@@ -52,9 +52,9 @@ class FiguresView(Value, kw_only=True):
     """the command that runs it again"""
     verdicts: tuple[Judged, ...] = ()
     violated_in_companion: bool = False
-    """an invariant is violated, against the text, in a run that claims are set beside"""
+    """an invariant is violated in a companion run although the text does not say so"""
     disagreements: tuple[str, ...] = ()
-    """where the two judges say otherwise"""
+    """where the two judges disagree"""
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()
     times: str = "Times are virtual"

@@ -73,7 +73,7 @@ class _Receipts:
         return self.one("element", sent.channel, sent.attempt, sent.position)
 
     def of_announcement(self, sent: Timed) -> list[Timed]:
-        """All that heard what the coordinator told the tasks, after it told them."""
+        """The receipts of the coordinator's announcement to the tasks, later than the announcement."""
         receipts = self._announced.get((sent.what, sent.checkpoint), [])
         if not receipts and sent.what == "checkpoint-triggered":
             receipts = self._announced.get(("snapshot", sent.checkpoint), [])
@@ -85,7 +85,7 @@ ANNOUNCED_BY = {
     "completion-notified": "checkpoint-completed",
     "abort-received": "checkpoint-aborted",
 }
-"""What a task hears, and what the coordinator did when it said so."""
+"""By what a task receives, the coordinator's event that announced it."""
 
 
 def _receipt_keys(entry: Timed) -> Iterator[tuple[object, ...]]:

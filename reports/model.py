@@ -37,7 +37,7 @@ class ScenarioCounts(Counts, kw_only=True):
 
 
 class InvariantCounts(Value, kw_only=True):
-    """Scenarios by what an invariant said of them."""
+    """Scenarios by the verdict of an invariant."""
 
     can_show: int = 0
     """scenarios that could exercise it, decided before they ran"""
@@ -100,7 +100,7 @@ class CoverageRow(Value, kw_only=True):
 
 
 class Impossible(Value, kw_only=True):
-    """A rule by which cells cannot fire; a cell counts under the first that applies."""
+    """A rule that makes coverage targets impossible; a target counts under the first rule that applies."""
 
     rule: str
     reason: str
@@ -111,11 +111,11 @@ class Coverage(Value, kw_only=True):
     """Protocol point x fault x way of ending x alignment: what fired, what could have, what cannot."""
 
     possible: int = 0
-    """cells that can fire, of what the subject can do"""
+    """coverage targets that can be hit, of what the subject can do"""
     hit: int = 0
     """those of them in which something fired"""
     fired: int = 0
-    """faults that have a cell"""
+    """faults that hit a target"""
     outside: int = 0
     """fired faults that have none: set off by a time or a phase, or in a job that never ended"""
     rows: list[CoverageRow] = []
@@ -136,7 +136,7 @@ class RestartCounts(Value, kw_only=True):
 
 
 class SystemCounts(Counts, kw_only=True):
-    """Systems of processes that were run beside the scenarios, and the general snapshots that were taken of them;
+    """Companion runs of systems of processes, and the general snapshots that were taken of them;
     unknown where no snapshot had events on both of its sides."""
 
     snapshots: int = 0
@@ -163,11 +163,11 @@ class Asked(Value, kw_only=True):
 
 
 class OracleCounts(Asked, kw_only=True):
-    """The expected results: who computed them, in how many scenarios the rows owed, and how often the quick checker
-    said otherwise."""
+    """The expected results: who computed them, in how many scenarios the expected rows, and how often the quick checker
+    disagreed."""
 
     state: Asked = Asked()
-    """the same of the keyed state that completed checkpoints owe"""
+    """the same of the keyed state expected in completed checkpoints"""
     engine: str = ""
     workloads: int = 0
     expected_rows: int = 0
@@ -222,7 +222,7 @@ class Counterexample(Value, kw_only=True):
     judges: int = 0
     """2 where PySpark, too, computed the rows or state that it differs from, else 1; 0 in what older versions wrote"""
     not_asked: str = ""
-    """why PySpark was not asked, where one judge saw it; empty also where PySpark says otherwise"""
+    """why PySpark was not asked, where one judge saw it; empty also where PySpark disagrees"""
 
 
 class NotRun(Value, kw_only=True):
@@ -254,7 +254,7 @@ class Summary(Value, kw_only=True):
     checkpoints: CheckpointCounts = CheckpointCounts()
     recoveries: int = 0
     restarts: dict[str, RestartCounts] = {}
-    """those of them that were of a region, and those that were local: of what was lost alone"""
+    """the recoveries of a region, and the local recoveries, in which only the lost tasks restarted"""
     records: RecordCounts = RecordCounts()
     oracle: OracleCounts = OracleCounts()
     seconds: Seconds = Seconds()
@@ -264,12 +264,12 @@ class Summary(Value, kw_only=True):
     shortfalls: list[str] = []
     """what the run had to show and did not, each in one sentence"""
     not_judged_by_shares: str = ""
-    """why nothing is said of what the run had to show, in one sentence; empty where it was judged by that"""
+    """why the run was not judged by its shares, in one sentence; empty if it was"""
     interrupted: bool = False
     not_tried: list[str] = []
     """what the subject cannot do, so that it was not asked of it"""
     unapplied: dict[str, int] = {}
-    """faults, commands and deviations that were planned and never applied, by kind"""
+    """faults, commands and schedule perturbations that were planned and never applied, by kind"""
     foreign_connections: int = 0
     """to the ports of runs on processes, by somebody who is not of the run: closed unheard"""
     stops: dict[str, StopCounts] = {}
@@ -285,7 +285,7 @@ RowStatus = Literal["ok", "lost", "repeated", "unexpected"]
 
 
 class RowPair(Value, kw_only=True):
-    """An expected row beside the committed one; the side that is missing is None."""
+    """An expected row and the committed one; the side that is missing is None."""
 
     status: RowStatus
     expected: Row | None = None

@@ -41,7 +41,7 @@ class HeatMap(Value, kw_only=True):
 
 
 def violated(summary: Summary) -> list[str]:
-    """The violated invariants, but those whose every failure is a known one; what stands beside the scenarios last."""
+    """The violated invariants, but those whose every failure is a known one; those of companion runs last."""
     names = [line.name for line in invariant_lines(summary) if line.verdict == "violated"]
     companions = {
         "consistent-cut of general snapshots": summary.systems.violated,
@@ -99,7 +99,7 @@ def by_reason(not_run: list[NotRun]) -> dict[str, list[NotRun]]:
 
 
 def oracle_lead(summary: Summary) -> str:
-    """On how many scenarios PySpark has spoken, and why not on the others; empty where that was not counted."""
+    """How many scenarios PySpark judged, and why not the others; empty if that was not counted."""
     oracle = summary.oracle
     others = sum(oracle.not_asked.values())
     if not oracle.asked and not others:
@@ -115,7 +115,7 @@ def reasons(counts: Mapping[str, int]) -> str:
 
 
 def restarts_lead(summary: Summary) -> str:
-    """In how many recoveries not everything restarted, and what did; empty where there was none."""
+    """How many recoveries were partial, and which tasks restarted; empty if there was none."""
     return " ".join(
         f"In {plural(counts.recoveries, 'recovery')} {_RESTARTED[failover]} and the others went on: "
         f"{plural(sum(counts.tasks.values()), 'task')}, most often {_most(counts.tasks)}."
@@ -132,7 +132,7 @@ def _most(tasks: dict[str, int]) -> str:
 
 
 def companion_lead(summary: Summary) -> str:
-    """What was run beside the scenarios, and who else came to their ports; empty when nothing was and nobody did."""
+    """The companion runs, and connections of other programs to the runs' ports; empty if there were none of either."""
     foreign = foreign_in_words(summary.foreign_connections)
     return " ".join(filter(None, (_systems(summary), _batches(summary), foreign)))
 
@@ -220,7 +220,7 @@ def never(summary: Summary) -> tuple[str, ...]:
 
 
 NAMED_AT_MOST = 16
-"""of what a subject cannot do: a page is no place for fifty names, of which summary.json has all"""
+"""how many abilities that a subject lacks are named; summary.json has all"""
 
 
 def _at_most(names: list[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """The report's colours: two sets, light and dark, by what they mean.
 
-Colour never says anything alone: every status has its word, every kind of line
+Colour is never the only sign: every status has its word, every kind of line
 its own dash and its own ends.  Each text colour keeps at least 4.5:1, and each
 line that carries meaning 3:1, against the ground it stands on (WCAG 2.2, AA).
 """

@@ -14,7 +14,7 @@ WIDTH, HEIGHT, FLOOR, BINS = 420, 120, 92, 28
 
 
 class Plot(Value, kw_only=True):
-    """A picture and what it says in words."""
+    """A picture and its content in words."""
 
     picture: str
     caption: str

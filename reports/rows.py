@@ -1,4 +1,4 @@
-"""Expected rows beside committed ones."""
+"""Expected rows paired with committed ones."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def render_text(summary: Summary, *, report: str = "") -> str:
 
 
 def render_rows(view: CounterexampleView) -> str:
-    """Expected rows beside committed ones, as text; those that differ first when there are many."""
+    """Expected and committed rows side by side, as text; those that differ first when there are many."""
     rows = view.rows
     if len(rows) > MOST_ROWS:
         rows = tuple(row for row in rows if row.status != "ok")[:MOST_ROWS]

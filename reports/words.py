@@ -1,4 +1,4 @@
-"""The report's sentences: what an invariant promises, what an entry of a diagram says."""
+"""The report's sentences: the promise of an invariant, an entry of a diagram in words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATUS_WORDS = {
     "repeated": ("+", "repeated"),
     "unexpected": ("!", "unexpected"),
 }
-"""By status of a row: a sign and a word, so that colour need say nothing."""
+"""By status of a row: a sign and a word, so that colour is not needed."""
 
 
 def judges_in_words(judges: int, not_asked: str) -> str:
@@ -78,12 +78,12 @@ def record_name(origin: int | None) -> str:
 
 
 def with_task(entry: Timed) -> str:
-    """What happened, with who it happened to."""
+    """An entry in words, with its task."""
     return f"{entry.task} {sentence(entry)}"
 
 
 def sentence(entry: Timed) -> str:
-    """What happened, as said of the entry's task."""
+    """An entry in words; the task is the subject of the sentence and is not named."""
     number = "" if entry.checkpoint is None else f" {entry.checkpoint}"
     channel = entry.channel
     peer = entry.peer or "the coordinator"

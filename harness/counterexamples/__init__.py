@@ -1,1 +1,1 @@
-"""What was found: grouped by cause, told as a story, kept, replayed."""
+"""What was found: grouped by cause, described as a story, kept, replayed."""

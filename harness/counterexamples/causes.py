@@ -10,7 +10,7 @@ from ..search.known_failures import Cause
 
 
 def cause_of(invariant: str, verdict: Violated, scenario: Scenario, history: History, subject: str) -> Cause:
-    """The cause of one violation; its point is where the last fault that fired was aimed."""
+    """The cause of one violation; its point is the trigger of the last fault that fired."""
     return Cause(invariant=invariant, difference=verdict.difference, point=point_of(scenario, history), subject=subject)
 
 

@@ -1,7 +1,7 @@
-"""What is found among systems and batches, which run beside the scenarios: of each kind of difference one is told.
+"""Findings of the companion runs (systems and batches): one for each kind of difference.
 
-Each has one judge, so that a violation needs nobody's word beside it; and a file of known failures is about
-jobs: what is wrong here is red.
+A companion run has one judge, so a violation needs no second one.  A file of known failures is about
+jobs, so a violation here always fails the verification.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ran = TypeVar("Ran", SystemOutcome, BatchOutcome)
 
 
 class Smallest(msgspec.Struct, frozen=True, kw_only=True):
-    """The shrunk case of a failure, and what is said of it."""
+    """The shrunk case of a failure, and its description."""
 
     name: str
     verdict: Violated

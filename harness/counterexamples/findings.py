@@ -1,4 +1,4 @@
-"""From failing scenarios to counterexamples: grouped by cause, shrunk, judged again, told.
+"""From failing scenarios to counterexamples: grouped by cause, shrunk, judged again, described.
 
 One bug fails many scenarios.  Those that violate the same invariant by the same
 kind of difference are one group; of each group the first is shrunk, and groups
@@ -41,7 +41,7 @@ RECORDINGS = 10
 RECORDINGS_S = 60.0
 """how often a counterexample is run again where it may show or not, for its rate, and how long at most"""
 GROUPS_AT_MOST = 12
-"""causes that are shrunk and told; more than these are counted"""
+"""causes that are shrunk and described; further ones are counted"""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One counterexample, told."""
+    """One counterexample with its description."""
 
     cause: Cause
     counterexample: Counterexample
@@ -63,10 +63,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
-    """How a search keeps what it tells."""
+    """How a search keeps its findings."""
 
     keep: Callable[[str, str], str]
-    """stores the text of a file under a name and tells its path"""
+    """stores the text of a file under a name and returns its path"""
     replay_command: Callable[[str], str]
     found_s: float
     """when the first failure of the search was seen"""
@@ -93,7 +93,7 @@ def group(failing: list[Outcome], first: str = "") -> list[Group]:
 
 
 class FindingBuilder:
-    """Makes findings of groups; what it has to say of the harness goes to `found.failures`."""
+    """Makes findings of groups; failures of the harness go to `found.failures`."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class FindingBuilder:
         interruption: Interruption | None = None,
         first: str = "",
     ) -> None:
-        """`first` is the invariant whose violations are told first."""
+        """`first` is the invariant whose violations are described first."""
         self._pool = pool
         self._subject = subject
         self._oracle = oracle
@@ -179,10 +179,10 @@ class FindingBuilder:
         self._by_cause[cause] = _merged(self._by_cause[cause], finding) if cause in self._by_cause else finding
 
     def _again(self, one: Group, scenario: Scenario, *, hasty: bool) -> tuple[Result, tuple[str, ...]]:
-        """The run that is told, with its time line, and what is to be said of it.
+        """The run that is described, with its time line, and remarks on it.
 
-        In real time what was seen once need not come again; then what was recorded
-        is told.  In virtual time it must come again.
+        In real time a violation that was seen once need not show again; then the recorded
+        run is described.  In virtual time it must show again.
         """
         if not self._subject.capabilities.real_time:
             return run(self._subject, scenario, timeline=True), ()
@@ -320,7 +320,7 @@ def witness_of(verdict: Violated) -> str:
 
 
 def _merged(first: Finding, second: Finding) -> Finding:
-    """Two groups that failed for one cause: the smaller case tells it."""
+    """Two groups that failed for one cause: the smaller case describes it."""
     smaller = min(first, second, key=lambda finding: finding.counterexample.size.total)
     scenarios = first.counterexample.scenarios + second.counterexample.scenarios
     return msgspec.structs.replace(

@@ -36,7 +36,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     trace_sha256: str
     """of the canonically encoded history, time line included: all that happened, in order"""
     rate: Rate = Rate()
-    """how many of the runs were violated; told is the first of them"""
+    """how many of the runs were violated; the first of them is described"""
 
     @property
     def rate_in_words(self) -> str:
@@ -49,7 +49,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def replay(
     subject: Subject, scenario: Scenario, *, runs: int = 1, on_run: Callable[[int], None] | None = None
 ) -> Replayed:
-    """Run the scenario so many times; told is the first run that is violated, or the first of all.
+    """Run the scenario `runs` times; the first violated run is described, or the first of all.
 
     Violated counts what is violated as the scenario expects, or as the first
     run that violates anything.

@@ -1,7 +1,6 @@
 """The story of a run: what ran, what was hit, where the cut lay, what came out.
 
-It is told from the scenario and the history alone, in the order in which it
-happened, for somebody who was not there.
+The story is made only from the scenario and the history, in the order of the events.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict],
 
 
 class Neighbour(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario beside a failing one that does not fail, and the one thing that differs."""
+    """A scenario that holds and differs from a failing one in one thing, and that thing."""
 
     sentence: str
     scenario: Scenario
@@ -108,7 +107,8 @@ def nearest_passing(scenario: Scenario, still_fails: Callable[[Scenario], bool])
 
 
 def _neighbours(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
-    """One thing altered at a time: an order turned round, then a lateness or a fault left out."""
+    """Scenarios with one change: a perturbation left out, a trigger moved to the other side, a fault or a command
+    left out."""
     for index, perturbation in enumerate(scenario.deviations):
         rest = scenario.deviations[:index] + scenario.deviations[index + 1 :]
         yield f"unless {perturbation_in_words(perturbation)}", replace(scenario, deviations=rest)

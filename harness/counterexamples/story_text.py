@@ -24,7 +24,7 @@ def story_text(view: CounterexampleView) -> str:
 
 
 def rows_text(pairs: Sequence[RowPair], *, at_most: int = ROWS_AT_MOST) -> list[str]:
-    """Expected beside committed (key, value, tag), the rows that differ first."""
+    """Expected and committed rows side by side (key, value, tag), the rows that differ first."""
     wrong = [pair for pair in pairs if pair.status != "ok"]
     shown = (wrong + [pair for pair in pairs if pair.status == "ok"])[:at_most]
     cells = [("", "expected", "committed"), *map(_cells, shown)]

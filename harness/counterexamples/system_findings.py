@@ -1,4 +1,4 @@
-"""A system of processes whose general snapshot is violated, shrunk: causality alone judges it."""
+"""A system of processes whose general snapshot is violated, shrunk: only causality judges it."""
 
 from __future__ import annotations
 

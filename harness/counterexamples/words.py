@@ -1,4 +1,4 @@
-"""Scenarios and verdicts in words: faults, triggers, commands and deviations, as a story tells them."""
+"""Scenarios and verdicts in words: faults, triggers, commands and schedule perturbations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..scenario.model import AnyCommand, Cancel, Perturbation, Resume, Savepoint
 
 
 def time_in_words(time_us: int) -> str:
-    """Microseconds as a person says them."""
+    """Microseconds as a person writes them."""
     if time_us < 1_000:
         return f"{time_us} µs"
     return f"{time_us / 1_000:.10g} ms" if time_us < 1_000_000 else f"{time_us / 1_000_000:.10g} s"
@@ -170,7 +170,7 @@ def engine_in_words(scenario: Scenario) -> str:
 
 
 def never_unaligned_in_words(scenario: Scenario) -> str:
-    """Which edges of a job whose barriers may overtake have to stay in line, and why; nothing of one that aligns."""
+    """The edges that are never unaligned, and why, for a job with unaligned checkpoints; else empty."""
     if scenario.engine.alignment == "aligned":
         return ""
     edges = ", ".join(f"{sender}>{receiver} ({why})" for (sender, receiver), why in never_unaligned(scenario).items())

@@ -19,7 +19,7 @@ Outcome = TypeVar("Outcome")
 
 
 class NotShown(Exception):
-    """The history does not show what the text says; its text says what it shows instead."""
+    """The history does not show what the text says; the message has what it shows instead."""
 
 
 class Claim(msgspec.Struct, Generic[Described, Outcome], frozen=True, kw_only=True):
@@ -33,7 +33,8 @@ class Claim(msgspec.Struct, Generic[Described, Outcome], frozen=True, kw_only=Tr
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that a comparison runs beside the example's own, on the same engine, and that is judged alike."""
+    """The scenario of a companion run: it runs on the same engine as the example's own and is judged in the same
+    way."""
 
     name: str
     """what is different, in words"""
@@ -107,7 +108,7 @@ def show(example: Example, own: Ran, companions: Mapping[str, Ran]) -> list[Show
 
 
 def look_up(claims: Iterable[Claim[Described, Outcome]], described: Described, outcome: Outcome) -> list[Shown]:
-    """Look each claim up in what a run tells."""
+    """Look each claim up in the outcome of a run."""
     return [_look(claim, described, outcome) for claim in claims]
 
 

@@ -1,4 +1,4 @@
-"""What is kept of a document's example: its claims, verdicts and figures as one page, and what it told as JSON."""
+"""What is kept of a document's example: its claims, verdicts and figures as one page, and its result as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPORT, KEPT = "report.html", "example.json"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands on the page beside the claims."""
+    """The measured parts of the page."""
 
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()

@@ -144,7 +144,7 @@ def _named(way: str) -> str:
 
 
 def _rows(ran: Ran) -> tuple[str, str, str, str]:
-    """Rows owed, lost and shown twice, and what is violated."""
+    """Rows expected, lost and shown twice, and the violated invariants."""
     due, shown = expected_rows(ran.scenario), Counter(ran.history.committed)
     against = ", ".join(ran.violated) or "nothing"
     return str(due.total()), str((due - shown).total()), str((shown - due).total()), against

@@ -23,7 +23,7 @@ FORMAT = "cutproof-example/1"
 
 
 class CompanionRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a variant that claims set the example's own run beside."""
+    """The outcome of a companion run: a variant that claims compare with the example's own run."""
 
     name: str
     outcome: str
@@ -38,7 +38,7 @@ class CompanionRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def against(self) -> dict[str, Violated]:
-        """What is violated though the text does not say so."""
+        """The invariants that are violated although the text does not say so."""
         return {
             name: verdict
             for name, verdict in self.verdicts.items()
@@ -58,11 +58,11 @@ class ExampleRun(msgspec.Struct, frozen=True, kw_only=True):
     """held, violated (here or in a variant, against the text) or unknown"""
     verdicts: dict[str, Verdict]
     companions: list[CompanionRun] = msgspec.field(default_factory=list, name="beside")
-    """the variants that claims set it beside, run on the same engine"""
+    """the companion runs, on the same engine"""
     claims: list[Shown]
     """what the text says, and whether it showed"""
     disagreements: list[str] = []
-    """where PySpark says otherwise than the quick checker"""
+    """where PySpark disagrees with the quick checker"""
     trace_sha256: str = ""
 
     @property
@@ -78,7 +78,7 @@ class ExampleRun(msgspec.Struct, frozen=True, kw_only=True):
 def run_example(trials: Trials, example: Example, oracle: Oracle) -> tuple[ExampleRun, Result]:
     """Run the example's scenario and its variants, judge each by both judges, and look its claims up.
 
-    Raises SubjectFailed when the example's own scenario cannot be run; of a variant that cannot, it is told.
+    Raises SubjectFailed when the example's own scenario cannot be run; a variant that cannot be run is reported.
     """
     oracle.start()
     result = trials.result(example.scenario)

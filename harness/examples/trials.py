@@ -15,7 +15,7 @@ from .claims import Ran
 class Trials:
     """Runs scenarios on one subject, each once, with its time line, and judges it by the quick checker.
 
-    `heard` is told what runs next.
+    `progress` is called with the name of what runs next.
     """
 
     def __init__(self, subject: Subject, progress: Callable[[str], None] = lambda _: None) -> None:

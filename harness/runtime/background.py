@@ -30,7 +30,7 @@ def in_background(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Fu
     def fill() -> None:
         try:
             future.set_result(work(*args, **kwargs))
-        except BaseException as error:  # told to whoever asks for the result
+        except BaseException as error:  # raised to whoever asks for the result
             future.set_exception(error)
 
     thread = threading.Thread(target=fill, daemon=True, name="cutproof-background")

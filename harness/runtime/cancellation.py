@@ -42,8 +42,8 @@ _cancelled = False
 
 
 def obey() -> None:
-    """In a worker process: have SIGTERM cancel its work, also one that came while this was started (`unheard`), and
-    leave Ctrl-C to the parent."""
+    """In a worker process: have SIGTERM cancel its work, also one that came while this was started
+    (`signals_blocked`), and leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _cancel)
     not_swallowed(WorkCancelled, _insist)

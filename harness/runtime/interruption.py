@@ -19,10 +19,10 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SIGNALS_AT_MOST = 3
-"""signals after which one gets through wherever the work stands"""
+"""after so many signals one interrupts the work at any place"""
 AGAIN_S = 0.02
 DEAF_S = 5.0
-"""for so long after one has got through, others do not: what is left of the run is being ended"""
+"""for so long after an interrupt, further signals are ignored: the run is being ended"""
 
 
 class SignalCount:
@@ -33,11 +33,12 @@ class SignalCount:
         self._raised_at: float | None = None
 
     def forget(self) -> None:
-        """What was raised came to nothing."""
+        """The interrupt that was raised was swallowed."""
         self._raised_at = None
 
     def raises(self, *, anywhere: bool) -> bool:
-        """Whether this signal is to be raised; `anywhere`: where the work stands it may be."""
+        """Count a signal; whether it is to be raised as KeyboardInterrupt.  `anywhere`: the work may be interrupted
+        here."""
         self._count += 1
         now = time.monotonic()
         if self._raised_at is not None and now - self._raised_at < DEAF_S:
@@ -112,7 +113,7 @@ def signals_interrupt() -> Iterator[None]:
 
 
 def not_swallowed(kind: type[BaseException], insist: Callable[[], None]) -> None:
-    """Have it told when what a signal raises is swallowed, as it is within a finalizer or a callback of the
+    """Call `insist` when the exception that a signal raises is swallowed, as in a finalizer or a callback of the
     garbage collector."""
     before = sys.unraisablehook
 
@@ -126,7 +127,7 @@ def not_swallowed(kind: type[BaseException], insist: Callable[[], None]) -> None
 
 
 def send_again(number: signal.Signals) -> None:
-    """To this process, once it is out of what it is in."""
+    """Send a signal to this process again, after a short while."""
     timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
     timer.daemon = True
     timer.start()
@@ -134,7 +135,7 @@ def send_again(number: signal.Signals) -> None:
 
 @contextlib.contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Signals wait: a process started meanwhile does not hear them, this one does so afterwards."""
+    """Block signals: a process started meanwhile does not receive them, this process does so afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield

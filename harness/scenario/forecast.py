@@ -1,4 +1,4 @@
-"""What a scenario's run will roughly be like, told from the scenario alone.
+"""A rough forecast of a scenario's run, from the scenario alone.
 
 Strategies aim faults by it, and promises are judged by it (`promises`).  It is
 arithmetic on latencies, good to a factor of two, and nothing relies on more.

@@ -190,7 +190,7 @@ def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
 
 
 def _in_place(history: History) -> Iterator[str]:
-    """What a task that came up alone took follows from what lay in the channels that it came up in."""
+    """After local recovery, what a task took follows from what lay in its channels."""
     local = next((one for one in history.journal if isinstance(one, AttemptStarted) and one.in_place), None)
     if local is not None and not local.tasks:
         yield f"journal[{history.journal.index(local)}].tasks is missing, and they came up in place, among others"

@@ -1,4 +1,4 @@
-"""The parts that a history's file has to have, and how all that is wrong with one is told in a line."""
+"""The parts that a history's file has to have, and all problems of one in one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 WITNESSES = ("runs", "journal", "stored", "completed", "committed", "residue")
-"""What every history says, if only that it is empty."""
+"""The fields that every history has, even if they are empty."""
 OF_SINK = {"transactional": "transactions", "idempotent": "written", "plain": "written"}
 LINE = 220
 """characters of a line that names what is missing, at most, without the file's name"""

@@ -1,7 +1,7 @@
 """A topology spelled out: its tasks by name, and the channels between them.
 
 A task is called by its operator and subtask ("count-1"), a channel by the two
-tasks it joins ("source-0>count-1"); faults, deviations and histories use these
+tasks it joins ("source-0>count-1"); faults, perturbations and histories use these
 names, and nothing else addresses a part of a running job.
 """
 
@@ -88,7 +88,7 @@ def never_unaligned(scenario: Scenario) -> dict[tuple[str, str], str]:
 
 
 def topologies_of(scenario: Scenario) -> tuple[Topology, ...]:
-    """How the jobs of a scenario are laid out, one after the other: each resume begins another."""
+    """The topologies of a scenario's jobs, in order: each resume begins another job."""
     found = [scenario.topology]
     for command in scenario.commands:
         if isinstance(command, Resume):

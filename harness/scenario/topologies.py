@@ -1,4 +1,4 @@
-"""The plain way to lay a workload out: edges that fit, two subtasks where nothing else is said."""
+"""The default topology of a workload: edges that fit, two subtasks for each operator."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ Shrinking keeps all of that, and the kind of difference.
 
 The hunt is always in virtual time.  Where another subject of the reference engine
 is asked for, what was found, or a scenario from a folder, is run there some times:
-the defect is caught when it shows at least once, and its rate is told.
+the defect is caught when it shows at least once, and its rate is reported.
 
-A hunt that breaks is the harness's failure: it is told, and the others go on.  A
+A hunt that breaks is the harness's failure: it is reported, and the others go on.  A
 scenario that cannot be run is counted, and the hunt goes on.
 """
 

@@ -1,4 +1,4 @@
-"""What `defects run` tells of its hunts, and PySpark's word on what they caught."""
+"""The report of `defects run` on its hunts, and PySpark's check of what they caught."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class DefectsReport(msgspec.Struct, kw_only=True):
     broken: int = 0
     """of those that were missed: whose hunt broke"""
     oracle: dict[str, object] | None = None
-    """what PySpark said of the runs that caught one, and of those without the defect; None where it was not asked"""
+    """PySpark's check of the runs that caught a defect, and of those without it; None if it was not asked"""
     interrupted: bool = False
 
 
 def confirmed(runs: Sequence[DefectRun], oracle: Oracle) -> tuple[int, Examined]:
-    """PySpark's word on all that was caught, asked at once: about how many runs, and what it said.
+    """PySpark's check of all that was caught, in one query: of how many runs, and its answer.
 
     Of a disagreement the position is that of the defect among the runs.  Raises HarnessFailed when it cannot be asked.
     """
@@ -45,7 +45,7 @@ def confirmed(runs: Sequence[DefectRun], oracle: Oracle) -> tuple[int, Examined]
 def report_of(
     runs: Sequence[DefectRun], *, interrupted: bool = False, oracle: tuple[int, Examined] | None = None
 ) -> DefectsReport:
-    """What is told of the runs, in the order of their ids."""
+    """The report on the runs, in the order of their ids."""
     rows = [
         {
             name: getattr(run, name)

@@ -1,8 +1,8 @@
-"""`verify --tamper`: lies told about an engine's own histories, and whether the judge sees them.
+"""`verify --tamper`: mutations of an engine's own histories, and whether the judge detects them.
 
-Scenarios are drawn and run as ever.  Wherever an invariant held, the history is
-altered so that it no longer may, and the verdict has to turn.  A lie for which no
-history had a place was not reached; that too is a shortfall.
+Scenarios are drawn and run as usual.  Where an invariant held, the history is mutated
+so that the invariant is violated, and the verdict has to change.  A mutation that no
+history had a place for was not reached; that too is a shortfall.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from ..subject.run import history_of
 
 FORMAT = "cutproof-tamper/1"
 SCENARIOS = 200
-"""how many histories, where nothing else is said"""
+"""how many histories, by default"""
 MISSES_KEPT = 5
 FURTHER = 10
-"""times as many scenarios are drawn for lies that had no place"""
+"""times as many scenarios are drawn for mutations that had no place"""
 
 
 class MutationCount(msgspec.Struct, kw_only=True):
-    """How often one lie was told, and seen."""
+    """How often one mutation was applied, and detected."""
 
     name: str
     tried: int = 0
@@ -55,11 +55,11 @@ class TamperReport(msgspec.Struct, kw_only=True):
     seed: int
     scenarios: int = 0
     searched: int = 0
-    """scenarios drawn beyond them, for the lies that none of them had a place for"""
+    """scenarios drawn beyond them, for the mutations that none of them had a place for"""
     not_run: list[NotRun] = []
     """scenarios that the subject could not be driven through"""
     accused: list[str] = []
-    """seeds of scenarios in which an invariant was violated before any lie was told"""
+    """seeds of scenarios in which an invariant was violated before any mutation"""
     held: dict[str, int] = {}
     """how many histories each invariant held in, as they were"""
     tamperings: list[MutationCount]
@@ -71,7 +71,7 @@ class TamperReport(msgspec.Struct, kw_only=True):
 
     @property
     def has_teeth(self) -> bool:
-        """Every lie was told, and every time it was seen; nothing was accused without one."""
+        """Whether every mutation was applied and each time detected, and no unmutated history was accused."""
         return not self.missed and not self.not_reached and not self.accused
 
 
@@ -85,9 +85,9 @@ def tamper(
     progress: Progress | None = None,
     keep: Callable[[int, Scenario], NotRun] | None = None,
 ) -> TamperReport:
-    """Tell every lie about every drawn scenario's history; an interruption keeps what was done.
+    """Apply every mutation to every drawn scenario's history; an interruption keeps what was done.
 
-    Lies for which none of them had a place are told about the first that has one, of some times as many more.
+    A mutation that none of them had a place for is applied to the first further scenario that has one.
     `keep` is given each scenario that could not be run; raises CutproofError when the environment failed.
     """
     progress = progress or Silent()
@@ -132,7 +132,7 @@ def _tamper_with(
     report: TamperReport,
     keep: Callable[[int, Scenario], NotRun],
 ) -> None:
-    """Run a scenario and lie about it; one that cannot be run is told, and the next has its turn."""
+    """Run a scenario and mutate its history; a scenario that cannot be run is reported, and the next one follows."""
     try:
         _apply_all(scenario, history_of(subject, scenario), counts, report)
         forget(subject)
@@ -155,7 +155,7 @@ def _apply_all(scenario: Scenario, history: History, counts: dict[str, MutationC
 
 
 def _caught_by(scenario: Scenario, history: History, tampering: Tampering) -> list[str]:
-    """Which of the invariants that the lie touches are violated after it."""
+    """The invariants that are violated after the mutation, of those that it concerns."""
     after = _verdicts(scenario, tampering.apply(history))
     return [name for name in tampering.invariants if isinstance(after.get(name), Violated)]
 

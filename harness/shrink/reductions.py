@@ -1,7 +1,7 @@
 """The single steps by which a scenario gets smaller, as pure functions.
 
 Each gives a scenario with one thing less and everything that pointed at it
-moved: a fault on a task that is gone hits its neighbour, a trigger that counts
+moved: a fault on a removed task hits its neighbour, a trigger that counts
 records or time comes that much sooner.  What cannot be moved is dropped.  A
 result may be invalid or behave differently; whoever shrinks checks both.
 """
@@ -163,7 +163,7 @@ def with_parallelism(scenario: Scenario, parallelism: dict[str, int]) -> Scenari
 
 
 COORDINATOR = "coordinator"
-"""what a deviation calls the one part of a job that is no task"""
+"""the name, in a schedule perturbation, of the one part of a job that is no task"""
 
 PACED = (
     "checkpoint_interval_us",
@@ -280,7 +280,7 @@ def _spliced(scenario: Scenario, node: Node, kept: str) -> Scenario:
 
 
 def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
-    """Every task that a fault, command or deviation names, by another name."""
+    """Every task that a fault, command or schedule perturbation names, by another name."""
     channels = layout_of(scenario.workload, scenario.topology, scenario.engine.committing).channels
 
     def on_trigger(trigger: AnyTrigger) -> AnyTrigger:

@@ -1,7 +1,7 @@
 """A scenario run again and again: how often it shows what it shows, and the first run that does.
 
-In virtual time one run tells all.  In real time a race may be won or lost, so a
-counterexample has a rate, which is told and not hidden.
+In virtual time one run is enough.  In real time a race may be won or lost, so a
+counterexample has a rate, which is reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repeated(msgspec.Struct, frozen=True, kw_only=True):
-    """Some runs of one scenario, and the one that is told of them."""
+    """Some runs of one scenario, and the one that is described."""
 
     result: Result
     """the first that shows it; the first of all, when none does"""
@@ -47,7 +47,7 @@ def repeat(
 ) -> Repeated:
     """Run the scenario so many times, or until the seconds are over; at least once.
 
-    `on_run` is told after each run how many there were.
+    `on_run` is called after each run with the number of runs so far.
     """
     began = time.monotonic()
     kept = run(subject, scenario, timeline=timeline)

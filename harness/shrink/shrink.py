@@ -1,7 +1,7 @@
 """Shrinking: delta debugging on the scenario value, until it reads as a story.
 
 Ever smaller scenarios are tried and kept while they still fail in the same
-way: first whole things go (faults, commands, deviations, operators, splits,
+way: first whole things go (faults, commands, perturbations, operators, splits,
 chunks of records), then what is left gets plainer (parallelism, engine,
 operators, values, times).  It needs no memory of how the scenario was drawn,
 so it serves files and recorded failures alike; it is deterministic, and

@@ -21,7 +21,7 @@ ABILITIES = {
     "enumerators": "splits that are asked for",
     "deviations": "schedule perturbations",
 }
-"""What is told of a capability that is there or not."""
+"""The phrase for each capability that is there or not."""
 
 
 def not_tried(subject: Subject) -> list[str]:
@@ -37,7 +37,7 @@ def _names(field: str, capabilities: Capabilities) -> Iterator[str]:
     what, names = VOCABULARIES[field]
     declared = getattr(capabilities, field)
     match field:
-        case "local_spilling":  # told by the recovery that it belongs to
+        case "local_spilling":  # covered by the recovery that it belongs to
             return
         case "operators":
             declared = operators_of(capabilities)
@@ -50,5 +50,5 @@ def _names(field: str, capabilities: Capabilities) -> Iterator[str]:
 
 
 def _kind(name: str) -> str:
-    """A flag is told of an operator that the subject has."""
+    """The operator without its flag."""
     return name.partition(":")[0]

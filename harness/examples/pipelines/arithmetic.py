@@ -26,7 +26,7 @@ FAST, SLOW = 100 * MB, 10 * MB
 
 
 def near(found: float, stated: float, share: float = 0.02) -> bool:
-    """Whether a measured figure is the text's, as exactly as that is told."""
+    """Whether a measured figure is the text's, to the precision of the text."""
     return abs(found - stated) <= stated * share
 
 

@@ -20,7 +20,7 @@ class PipelineClaim(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     look: Callable[[PipelineRun], str]
     assumes: str = ""
-    """why no run of this pipeline could show otherwise; the claim is told as an assumption then"""
+    """why no run of this pipeline could show otherwise; the claim is reported as an assumption then"""
 
 
 class PipelineExample(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ TIMES = "Times are virtual, bytes are simulated"
 def keep_report(
     folder: Path, run: ExampleRun, progress: Callable[[str], None] = lambda _: None, *, replay: str = ""
 ) -> None:
-    """Write the example's page; the figures are measured for it, and `heard` is told which is next."""
+    """Write the example's page; the figures are measured for it, and `progress` is called with the next one."""
     tabled, charts = measured_for(run.name, progress)
     example_report.keep(folder, run, Measured(tables=tabled, charts=charts, times=TIMES), replay=replay)
 
