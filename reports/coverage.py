@@ -126,7 +126,7 @@ def coverage_lead(coverage: Coverage) -> str:
     """The coverage in one sentence; empty when there is none to speak of."""
     if not coverage.possible:
         return ""
-    hit = f"{coverage.hit:,} of {plural(coverage.possible, 'possible cell')}"
+    hit = f"{coverage.hit:,} of {plural(coverage.possible, 'possible coverage target')}"
     return f"{hit} were hit, by {plural(coverage.fired, 'fault')}."
 
 

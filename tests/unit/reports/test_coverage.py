@@ -79,7 +79,7 @@ def test_each_way_to_end_a_job_tells_what_hit_it() -> None:
 def test_the_page_shows_the_map_the_rules_and_the_ways_to_end() -> None:
     page = render_html(ReportView(summary=SUMMARY))
     assert "Coverage: point, fault, way of ending, alignment" in page
-    assert "12 cells, because there are &lt;none&gt;." in page
+    assert "12 targets, because there are &lt;none&gt;." in page
     assert "3 of 5 possible targets hit" in page
     assert "empty)" not in page
     assert "stop with savepoint and drain" in page

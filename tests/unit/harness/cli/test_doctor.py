@@ -97,8 +97,8 @@ def test_runs_kept_are_counted(tmp_path: Path, kept_runs: Path) -> None:
     _keep(kept_runs / "one", 3 << 20)
     _keep(kept_runs / "two", 1 << 20)
     assert health([]).kept == Kept(folder=str(kept_runs), runs=2, bytes=4 << 20)
-    kept_runs = _find(list(examine(tmp_path, start_spark=False)), "runs kept").found
-    assert kept_runs == f"2, 4.0 MB; --prune removes them, {kept_runs}"
+    counted = _find(list(examine(tmp_path, start_spark=False)), "runs kept").found
+    assert counted == f"2, 4.0 MB; --prune removes them, {kept_runs}"
 
 
 def test_pruning_empties_the_place_of_runs_and_leaves_installed_servers(
