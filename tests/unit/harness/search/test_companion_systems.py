@@ -182,7 +182,5 @@ def test_a_machine_that_raises_is_the_harnesss_failure(tmp_path: Path, monkeypat
 
 
 def test_what_was_run_is_one_sentence_and_nothing_is_none() -> None:
-    assert companion_lead(found_with(1).tally.summary()).startswith(
-        "CompanionSystems them 1 system of processes, with "
-    )
+    assert companion_lead(found_with(1).tally.summary()).startswith("Companion runs: 1 system of processes, with ")
     assert companion_lead(found_with(1, Plan(seed=3, drawing=PLAN.drawing)).tally.summary()) == ""
