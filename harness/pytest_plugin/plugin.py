@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .results import RESULTS
+
 if TYPE_CHECKING:
     from .files import ScenarioFile
     from .verifier import Verifier
@@ -57,9 +59,10 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if call.when == "call" and VERIFIER in item.config.stash:
-        for result in item.config.stash[VERIFIER].take_results():
-            report.user_properties.append((PROPERTY, result))
+    if call.when == "call":
+        results = item.config.stash.get(RESULTS, [])
+        report.user_properties += [(PROPERTY, result) for result in results]
+        results.clear()
     return report
 
 
@@ -75,7 +78,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         from .summary import write_summary
 
         write_summary(terminalreporter, results)
-
-
-VERIFIER: pytest.StashKey[Verifier] = pytest.StashKey()
-"""The session's verifier, once a test has asked for it."""

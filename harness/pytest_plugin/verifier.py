@@ -22,7 +22,7 @@ from ..search.oracle import Oracle, PySpark
 from ..search.verification import verify
 from ..subject.not_run import REASONS, in_sentences
 from ..subject.port import Subject
-from .plugin import VERIFIER
+from .results import RESULTS
 
 OUT = Path("out") / "pytest"
 SCENARIOS = 100
@@ -71,7 +71,6 @@ class Verifier:
     def __init__(self, config: pytest.Config, oracle: Oracle | None = None) -> None:
         self._config = config
         self._oracle = oracle or PySpark()
-        self._results: list[TestResult] = []
         self._numbers = itertools.count(1)
 
     def verify(self, subject: Subject | str = "simulated", workload: Any = None, **wishes: Any) -> Summary:
@@ -96,18 +95,18 @@ class Verifier:
         return verified.summary
 
     def add(self, result: TestResult) -> None:
-        self._results.append(result)
-
-    def take_results(self) -> list[Any]:
-        """The results since the last call, as plain values that can travel."""
-        taken, self._results = self._results, []
-        return [msgspec.to_builtins(result) for result in taken]
+        """Leave a result to the report of the test that runs."""
+        self._config.stash.setdefault(RESULTS, []).append(msgspec.to_builtins(result))
 
     def _folder(self) -> Path:
         """A run folder of its own for each verification of each test."""
         base = self._config.getoption("--cutproof-out") or self._config.rootpath / OUT
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", _current_test()).strip("-")[-80:]
         return Path(base) / f"{name}-{next(self._numbers)}"
+
+
+VERIFIER: pytest.StashKey[Verifier] = pytest.StashKey()
+"""The session's verifier, once a test has asked for it."""
 
 
 def verifier_of(config: pytest.Config) -> Verifier:

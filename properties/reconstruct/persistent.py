@@ -10,20 +10,33 @@ attempt's own counts begin where its snapshot was taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..model.channel import Channel
-from .in_flight import NOTHING, origins
+from ..model.history import AttemptStarted, Mark, TaskRun
+from .in_flight import NOTHING, InFlight, origins
 
-if TYPE_CHECKING:
-    from ..model.history import TaskRun
-    from .line import Lines
+
+class Attempts(Protocol):
+    """What has to be known of a history's attempts: `line.Lines` knows it."""
+
+    @property
+    def runs(self) -> Mapping[tuple[str, int], TaskRun]: ...
+
+    @property
+    def starts(self) -> Mapping[int, AttemptStarted]: ...
+
+    def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None: ...
+
+    def parent(self, task: str, attempt: int) -> tuple[int, int] | None: ...
+
+    def in_flight(self, checkpoint: int) -> Mapping[str, InFlight]: ...
 
 
 class Persistent:
     """The channels of a history in which tasks came up alone."""
 
-    def __init__(self, lines: Lines, channels: Mapping[tuple[str, int], Channel]) -> None:
+    def __init__(self, lines: Attempts, channels: Mapping[tuple[str, int], Channel]) -> None:
         self._lines = lines
         self._channels = channels
         self._joined: dict[tuple[str, int], Channel] = {}

@@ -21,8 +21,7 @@ from ....reference_impl.core import transactions as t
 from ....reference_impl.core.ids import AttemptId
 from ....reference_impl.processes import entries as e
 from ....reference_impl.processes.journal import read_journal
-from ..subjects.recorder import Recorder
-from ..subjects.run_log import RunLog
+from ..subjects.recorder import Recorder, RunLog
 from .failures import judged
 from .local_recovery import Continued, Opened, Replaced, cut
 from .order import Journal, LookBegan, Placed, Source, in_order
