@@ -7,8 +7,9 @@ well as the real sources.  Paths are relative to the repository, with slashes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 
 ROOMS = ("reference_impl", "faults", "properties", "reports", "harness")
 
@@ -21,6 +22,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 """Room: what it may import of the package besides itself."""
 
+WITHOUT_CIRCLES = ("harness", "properties")
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
     {"asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"}
@@ -30,9 +32,11 @@ WORLDLY = frozenset(
 UNSTABLE_CALLS = frozenset({"hash", "id", "open", "print", "input", "eval", "exec"})
 ORDER_BLIND = frozenset({"sorted", "set", "frozenset", "any", "all", "sum", "min", "max", "len"})
 """Callables whose result does not depend on the order in which they are fed."""
-LONGEST_FILE = 400
+LONGEST_FILE = 600
 
 Rule = Callable[[str, str], list[str]]
+RuleOverAll = Callable[[Mapping[str, str]], list[str]]
+"""From the sources by their paths: what no single file shows."""
 
 
 @cache  # most rules ask it of most files
@@ -199,6 +203,25 @@ def no_file_is_too_long(path: str, source: str) -> list[str]:
     return [f"{path} has {lines} lines"] if lines > LONGEST_FILE else []
 
 
+def _module(path: str) -> str:
+    return "cutproof." + path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def no_modules_import_each_other_in_a_circle(sources: Mapping[str, str]) -> list[str]:
+    """One circle, if there is any; imports inside functions and for types alone count as well."""
+    paths = {_module(path): path for path in sources if path.split("/")[0] in WITHOUT_CIRCLES}
+    imports: dict[str, list[str]] = {}
+    for module, path in paths.items():
+        names = [name for _, name in imported(path, sources[path])]
+        homes = [name if name in paths else name.rpartition(".")[0] for name in names]
+        imports[module] = [home for home in homes if home in paths and home != module]
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return ["in a circle: " + " imports ".join(paths[module] for module in reversed(error.args[1]))]
+    return []
+
+
 RULES: tuple[Rule, ...] = (
     rooms_import_only_what_they_may,
     rooms_import_each_other_relatively,
@@ -210,3 +233,5 @@ RULES: tuple[Rule, ...] = (
     pure_code_iterates_no_set,
     no_file_is_too_long,
 )
+
+RULES_OVER_ALL: tuple[RuleOverAll, ...] = (no_modules_import_each_other_in_a_circle,)
