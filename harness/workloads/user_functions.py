@@ -20,9 +20,9 @@ from ...reference_impl.core.operators import Operator
 from ...reference_impl.core.user_functions import Function, UserOperator
 from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError, one_line
-from .functions import RESERVED, SHIPPED
-from .functions.base import UserFunction as UserFunction
-from .functions.base import never_asked
+from ..reference_engine.functions import RESERVED, SHIPPED
+from ..reference_engine.functions.base import UserFunction as UserFunction
+from ..reference_engine.functions.base import never_asked
 
 _known: dict[str, UserFunction] = {}
 _entries: dict[str, str] = {}

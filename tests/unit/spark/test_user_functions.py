@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.harness.workloads.functions import SHIPPED
+from cutproof.harness.reference_engine.functions import SHIPPED
 from cutproof.harness.workloads.user_functions import UserFunction, known
 from cutproof.properties.model.workload import AnyOperator, Count, Filter, Input, Node, Sum, User, Workload
 from cutproof.properties.quick_checker.expected import reckon

@@ -27,12 +27,12 @@ from cutproof.harness.search import batches
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import run
 from cutproof.harness.workloads import user_functions
-from cutproof.harness.workloads.functions import FUNCTIONS, RESERVED, SHIPPED
-from cutproof.harness.workloads.functions.changes import CHANGES, Changes
-from cutproof.harness.workloads.functions.distinct import DISTINCT, Distinct
-from cutproof.harness.workloads.functions.lulls import LULLS, Lulls
-from cutproof.harness.workloads.functions.periods import PERIODS, Periods
-from cutproof.harness.workloads.functions.standby import STANDBY, Standby
+from cutproof.harness.reference_engine.functions import FUNCTIONS, RESERVED, SHIPPED
+from cutproof.harness.reference_engine.functions.changes import CHANGES, Changes
+from cutproof.harness.reference_engine.functions.distinct import DISTINCT, Distinct
+from cutproof.harness.reference_engine.functions.lulls import LULLS, Lulls
+from cutproof.harness.reference_engine.functions.periods import PERIODS, Periods
+from cutproof.harness.reference_engine.functions.standby import STANDBY, Standby
 from cutproof.harness.workloads.user_functions import UserFunction, demand, entry_of, known
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.model.workload import Count, Node, User, Workload
@@ -92,7 +92,7 @@ def test_a_file_that_names_one_is_replayed_as_it_is(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(
-    "name", ["cutproof/none", "cutproof/base", "cutproof/../base", "cutproof.harness.workloads.functions"]
+    "name", ["cutproof/none", "cutproof/base", "cutproof/../base", "cutproof.harness.reference_engine.functions"]
 )
 def test_no_other_name_is_looked_for_anywhere(name: str) -> None:
     (scenario,) = of(PERIODS)[:1]
