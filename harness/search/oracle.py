@@ -27,7 +27,7 @@ from ...properties.spark.tables import Difference, OracleAnswer
 from ...properties.spark.unasked import ASKED, Unasked, one_judge
 from ..runtime.exit_codes import HarnessFailed, UsageError
 from ..subject.run import Result
-from ..reference_engine.functions import RESERVED
+from ..workloads.user_functions import RESERVED
 
 if TYPE_CHECKING:
     from ...properties.spark.oracle import Oracle as SparkOracle

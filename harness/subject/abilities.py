@@ -27,7 +27,7 @@ from ..scenario.checks import (
     SPILLING,
 )
 from ..scenario.model import COMMANDS
-from ..reference_engine.functions import FUNCTIONS, RESERVED
+from ..workloads.user_functions import FUNCTIONS, RESERVED
 from .port import Capabilities
 
 EDGES = ("forward", "hash", "rebalance", "broadcast")

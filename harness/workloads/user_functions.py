@@ -11,18 +11,21 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from ...properties.model.workload import User, Workload
 from ...properties.semantics.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by
-from ...reference_impl.core.errors import Refused
-from ...reference_impl.core.operators import Operator
-from ...reference_impl.core.user_functions import Function, UserOperator
+from ..reference_engine.functions import SHIPPED
+from ..reference_engine.functions.base import UserFunction as UserFunction
+from ..reference_engine.functions.soundness import has_rows_of_no_key, problems_of
 from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError, one_line
-from ..reference_engine.functions import RESERVED, SHIPPED
-from ..reference_engine.functions.base import UserFunction as UserFunction
-from ..reference_engine.functions.base import never_asked
+
+RESERVED = "cutproof/"
+"""what the names of the package's own begin with"""
+
+FUNCTIONS = "functions"
+"""what a subject that knows the package's own calls them among its operators"""
 
 _known: dict[str, UserFunction] = {}
 _entries: dict[str, str] = {}
@@ -37,15 +40,8 @@ def known(functions: Iterable[UserFunction | str]) -> None:
             raise UsageError(f"a user function has a text for its name, not {function.name!r}")
         if function.name.startswith(RESERVED):
             raise UsageError(f"{function.name}: names that begin with {RESERVED!r} are those of the package's own")
-        if function.function.timed and function.function.clocked:
-            raise UsageError(f"{function.name} goes by event time and by processing time: it can do one of the two")
-        for name in _never_called(function.function):
-            raise UsageError(f"{function.name} has {name}, which nobody calls: say `{_CALLED_IF[name]} = True`")
-        if not function.function.clocked and function.spark is never_asked:
-            raise UsageError(f"{function.name} is unknown to PySpark: give it a `spark`")
-        if function.function.owns_state and function.function.states:
-            raise UsageError(f"{function.name} declares states and owns its state: it can do one of the two")
-        _try_to_make(function)
+        for problem in problems_of(function):
+            raise UsageError(problem)
         _entries.pop(function.name, None)
         if isinstance(one, str):
             _entries[function.name] = one
@@ -54,35 +50,12 @@ def known(functions: Iterable[UserFunction | str]) -> None:
 
 def _know(function: UserFunction) -> None:
     _known[function.name] = function
-    by_key = not _has_rows_of_no_key(function.function)
+    by_key = not has_rows_of_no_key(function.function)
     judge_by(Counterpart(name=function.name, expected=function.expected, spark=function.spark, by_key=by_key))
-
-
-def _has_rows_of_no_key(kind: type[Function]) -> bool:
-    """Whether rows may wait at whichever subtask they were dealt to."""
-    return kind.on_close is not Function.on_close or any(one.kind == "items" for one in kind.states.values())
 
 
 for _function in SHIPPED:
     _know(_function)
-
-
-def _try_to_make(function: UserFunction) -> None:
-    """Once, before a job would: raises UsageError."""
-    try:
-        UserOperator(function.name, function.function)
-    except Refused as error:
-        raise UsageError(str(error)) from error
-
-
-_CALLED_IF = {"on_timer": "timed", "on_end": "timed", "on_close": "timed", "on_clock": "clocked"}
-
-
-def _never_called(kind: type[Function]) -> Iterator[str]:
-    """What a function defines and the engine does not call, as it does not say which time it goes by."""
-    for name, flag in _CALLED_IF.items():
-        if getattr(kind, name) is not getattr(Function, name) and not getattr(kind, flag):
-            yield name
 
 
 def demand(workload: Workload) -> None:
@@ -93,7 +66,7 @@ def demand(workload: Workload) -> None:
             try:
                 counterpart(node.operator.function)
             except CounterpartFailed:
-                raise UsageError(_UNKNOWN.format(node.operator.function)) from None
+                raise UsageError(UNKNOWN.format(node.operator.function)) from None
             for problem in _contradictions(node.operator):
                 raise UsageError(f"{node.name}: {problem}")
 
@@ -110,29 +83,17 @@ def _contradictions(declared: User) -> Iterator[str]:
             yield f"the function {declared.function!r} is {what}, and the workload declares otherwise"
 
 
-_UNKNOWN = "there is no user function {!r}; make it known with --function package.module:NAME"
+UNKNOWN = "there is no user function {!r}; make it known with --function package.module:NAME"
 
 
-def user_operator(name: str) -> Callable[[], Operator]:
-    """What makes an instance of a user's operator; raises Refused for a name that was not made known."""
-    function = _called(name)
-    return lambda: UserOperator(name, function.function)
+def function_called(name: str) -> UserFunction | None:
+    """A function by its name; None for one that was not made known."""
+    return _known.get(name)
 
 
-def shares_state(name: str) -> bool:
-    """Whether a function declares a union; raises Refused for a name that was not made known."""
-    return any(declared.kind == "union" for declared in _called(name).function.states.values())
-
-
-def entry_of(name: str) -> str | None:
-    """The package.module:NAME by which another process can have a function, None for one that it knows as the
-    package's own; raises Refused."""
-    _called(name)
-    if name.startswith(RESERVED):
-        return None
-    if name not in _entries:
-        raise Refused(f"the function {name!r} exists only in this process; name it as package.module:NAME")
-    return _entries[name]
+def entry_called(name: str) -> str | None:
+    """The package.module:NAME by which another process can have a function; None where nobody named it so."""
+    return _entries.get(name)
 
 
 def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
@@ -144,12 +105,6 @@ def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
             f"worker processes cannot be given {', '.join(without_counterpart)}; name it as package.module:NAME"
         )
     return tuple(str(one) for one in given)
-
-
-def _called(name: str) -> UserFunction:
-    if name not in _known:
-        raise Refused(_UNKNOWN.format(name))
-    return _known[name]
 
 
 def _loaded(entry: str) -> UserFunction:

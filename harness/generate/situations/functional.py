@@ -13,10 +13,10 @@ import msgspec
 
 from ....faults.plan import AtTime
 from ....properties.model.workload import Union, Workload
-from ...scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
-from ...subject.abilities import knows
 from ...reference_engine.functions import SHIPPED
 from ...reference_engine.functions.base import UserFunction
+from ...scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
+from ...subject.abilities import knows
 from ..choices import Choices
 from ..engines import Tuning, draw_guarantee
 from ..faults.faults import at_some_time

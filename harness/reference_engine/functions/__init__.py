@@ -1,8 +1,9 @@
 """User functions that the package ships (OPS-4): a scenario that names one can be run anywhere, without `--function`.
 
 Each is written as a user would write it, said once more in plain Python and once
-in SQL.  Their names begin with `RESERVED`, which no other function's may; nothing
-else that a scenario names is ever loaded.
+in SQL, in one file: the class is the engine's half.  Their names begin with
+`RESERVED` (`harness/workloads/user_functions.py`), which no other function's may;
+nothing else that a scenario names is ever loaded.
 """
 
 from __future__ import annotations
@@ -13,10 +14,5 @@ from .distinct import DISTINCT
 from .lulls import LULLS
 from .periods import PERIODS
 from .standby import STANDBY
-
-RESERVED = "cutproof/"
-
-FUNCTIONS = "functions"
-"""what a subject that knows them calls them among its operators"""
 
 SHIPPED: tuple[UserFunction, ...] = (CHANGES, DISTINCT, PERIODS, STANDBY, LULLS)

@@ -15,7 +15,8 @@ from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.machines import Job
 from ....reference_impl.driver.settings import Settings
 from ...scenario.model import Scenario
-from ...workloads.user_functions import entry_of, known
+from ...workloads.user_functions import known
+from ..functions.operators import entry_of
 from . import translation
 
 FACTORY = f"{__name__}:make_job"

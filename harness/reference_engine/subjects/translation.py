@@ -21,7 +21,7 @@ from ....reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, Oper
 from ....reference_impl.driver.settings import Settings
 from ...scenario.bounds import LIMIT_STEPS
 from ...scenario.model import Engine, Resume, Scenario
-from ...workloads.user_functions import shares_state, user_operator
+from ..functions.operators import shares_state, user_operator
 
 
 def job_graph(workload: Workload, topology: Topology, configured: Engine | None = None) -> JobGraph:

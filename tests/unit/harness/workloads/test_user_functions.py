@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.functions.operators import user_operator
 from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.scenario.model import Resume, Scenario
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import run
-from cutproof.harness.workloads.user_functions import UserFunction, entries_of, known, user_operator
+from cutproof.harness.workloads.user_functions import UserFunction, entries_of, known
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Input, Node, Sum, Topology, User, Workload, problems
 from cutproof.properties.semantics.user_functions import CounterpartFailed, UserMachine, user_problems

@@ -16,6 +16,13 @@ from cutproof.faults.plan import kind_of
 from cutproof.harness.cli.entry import main
 from cutproof.harness.generate.situations.templates import SHARES
 from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.functions import SHIPPED
+from cutproof.harness.reference_engine.functions.changes import CHANGES, Changes
+from cutproof.harness.reference_engine.functions.distinct import DISTINCT, Distinct
+from cutproof.harness.reference_engine.functions.lulls import LULLS, Lulls
+from cutproof.harness.reference_engine.functions.operators import entry_of
+from cutproof.harness.reference_engine.functions.periods import PERIODS, Periods
+from cutproof.harness.reference_engine.functions.standby import STANDBY, Standby
 from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import UsageError
@@ -27,13 +34,7 @@ from cutproof.harness.search import batches
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import run
 from cutproof.harness.workloads import user_functions
-from cutproof.harness.reference_engine.functions import FUNCTIONS, RESERVED, SHIPPED
-from cutproof.harness.reference_engine.functions.changes import CHANGES, Changes
-from cutproof.harness.reference_engine.functions.distinct import DISTINCT, Distinct
-from cutproof.harness.reference_engine.functions.lulls import LULLS, Lulls
-from cutproof.harness.reference_engine.functions.periods import PERIODS, Periods
-from cutproof.harness.reference_engine.functions.standby import STANDBY, Standby
-from cutproof.harness.workloads.user_functions import UserFunction, demand, entry_of, known
+from cutproof.harness.workloads.user_functions import FUNCTIONS, RESERVED, UserFunction, demand, known
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.model.workload import Count, Node, User, Workload
 from cutproof.properties.reconstruct.replay import is_determined
