@@ -74,7 +74,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _list(output: Output) -> ExitCode:
-    from ...reference_impl.defects import DEFECTS
+    from ..reference_engine.defects import DEFECTS
 
     rows = [
         {"id": name, "upstream": defect.upstream, "invariant": defect.invariant, "title": defect.title}
@@ -153,7 +153,7 @@ def _count_or_folder(text: str) -> int | Path:
 
 
 def _wanted(options: argparse.Namespace) -> list[Named]:
-    from ...reference_impl.defects import DEFECTS
+    from ..reference_engine.defects import DEFECTS
     from ..self_check.defects import Named
 
     if options.all == bool(options.ids):

@@ -17,8 +17,8 @@ from .output import Output
 from .tell import tell_events, tell_rows, tell_verdicts
 
 if TYPE_CHECKING:
-    from ...reference_impl.simulated.graph_plan import System
     from ..counterexamples.replay import Replayed
+    from ..reference_engine.graphs.system import System
     from ..scenario.model import Scenario
 
 FORMAT = "cutproof-replay/1"

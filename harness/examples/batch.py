@@ -10,9 +10,8 @@ from ...faults.plan import AtPoint, KillTask
 from ...properties.model.history import History, StoredState, TaskRun
 from ...properties.model.verdict import Holds
 from ...properties.model.workload import SINK, Count, Input, Node, Workload, offset_of, split_of
-from ...reference_impl.batch.execution import BatchResult
-from ...reference_impl.core.ids import TaskId
 from ..reference_engine import streaming_batch
+from ..reference_engine.streaming_batch import BatchResult
 from ..scenario import topologies
 from ..scenario.model import Engine, Scenario
 from .claims import Claim, Example, attempts, numbered, require, runs_of
@@ -24,7 +23,7 @@ _COUNTED = Workload(
     inputs=(Input(name="source", splits=(numbered(60, _KEYS), numbered(120, _KEYS)[60:])),),
     nodes=(Node(name="count", operator=Count(), inputs=("source",)),),
 )
-_FAILURES = {TaskId("count-0"): (7,)}
+_FAILURES = {"count-0": (7,)}
 """the batch has its failure too: the first attempt of count-0 dies after seven records"""
 
 

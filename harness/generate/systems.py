@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ...reference_impl.simulated.graph_plan import Act, Beginning, Channel, System, reached
+from ..reference_engine.graphs.system import Act, Beginning, Channel, System, reached
 from .choices import Choices, built
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from ...properties.quick_checker.compare import difference_of
 from ...properties.quick_checker.final_result import final_result, is_fixed, is_update_stream, shows_last
 from ...properties.reconstruct.line import INFINITE
 from ...properties.spark.tables import Cut, Expected, OracleJob
-from ...reference_impl.batch.execution import Batch, BatchResult
+from ...reference_impl.batch.execution import Batch
+from ...reference_impl.batch.execution import BatchResult as BatchResult
 from ...reference_impl.core.ids import TaskId
 from ..scenario.model import Scenario
 from ..subject.port import Subject
@@ -62,9 +63,10 @@ def as_bounded(scenario: Scenario) -> Scenario:
     )
 
 
-def execute(scenario: Scenario, failures: Mapping[TaskId, Sequence[int]] | None = None) -> BatchResult:
+def execute(scenario: Scenario, failures: Mapping[str, Sequence[int]] | None = None) -> BatchResult:
     """The scenario's workload as a batch; of its engine's settings and faults nothing applies there."""
-    return Batch(job_graph(scenario.workload, scenario.topology), logs(scenario.workload), failures).run()
+    failing = {TaskId(task): after for task, after in (failures or {}).items()}
+    return Batch(job_graph(scenario.workload, scenario.topology), logs(scenario.workload), failing).run()
 
 
 def question(scenario: Scenario, name: str) -> OracleJob:

@@ -18,7 +18,7 @@ import msgspec
 
 from ...faults.plan import AtTime, InPhase
 from ...properties.model.workload import AnyOperator, FlatMap, Join, Map, Sliding, Topology, Workload, is_changelog
-from ...reference_impl.simulated.graph_plan import System
+from ..reference_engine.graphs.system import System
 from .forecast import checkpoint_us
 from .layout import topologies_of
 from .model import Scenario

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...reference_impl.simulated.graph_plan import System, faults_of
+from ..reference_engine.graphs.system import System, faults_of
 from .bounds import SYSTEM_BOUNDS, system_problems
 from .bounds_schema import with_bounds
 from .files import SCENARIO_LIMIT_BYTES, read_as, schema_of, write_whole

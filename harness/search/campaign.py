@@ -224,7 +224,7 @@ class _Work:
 
 def promised_by(defect: str | None) -> str:
     """The invariant that a planted defect must violate; empty without one."""
-    from ...reference_impl.defects import DEFECTS
+    from ..reference_engine.defects import DEFECTS
 
     return DEFECTS[defect].invariant if defect else ""
 

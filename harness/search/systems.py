@@ -10,9 +10,9 @@ from __future__ import annotations
 import msgspec
 
 from ...properties.model.verdict import Verdict, Violated
-from ...reference_impl.simulated.graph_plan import System
 from ..generate.systems import system_of
 from ..reference_engine.graphs.run import run_and_judge
+from ..reference_engine.graphs.system import System
 
 EVERY = 20
 """scenarios to one system: it costs a tenth of a scenario"""

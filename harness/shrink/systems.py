@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from ...properties.model.verdict import Violated
-from ...reference_impl.simulated.graph_plan import System, faults_of
 from ..reference_engine.graphs.run import SystemRun, run_and_judge
+from ..reference_engine.graphs.system import System, faults_of
 
 Judge = Callable[[System], SystemRun]
 

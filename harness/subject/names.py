@@ -57,7 +57,7 @@ def stand_in_for(subject: Subject, defect: str | None) -> Subject | None:
 
 def check_defect(defect: str) -> None:
     """Raise UsageError when there is no such planted defect, naming the nearest."""
-    from ...reference_impl.defects import DEFECTS
+    from ..reference_engine.defects import DEFECTS
 
     if defect not in DEFECTS:
         raise UsageError(f"there is no defect {defect!r}; `cutproof defects list` names all {len(DEFECTS)}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ....reference_impl.core.spilling import AT_ONCE, CONTINUOUS
-from ....reference_impl.simulated.pipeline_plan import MB
 from ...reference_engine.pipelines.measures import (
     WAYS,
     cost_of,
@@ -15,6 +13,7 @@ from ...reference_engine.pipelines.measures import (
     times_as_long,
     written_between,
 )
+from ...reference_engine.pipelines.plan import AT_ONCE, CONTINUOUS, MB
 from ...reference_engine.pipelines.run import PipelineRun
 from ..claims import require
 from .claims import PipelineClaim, PipelineExample

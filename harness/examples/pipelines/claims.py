@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ....reference_impl.simulated.pipeline_plan import Pipeline
+from ...reference_engine.pipelines.plan import Pipeline
 from ...reference_engine.pipelines.run import NotConserved, PipelineRun
 from ..claims import NotShown, Shown
 

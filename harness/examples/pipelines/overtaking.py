@@ -6,11 +6,9 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from ....reference_impl.core.spilling import ALIGNED, AT_ONCE, CONTINUOUS
-from ....reference_impl.simulated.pipeline_parts import Checkpoint, Mark
-from ....reference_impl.simulated.pipeline_plan import MB, Pipeline, Stage
 from ...reference_engine.pipelines.crashing import Round, circle, rounds
 from ...reference_engine.pipelines.measures import DEVICE, SECOND
+from ...reference_engine.pipelines.plan import ALIGNED, AT_ONCE, CONTINUOUS, MB, Checkpoint, Mark, Pipeline, Stage
 from ...reference_engine.pipelines.run import PipelineRun, measured
 from ..claims import NotShown, require
 from .arithmetic import THREAD

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....reference_impl.simulated.pipeline_plan import MB
 from ....reports.figures import Figures, Picture
 from ...reference_engine.pipelines.crashing import cells, circle, rounds
 from ...reference_engine.pipelines.measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
+from ...reference_engine.pipelines.plan import MB
 from ...reference_engine.pipelines.run import measured
 from .. import example_report
 from ..example_report import Measured

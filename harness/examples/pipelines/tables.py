@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ....reference_impl.core.spilling import AT_ONCE, CONTINUOUS
-from ....reference_impl.simulated.pipeline_plan import MB
 from ....reports import grid
 from ....reports.bars import Bar, Bars
 from ....reports.curves import Chart, Curve
@@ -24,6 +22,7 @@ from ...reference_engine.pipelines.measures import (
     times_as_long,
     written_between,
 )
+from ...reference_engine.pipelines.plan import AT_ONCE, CONTINUOUS, MB
 from .arithmetic import GB
 
 NAMES = tuple(WAYS)

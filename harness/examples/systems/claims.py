@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ....properties.graphs.causality import GraphHistory, Taken
-from ....reference_impl.simulated.graph_plan import System
+from ...reference_engine.graphs.system import System
 from ..claims import Claim, NotShown, Shown, look_up
 
 

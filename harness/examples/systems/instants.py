@@ -6,8 +6,8 @@ import msgspec
 
 from ....properties.graphs.causality import GraphHistory, check
 from ....properties.model.verdict import Holds, Violated
-from ....reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
 from ...reference_engine.graphs.run import SystemRun, run, run_and_judge
+from ...reference_engine.graphs.system import Act, Beginning, Channel, System
 from ..claims import Claim, require
 from ..texts import COURSE
 from .claims import SystemExample, held_of_channels, in_words, states

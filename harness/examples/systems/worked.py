@@ -12,7 +12,7 @@ been sent and not yet received in between, like any other message.
 from __future__ import annotations
 
 from ....properties.graphs.causality import GraphHistory
-from ....reference_impl.simulated.graph_plan import Act, Beginning, Channel, System
+from ...reference_engine.graphs.system import Act, Beginning, Channel, System
 from ..claims import Claim, require
 from ..texts import COURSE
 from .claims import SystemExample, held_of_channels, in_words, states, taken

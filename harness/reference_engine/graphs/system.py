@@ -1,0 +1,10 @@
+"""A system of processes and channels as data: the one description of it, which the world that runs it has."""
+
+from __future__ import annotations
+
+from ....reference_impl.simulated.graph_plan import Act as Act
+from ....reference_impl.simulated.graph_plan import Beginning as Beginning
+from ....reference_impl.simulated.graph_plan import Channel as Channel
+from ....reference_impl.simulated.graph_plan import System as System
+from ....reference_impl.simulated.graph_plan import faults_of as faults_of
+from ....reference_impl.simulated.graph_plan import reached as reached

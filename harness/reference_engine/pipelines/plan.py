@@ -1,0 +1,13 @@
+"""A pipeline of bytes as data, and what is told of its run: the one description of both, which the world that runs it
+has."""
+
+from __future__ import annotations
+
+from ....reference_impl.core.spilling import ALIGNED as ALIGNED
+from ....reference_impl.core.spilling import AT_ONCE as AT_ONCE
+from ....reference_impl.core.spilling import CONTINUOUS as CONTINUOUS
+from ....reference_impl.simulated.pipeline_parts import Checkpoint as Checkpoint
+from ....reference_impl.simulated.pipeline_parts import Mark as Mark
+from ....reference_impl.simulated.pipeline_plan import MB as MB
+from ....reference_impl.simulated.pipeline_plan import Pipeline as Pipeline
+from ....reference_impl.simulated.pipeline_plan import Stage as Stage
