@@ -22,6 +22,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 """Room: what it may import of the package besides itself."""
 
+ENGINE_MAY_BE_IMPORTED_IN = "harness/reference_engine/"
+"""Of the harness: all else of it serves another engine as well."""
 WITHOUT_CIRCLES = ("harness", "properties")
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
@@ -90,6 +92,16 @@ def nobody_imports_tests_or_everything(path: str, source: str) -> list[str]:
         f"{path}:{line} imports {name}"
         for line, name in imported(path, source)
         if name.endswith(".*") or (path.split("/")[0] in ROOMS and name.removeprefix("cutproof.").startswith("tests"))
+    ]
+
+
+def only_the_reference_engine_folder_imports_the_engine(path: str, source: str) -> list[str]:
+    if not path.startswith("harness/") or path.startswith(ENGINE_MAY_BE_IMPORTED_IN):
+        return []
+    return [
+        f"{path}:{line} imports {name}"
+        for line, name in imported(path, source)
+        if _within(name, "cutproof.reference_impl")
     ]
 
 
@@ -226,6 +238,7 @@ RULES: tuple[Rule, ...] = (
     rooms_import_only_what_they_may,
     rooms_import_each_other_relatively,
     nobody_imports_tests_or_everything,
+    only_the_reference_engine_folder_imports_the_engine,
     only_the_spark_room_imports_pyspark,
     only_the_search_imports_hypothesis,
     pure_code_imports_nothing_worldly,

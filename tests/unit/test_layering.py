@@ -48,6 +48,16 @@ OFFENCES: list[tuple[Rule, str, str]] = [
     (layering.nobody_imports_tests_or_everything, "harness/subject/run.py", "from ...tests.unit import layering"),
     (layering.nobody_imports_tests_or_everything, "harness/subject/run.py", "import tests.support"),
     (layering.nobody_imports_tests_or_everything, "tests/unit/test_x.py", "from cutproof.properties import *"),
+    (
+        layering.only_the_reference_engine_folder_imports_the_engine,
+        "harness/cli/main.py",
+        "def f():\n    from ...reference_impl.defects import DEFECTS",
+    ),
+    (
+        layering.only_the_reference_engine_folder_imports_the_engine,
+        "harness/search/systems.py",
+        "if TYPE_CHECKING:\n    from ...reference_impl.core.ids import TaskId",
+    ),
     (layering.only_the_spark_room_imports_pyspark, "harness/judge.py", "from pyspark.sql import SparkSession"),
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "import pyspark"),
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "from ..spark import session"),
