@@ -20,7 +20,7 @@ from cutproof.harness.reference_engine.functions import SHIPPED
 from cutproof.harness.reference_engine.functions.changes import CHANGES, Changes
 from cutproof.harness.reference_engine.functions.distinct import DISTINCT, Distinct
 from cutproof.harness.reference_engine.functions.lulls import LULLS, Lulls
-from cutproof.harness.reference_engine.functions.operators import entry_of
+from cutproof.harness.reference_engine.functions.operators import entry_of, user_operator
 from cutproof.harness.reference_engine.functions.periods import PERIODS, Periods
 from cutproof.harness.reference_engine.functions.standby import STANDBY, Standby
 from cutproof.harness.reference_engine.subjects import process_job
@@ -78,7 +78,7 @@ def test_each_would_do_as_a_users_own(function: UserFunction, monkeypatch: pytes
     monkeypatch.setattr(user_functions, "_known", {})
     monkeypatch.setattr(counterparts, "_known", {})
     known([msgspec.structs.replace(function, name="mine")])
-    assert user_functions.user_operator("mine")()
+    assert user_operator("mine")()
 
 
 def test_a_file_that_names_one_is_replayed_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
