@@ -96,8 +96,7 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
 
 def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
     """Raise UsageError on a history that lacks what it has to say, or names what is not there."""
-    from ..scenario.history_checks import history_problems
-    from ..scenario.history_parts import in_one_line, missing_parts
+    from ..scenario.history_checks import history_problems, in_one_line, missing_parts
 
     problem = missing_parts(recorded.read_bytes()) or in_one_line(history_problems(scenario, history))
     if problem:

@@ -7,12 +7,15 @@ runs (`LIMIT_STEPS`, `LIMIT_SNAPSHOT_BYTES`).  They lie far above what is drawn:
 bound that is met is a mistake, or somebody's attack.  A run that meets one of the
 counted bounds though its scenario is small (`ROOM`) goes round in circles: that
 is the engine's fault, and is judged.
+
+A JSON Schema says the bounds of one list each (`with_bounds`); what is counted over several it says in words.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -238,3 +241,37 @@ def _made_by(operator: AnyOperator, given: list[Counter[int | None]], keys: Coun
             return Counter({key: 2 * rows for key, rows in keys.items()})
         case _:
             return keys
+
+
+_LISTS: dict[tuple[str, str], Bound] = {
+    ("Input", "splits"): SPLITS,
+    ("Workload", "inputs"): OPERATORS,
+    ("Workload", "nodes"): OPERATORS,
+    ("Scenario", "faults"): FAULTS,
+    ("Scenario", "commands"): COMMANDS,
+    ("Scenario", "deviations"): PERTURBATIONS,
+    ("System", "processes"): PROCESSES_OF_SYSTEM,
+    ("System", "channels"): CHANNELS_OF_SYSTEM,
+    ("System", "acts"): ACTS,
+    ("System", "beginnings"): BEGINNINGS,
+    ("System", "breaches"): BREACHES,
+}
+"""by definition and property, lists that have the bound as a schema can say it"""
+
+
+def with_bounds(schema: dict[str, Any], bounds: Iterable[Bound]) -> dict[str, Any]:
+    """The schema of a format, with what its bounds are."""
+    defs: dict[str, Any] = schema["$defs"]
+    for (definition, name), bound in _LISTS.items():
+        if definition in defs:
+            defs[definition]["properties"][name]["maxItems"] = bound.most
+    if "Input" in defs:
+        defs["Input"]["properties"]["splits"]["items"]["maxItems"] = RECORDS.most
+    if "Topology" in defs:
+        width = defs["Topology"]["properties"]["parallelism"]["additionalProperties"]
+        width |= {"minimum": 1, "maximum": PARALLELISM_LIMIT}
+    for one in defs.get("Engine", {}).get("properties", {}).values():
+        if one.get("type") == "integer":
+            one |= {"minimum": 0, "maximum": HOUR_US}
+    limits = "; ".join(f"{bound.most:,} {bound.what}" for bound in bounds)
+    return {**schema, "description": f"At most, in all: {limits}."}

@@ -19,8 +19,7 @@ import msgspec
 from ...properties.model.history import FORMAT as HISTORY_FORMAT
 from ...properties.model.history import History
 from ..subject.port import ScenarioRefused
-from .bounds import BOUNDS
-from .bounds_schema import with_bounds
+from .bounds import BOUNDS, with_bounds
 from .checks import problems_of
 from .model import FORMAT, Scenario
 from .reading import FileError, bytes_of, json_of

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from ..reference_engine.graphs.system import System, faults_of
-from .bounds import SYSTEM_BOUNDS, system_problems
-from .bounds_schema import with_bounds
+from .bounds import SYSTEM_BOUNDS, system_problems, with_bounds
 from .files import SCENARIO_LIMIT_BYTES, read_as, schema_of, write_whole
 from .reading import FileError, bytes_of, json_of
 

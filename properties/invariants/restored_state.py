@@ -27,8 +27,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..model.history import AttemptRunning, AttemptStarted, Completed, StoredState, TaskRun
-from ..model.stored_state import Passing
+from ..model.history import AttemptRunning, AttemptStarted, Completed, Passing, StoredState, TaskRun
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case

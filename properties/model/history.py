@@ -11,7 +11,9 @@ owes; nothing here is taken from the engine's internals.
 with causality; `at_us` is the (virtual or wall) time of it in µs.  Per-record
 events are kept as integers: the n-th record sent into a channel is the n-th
 taken out of it, so an event needs no message of its own.
-Nothing of a history file is executed; it is JSON, read with a schema.
+Nothing of a history file is executed; it is JSON, read with a schema.  So are
+the states in it: what a completed checkpoint holds of each task (`StoredState`)
+and of the enumerators of inputs (`Enumerated`), in a layout of no engine.
 """
 
 from __future__ import annotations
@@ -20,10 +22,107 @@ from typing import dataclass_transform
 
 import msgspec
 
-from .channel import Channel as Channel
-from .stored_state import Enumerated as Enumerated
-from .stored_state import StoredState as StoredState
-from .workload import Row
+from .workload import BEGINNING, Row
+
+Passing = tuple[int | None, ...]
+"""An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), a mark of
+being idle ()."""
+
+
+class StoredState(msgspec.Struct, kw_only=True):
+    """The neutral layout of a task's snapshot.
+
+    `entries` are (side, key, a, b) by operator: count (0, key, n, 0), or (0,
+    key, n, sum of tags) where it is signed, sum (0, key, sum, sum of tags),
+    greater (0, key, last value, 0), dedup (0, key, 0, 0), join (0 left or 1
+    right, key, value, tag), a window that is open (its start, key, count or
+    sum, sum of tags).  `transactions` are (name,
+    checkpoint) of a sink's sealed, uncommitted transactions.  Of a
+    batch `listed` has each row that waits as ("rows", [key, value, tag, tag2,
+    origin, event time]), of a tally `shared` has ("counts", [key, n]), of rules
+    `broadcast` has ("rules", [key, value, tag]); a model has (0, key, level, number
+    of values learnt) among the entries.  Fields that are not named here belong to the engine and are not judged.
+    """
+
+    positions: dict[int, int] = {}
+    """split: next offset to read"""
+    entries: list[tuple[int, int | None, int | None, int]] = []
+    transactions: list[tuple[str, int]] = []
+    watermark: int = BEGINNING
+    """the task's event time; left out before there is any"""
+    times: list[int] = []
+    idle: list[int] = []
+    """the watermarks of its input channels, in their order; the idle ones among them, or of a source's splits"""
+    maxima: dict[int, int] = {}
+    """split: the greatest event time read of it"""
+    timers: list[tuple[int, int | None, int]] = []
+    """(event time, key, start of the window) of each timer that is pending"""
+    alarms: list[tuple[int, int | None, int]] = []
+    """(processing time in µs, key, start) of each timer in processing time that is pending"""
+    held: list[tuple[int | None, str, str]] = []
+    """(key, name, JSON) of what a user's function holds"""
+    listed: list[tuple[str, str]] = []
+    shared: list[tuple[str, str]] = []
+    """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
+    broadcast: list[tuple[str, str]] = []
+    """(name, JSON) of the items of broadcast state, of which each subtask has all"""
+
+    queued: dict[int, list[Passing]] = {}
+    unsent: dict[int, list[Passing]] = {}
+    """in flight: by input channel (in the task's numbering) what lay in it, by output channel what was still to be
+    sent"""
+    replays: dict[int, list[int]] = {}
+    """of the first ones `queued` in a channel: how many restores have put each back before; what was more often
+    comes first when the job is laid out anew"""
+
+    spilled: dict[int, list[tuple[str, int, int]]] = {}
+    """where the store has `queued` in logs of persistent channels: (log, first number, the number behind the last)"""
+
+    @property
+    def holds_something(self) -> bool:
+        kept = self.entries or self.held or self.transactions or self.listed or self.shared or self.broadcast
+        return bool(kept or self.queued or self.unsent) or any(self.positions.values())
+
+
+class Enumerated(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a completed checkpoint says of an enumerated input: the next offset of each split that
+    nobody had, and the task that had each of the others."""
+
+    unassigned: dict[int, int] = {}
+    assigned: dict[int, str] = {}
+
+
+class Channel(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The network's log of one channel of one attempt: the origins of the records
+    put into it, in order, and for each barrier how many records stood before it."""
+
+    name: str
+    attempt: int
+    sent: list[int] = []
+    barriers: list[tuple[int, int]] = []
+    recovered: list[int] = []
+    """of the records that the receiver's attempt was restored with, and took before all that was sent"""
+    recovered_watermarks: list[tuple[int | None, int]] = []
+    """the same of watermarks, each with the number of restored records before it"""
+    repeated: list[int] = []
+    """of the records that its sender, come up alone, sent again and its receiver had already: before all that is
+    `sent`, and not in it"""
+    watermarks: list[tuple[int | None, int]] = []
+    """(event time, number of records before it); the mark of being idle has no time"""
+    # when (µs) each mark of being idle was, of a source whose splits can be
+    idle_at: list[int] = []
+
+    @property
+    def content(self) -> list[int]:
+        """The origins of all that its receiver could take, in order."""
+        return self.recovered + self.sent
+
+    @property
+    def times(self) -> list[tuple[int | None, int]]:
+        """The watermarks among them, each with the number of records before it."""
+        restored = len(self.recovered)
+        return self.recovered_watermarks + [(time, restored + before) for time, before in self.watermarks]
+
 
 FORMAT = "cutproof-history/1"
 

@@ -8,7 +8,8 @@ description is all that they share.
 A row is `(key, value, tag, tag2)`: 64-bit integers, `key` and `value` may be
 NULL (None).  `tag` is a random 40-bit integer that names one input record of a
 scenario; `tag2` is 0 but in the rows of a join.  Every operator's meaning is
-stated in the docstring of its class (`operators`).
+stated in the docstring of its class (`operators`).  A row's lineage is one
+integer, its origin (`origin_of`).
 """
 
 from __future__ import annotations
@@ -44,14 +45,41 @@ from .operators import is_changelog as is_changelog
 from .operators import is_clocked as is_clocked
 from .operators import is_ordered as is_ordered
 from .operators import is_signed as is_signed
-from .origins import COPY_BITS as COPY_BITS
-from .origins import OFFSET_BITS as OFFSET_BITS
-from .origins import PANE as PANE
-from .origins import copy_of as copy_of
-from .origins import is_pane as is_pane
-from .origins import offset_of as offset_of
-from .origins import origin_of as origin_of
-from .origins import split_of as split_of
+
+COPY_BITS = 8
+OFFSET_BITS = 32
+
+
+def origin_of(split: int, offset: int, copy: int = 0) -> int:
+    """The lineage of a row as one integer: split, offset and flat-map copy.
+
+    A flat map sets the copy (0 … 255); every other operator hands its input's
+    origin on, and a join hands on that of the record which completed the pair.
+    """
+    return (split << OFFSET_BITS | offset) << COPY_BITS | copy
+
+
+PANE = 1 << 60
+"""The mark of a window's row: its origin is else that of its pane's greatest record, the copy left out.  So
+rows of one origin are of one key, which a replay asks for."""
+
+
+def is_pane(origin: int) -> bool:
+    """Whether it stands for what a window had gathered, not for a record."""
+    return bool(origin & PANE)
+
+
+def split_of(origin: int) -> int:
+    return (origin & ~PANE) >> (OFFSET_BITS + COPY_BITS)
+
+
+def offset_of(origin: int) -> int:
+    return origin >> COPY_BITS & ((1 << OFFSET_BITS) - 1)
+
+
+def copy_of(origin: int) -> int:
+    return origin & ((1 << COPY_BITS) - 1)
+
 
 Row = tuple[int | None, int | None, int, int]
 InputRecord = tuple[int | None, int | None, int]

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ..model.history import Stored, StoredState, TaskRun
-from ..model.stored_state import Passing
+from ..model.history import Passing, Stored, StoredState, TaskRun
 from ..model.workload import Row
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..model.channel import Channel
-from ..model.history import AttemptStarted, Mark, TaskRun
+from ..model.history import AttemptStarted, Channel, Mark, TaskRun
 from .in_flight import NOTHING, InFlight, origins
 
 

@@ -19,8 +19,7 @@ from functools import cached_property
 
 import msgspec
 
-from ..model.history import TaskRun
-from ..model.stored_state import StoredState
+from ..model.history import StoredState, TaskRun
 from ..model.workload import STATEFUL
 from ..quick_checker.case import Case
 from ..reconstruct.in_flight import origins

@@ -5,11 +5,14 @@ operator whose rows depend on the order of a key's input stands only where each
 key comes from one split by FIFO channels, never behind a join or a rebalance;
 an idempotent sink gets one final row a key, whatever the order.  The exception is
 what goes by processing time (class W): there the history says what was right.
+Retraction records (OPS-6), rows that take earlier ones back, go through count,
+sum and join.
 """
 
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from ....properties.model.workload import (
     KEYED,
@@ -44,7 +47,6 @@ from ...subject.abilities import EDGES, knows
 from ..choices import Choices
 from .event_times import BURST, closing, draw_burst, draw_times, draw_window, known_windows
 from .records import Keys, draw_keys, draw_splits
-from .retractions import AGGREGATES, JOIN, draw_retractions
 
 SHAPES = ("chain", "union", "join")
 
@@ -397,3 +399,31 @@ def _called(operator: AnyOperator) -> str:
     if isinstance(operator, User):
         return operator.function.rpartition("/")[2]
     return _kind(operator).replace("flat-map", "flatmap")
+
+
+AGGREGATES: tuple[AnyOperator, ...] = (Sum(signed=True), Count(signed=True))
+JOIN = Join(signed=True)
+
+
+def draw_retractions(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]:
+    """The inputs, some of whose records take back an earlier one of their key and split: most, or few."""
+    shift, mask = choices.between(0, 20), choices.pick((1, 3, 7))
+    return tuple(
+        replace(source, splits=tuple(with_retractions(split, shift, mask) for split in source.splits))
+        for source in inputs
+    )
+
+
+def with_retractions(records: tuple[InputRecord, ...], shift: int, mask: int) -> tuple[InputRecord, ...]:
+    """The bits of a record's tag say whether it becomes a retraction; it takes back the newest that still stands."""
+    standing: dict[int | None, list[InputRecord]] = {}
+    changed: list[InputRecord] = []
+    for record in records:
+        mine = standing.setdefault(record[0], [])
+        if mine and record[2] >> shift & mask == 0:
+            key, value, tag = mine.pop()
+            changed.append((key, value, -tag))
+        else:
+            mine.append(record)
+            changed.append(record)
+    return tuple(changed)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from ....properties.model.channel import Channel
+from ....properties.model.history import Channel
 
 Item = TypeVar("Item", contravariant=True)
 Marked = tuple[int | None, int]

@@ -1,11 +1,14 @@
 """Records what a world reports as a history, the checkers' contract.
 
-`RunLog` has a task's program order, recorded from the task's runner while it runs.
+`RunLog` has a task's program order: recorded from the task's runner while it runs.
+`Dated` and `DatedChannel` tell the moments too, for inputs whose splits can be
+idle, which is a matter of time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from ....faults.plan import KINDS
 from ....properties.model import history as h
@@ -15,7 +18,47 @@ from ....reference_impl.core import transactions as t
 from ....reference_impl.core.events import CompletedSnapshot
 from ....reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ....reference_impl.trace import Appendable, ChannelLog
-from .dated import Dated, DatedChannel
+
+Item = TypeVar("Item")
+
+
+class Dated(Generic[Item]):
+    """A list with the time at which each item came; `of` selects the items that have a time."""
+
+    def __init__(
+        self, items: list[Item], moments: list[int], now: Callable[[], int], of: Callable[[Item], bool] = lambda _: True
+    ) -> None:
+        self._items = items
+        self._moments = moments
+        self._now = now
+        self._of = of
+
+    def append(self, item: Item, /) -> None:
+        self._items.append(item)
+        if self._of(item):
+            self._moments.append(self._now())
+
+    def pop(self) -> Item:
+        item = self._items.pop()
+        if self._of(item):
+            self._moments.pop()
+        return item
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+class DatedChannel:
+    """A channel's log with the times at which its sender became idle."""
+
+    def __init__(self, channel: h.Channel, now: Callable[[], int]) -> None:
+        self.sent = channel.sent
+        self.repeated = channel.repeated
+        self.recovered = channel.recovered
+        self.recovered_watermarks = channel.recovered_watermarks
+        self.barriers = channel.barriers
+        self.watermarks = Dated(channel.watermarks, channel.idle_at, now, lambda mark: mark[0] is None)
+
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
 """Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""

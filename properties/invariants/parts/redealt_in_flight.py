@@ -13,8 +13,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ...model.history import TaskRun
-from ...model.stored_state import Passing, StoredState
+from ...model.history import Passing, StoredState, TaskRun
 from ...model.workload import BEGINNING
 from ...quick_checker.case import Case
 from ...reconstruct.in_flight import NOTHING, InFlight

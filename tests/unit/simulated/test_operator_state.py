@@ -14,8 +14,7 @@ from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedS
 from cutproof.harness.scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.properties.invariants.judge import judge
-from cutproof.properties.model.history import Completed, History, JobEnded
-from cutproof.properties.model.stored_state import StoredState
+from cutproof.properties.model.history import Completed, History, JobEnded, StoredState
 from cutproof.properties.model.workload import Batch, Filter, Input, Map, Node, Tally, Union, Workload
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.held_back import waiting

@@ -13,7 +13,7 @@ from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.subject.run import Result, run
-from cutproof.properties.model.stored_state import Passing
+from cutproof.properties.model.history import Passing
 from cutproof.properties.model.workload import SINK, Join, Row
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct import replay

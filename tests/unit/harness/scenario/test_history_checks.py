@@ -16,8 +16,7 @@ from cutproof.harness.cli import main
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import encoded, read_scenario
-from cutproof.harness.scenario.history_checks import history_problems
-from cutproof.harness.scenario.history_parts import missing_parts
+from cutproof.harness.scenario.history_checks import history_problems, missing_parts
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History
