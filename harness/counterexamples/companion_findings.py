@@ -1,4 +1,4 @@
-"""Findings of the companion runs (systems and batches): one for each kind of difference.
+"""What is found among the companions of a search's scenarios: of each kind of difference one is shrunk and told.
 
 A companion run has one judge, so a violation needs no second one.  A file of known failures is about
 jobs, so a violation here always fails the verification.
@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
 
 import msgspec
 
 from ...properties.model.verdict import Violated
 from ...properties.spark.unasked import NEITHER
 from ...reports.model import Counterexample, Size
-from ..runtime.exit_codes import CutproofError, one_line
-from ..search.batches import BatchOutcome
+from ..reference_engine.graphs.run import run_and_judge
+from ..runtime.exit_codes import CutproofError, HarnessFailed, one_line
+from ..scenario import files, system_files
+from ..scenario.model import Scenario
+from ..scenario.system_files import SystemFile
+from ..search.batches import BatchOutcome, both_ways
+from ..search.companions import COMPANIONS, AnyCompanion
 from ..search.known_failures import Cause
 from ..search.systems import SystemOutcome
+from ..shrink.shrink import shrink, size_of
+from ..shrink.systems import shrunk
 from .findings import Finding, Keeping, view_of
-
-Ran = TypeVar("Ran", SystemOutcome, BatchOutcome)
+from .system_story import sentences
 
 
 class Smallest(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,30 +40,35 @@ class Smallest(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """of the file that runs it again"""
     size: Size
+    replay_options: tuple[str, ...] = ()
+    """what `cutproof replay` is told beside the file"""
 
 
-def grouped(outcomes: Iterable[Ran]) -> dict[str, list[Ran]]:
-    """The violated ones by their kind of difference, in the order of their numbers."""
-    groups: dict[str, list[Ran]] = {}
-    for outcome in sorted(outcomes, key=lambda one: one.number):
+def grouped(outcomes: Iterable[AnyCompanion]) -> dict[tuple[str, str], list[AnyCompanion]]:
+    """The violated ones by their kind and their kind of difference, kind by kind, in the order of their numbers."""
+    groups: dict[tuple[str, str], list[AnyCompanion]] = {}
+    for outcome in sorted(outcomes, key=lambda one: (COMPANIONS.index(one.kind), one.number)):
         if isinstance(outcome.verdict, Violated):
-            groups.setdefault(outcome.verdict.difference, []).append(outcome)
+            groups.setdefault((outcome.kind, outcome.verdict.difference), []).append(outcome)
     return groups
 
 
 def companion_findings(
-    outcomes: Iterable[Ran],
-    invariant: str,
-    smallest_of: Callable[[Ran, str], Smallest],
-    keeping: Keeping,
+    outcomes: Iterable[AnyCompanion],
+    keeping_with: Callable[[tuple[str, ...]], Keeping],
     failures: list[str],
 ) -> Iterator[Finding]:
-    """The first of each kind of difference, shrunk by `smallest_of`; what that cannot shrink goes to `failures`."""
-    for difference, alike in grouped(outcomes).items():
+    """The first of each kind of difference, shrunk; what cannot be shrunk goes to `failures`.
+
+    `keeping_with` is given the options by which `cutproof replay` runs the file again.
+    """
+    for (_, difference), alike in grouped(outcomes).items():
         try:
             began = time.perf_counter()
-            smallest = smallest_of(alike[0], difference)
-            yield _finding(smallest, invariant, keeping, shrink_s=time.perf_counter() - began, alike=len(alike))
+            smallest = _smallest(alike[0], difference)
+            keeping = keeping_with(smallest.replay_options)
+            shrink_s = time.perf_counter() - began
+            yield _finding(smallest, alike[0].invariant, keeping, shrink_s=shrink_s, alike=len(alike))
         except CutproofError as error:
             failures.append(one_line(error))
 
@@ -84,4 +94,58 @@ def _finding(smallest: Smallest, invariant: str, keeping: Keeping, *, shrink_s: 
         counterexample=counterexample,
         view=view_of(counterexample, smallest.verdict, paragraphs=smallest.paragraphs, scenario=smallest.text),
         confirmed=True,
+    )
+
+
+def _smallest(outcome: AnyCompanion, difference: str) -> Smallest:
+    """Raises HarnessFailed for one that is not violated again: in virtual time it must be."""
+    match outcome:
+        case SystemOutcome():
+            return _smallest_system(outcome, difference)
+        case BatchOutcome():
+            return _smallest_batch(outcome, difference)
+
+
+def _smallest_system(outcome: SystemOutcome, difference: str) -> Smallest:
+    """A system of processes whose general snapshot is violated: causality alone judges it."""
+    if outcome.system is None:
+        raise HarnessFailed(f"system {outcome.number} was not kept")
+    name = f"system-{outcome.number}"
+    file = SystemFile(name=name, system=shrunk(outcome.system, difference))
+    run = run_and_judge(file.system)
+    if not isinstance(run.verdict, Violated):
+        raise HarnessFailed(f"system {outcome.number} fails in a search and holds when run again")
+    processes = len(file.system.processes)
+    return Smallest(
+        name=name,
+        verdict=run.verdict,
+        story=f"In a system of {processes} processes {run.verdict.message}.",
+        paragraphs=tuple(sentences(run.history)),
+        text=system_files.text_of(file),
+        size=Size(tasks=processes, records=len(file.system.acts), faults=len(file.system.breaches)),
+    )
+
+
+def _smallest_batch(outcome: BatchOutcome, difference: str) -> Smallest:
+    """A batch that left something else than streaming: the two ways of executing one job accuse each other."""
+    if outcome.scenario is None:
+        raise HarnessFailed(f"the scenario of batch {outcome.number} was not kept")
+
+    def differs(smaller: Scenario) -> bool:
+        verdict = both_ways(smaller)
+        return isinstance(verdict, Violated) and verdict.difference == difference
+
+    scenario = shrink(outcome.scenario, differs).scenario
+    verdict = both_ways(scenario)
+    if not isinstance(verdict, Violated):
+        raise HarnessFailed(f"batch {outcome.number} differs in a search and is equal when run again")
+    tasks, records, faults = size_of(scenario)
+    return Smallest(
+        name=f"batch-{outcome.number}",
+        verdict=verdict,
+        story=f"Executed as a stream and as a batch one job leaves different rows: {verdict.message}.",
+        paragraphs=(verdict.message,),
+        text=files.text_of(scenario),
+        size=Size(tasks=tasks, records=records, faults=faults),
+        replay_options=("--batch",),
     )

@@ -7,6 +7,8 @@ the two executions; PySpark computes the expected rows of the stream elsewhere.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from ...properties.model.verdict import Verdict, Violated
@@ -21,21 +23,43 @@ MEETS = 30
 INVARIANT = "exactly-once"
 
 
-class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BatchOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="batch"):
     """What a search keeps of one comparison."""
 
+    kind: ClassVar = "batch"
+    invariant: ClassVar = INVARIANT
     number: int
     """that of its scenario"""
     verdict: Verdict
     scenario: Scenario | None = None
     """kept where the two differ"""
 
+    @property
+    def index(self) -> int:
+        """The scenario that it stands beside."""
+        return self.number
 
-def companion_batch(index: int, scenario: Scenario) -> BatchOutcome:
-    """Scenario `index` both ways; raises what the engine raises."""
-    bounded = as_bounded(scenario)
-    verdict = both_ways(bounded)
-    return BatchOutcome(number=index, verdict=verdict, scenario=bounded if isinstance(verdict, Violated) else None)
+    @property
+    def counts(self) -> dict[str, int]:
+        """What a search adds up over all of them."""
+        return {}
+
+
+class CompanionBatches:
+    """The scenarios that run as a batch too."""
+
+    def number_at(self, index: int) -> int | None:
+        return index if index % EVERY == MEETS else None
+
+    def name_of(self, number: int) -> str:
+        return f"the batch of scenario {number}"
+
+    def run(self, number: int, scenario: Scenario) -> BatchOutcome:
+        """Scenario `number` both ways; raises what the engine raises."""
+        bounded = as_bounded(scenario)
+        verdict = both_ways(bounded)
+        kept = bounded if isinstance(verdict, Violated) else None
+        return BatchOutcome(number=number, verdict=verdict, scenario=kept)
 
 
 def both_ways(scenario: Scenario) -> Verdict:

@@ -12,12 +12,9 @@ import msgspec
 
 from ...properties.spark.unasked import by_both
 from ...reports.model import ReportView, Seconds, Summary, ViolatedScenario
-from ..counterexamples.batch_findings import smallest as smallest_batch
 from ..counterexamples.companion_findings import companion_findings
 from ..counterexamples.findings import Finding, FindingBuilder, Keeping
 from ..counterexamples.store import RunFolder
-from ..counterexamples.system_findings import INVARIANT as GENERAL
-from ..counterexamples.system_findings import smallest as smallest_system
 from ..runtime.exit_codes import CutproofError, ExitCode, one_line
 from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress, Silent
@@ -27,7 +24,6 @@ from ..subject.not_run import in_sentences, with_commands
 from ..subject.not_tried import not_tried
 from ..subject.port import Capabilities, Subject, close
 from . import known_failures
-from .batches import INVARIANT as STREAMED
 from .coverage import in_words, possible_targets
 from .known_failures import KnownFailures
 from .oracle import Oracle, PySpark
@@ -154,11 +150,12 @@ class _Work:
         return [*self._companions(found), *self._of_scenarios(found, interruption)]
 
     def _companions(self, found: Found) -> Iterator[Finding]:
-        """Of the systems and of the batches."""
-        keeping = self._keeping(found, lambda path: replay_system_command(self._where, path))
-        yield from companion_findings(found.wrong_systems, GENERAL, smallest_system, keeping, found.failures)
-        keeping = self._keeping(found, lambda path: replay_batch_command(self._where, path))
-        yield from companion_findings(found.wrong_batches, STREAMED, smallest_batch, keeping, found.failures)
+        """Of the companions."""
+
+        def keeping_with(options: tuple[str, ...]) -> Keeping:
+            return self._keeping(found, lambda path: replay_companion_command(self._where, path, options))
+
+        yield from companion_findings(found.wrong_companions, keeping_with, found.failures)
 
     def _of_scenarios(self, found: Found, interruption: Interruption) -> list[Finding]:
         if not found.failing:
@@ -259,14 +256,9 @@ def replay_command(plan: Plan, folder: Path, relative: str) -> str:
     return shlex.join(words)
 
 
-def replay_system_command(folder: Path, relative: str) -> str:
-    """The same for a system of processes, which runs in a world of its own."""
-    return shlex.join(["cutproof", "replay", str(folder / relative)])
-
-
-def replay_batch_command(folder: Path, relative: str) -> str:
-    """The command that runs a kept job as a stream and as a batch."""
-    return shlex.join(["cutproof", "replay", str(folder / relative), "--batch"])
+def replay_companion_command(folder: Path, relative: str, options: tuple[str, ...]) -> str:
+    """The same for a companion, which runs on the reference engine whatever the subject is."""
+    return shlex.join(["cutproof", "replay", str(folder / relative), *options])
 
 
 def _summary(

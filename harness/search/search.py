@@ -16,6 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import msgspec
 
+from ...properties.model.verdict import Violated
 from ...properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
 from ...reports.model import NotRun, OracleCounts
 from ..counterexamples.store import RunFolder
@@ -25,7 +26,7 @@ from ..runtime.exit_codes import CutproofError, UsageError, one_line
 from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress, Silent
 from ..scenario.files import text_of
-from .batches import BatchOutcome
+from .companions import AnyCompanion
 from .oracle import Examined, Oracle
 from .outcome import Outcome
 from .pool import Encoded, Pool, chunk_of
@@ -59,10 +60,8 @@ class Found(msgspec.Struct, kw_only=True):
     oracle: OracleCounts = OracleCounts()
     failing: list[Outcome] = []
     """violated by the quick checker, by index"""
-    wrong_systems: list[SystemOutcome] = []
-    """violated, by number"""
-    wrong_batches: list[BatchOutcome] = []
-    """which left something else than streaming, by index"""
+    wrong_companions: list[AnyCompanion] = []
+    """violated, by index"""
     unconfirmed: dict[int, str] = {}
     """indexes of those that PySpark did not judge, and why; of those that it judged otherwise, empty"""
     not_run: list[NotRun] = []
@@ -81,7 +80,7 @@ class Found(msgspec.Struct, kw_only=True):
     @property
     def something(self) -> bool:
         """Whether anything is violated by what is known so far."""
-        return bool(self.failing or self.wrong_systems or self.wrong_batches)
+        return bool(self.failing or self.wrong_companions)
 
 
 class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,9 +117,7 @@ class Search:
         self._progress = progress or Silent()
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
-        self._found = Found(
-            tally=Tally(), failing=[], wrong_systems=[], wrong_batches=[], unconfirmed={}, not_run=[], failures=[]
-        )
+        self._found = Found(tally=Tally(), failing=[], wrong_companions=[], unconfirmed={}, not_run=[], failures=[])
         self._next = 0
         self._running: dict[Future[Encoded], int] = {}
         """chunks under way, and the first scenario of each"""
@@ -163,8 +160,7 @@ class Search:
             self._abandon()
         self._found.failing.sort(key=lambda outcome: outcome.index)
         self._found.not_run.sort(key=lambda one: one.number)
-        self._found.wrong_systems.sort(key=lambda outcome: outcome.number)
-        self._found.wrong_batches.sort(key=lambda outcome: outcome.number)
+        self._found.wrong_companions.sort(key=lambda outcome: outcome.index)
         self._found.search_s = time.perf_counter() - self._began
         return self._found
 
@@ -250,16 +246,11 @@ class Search:
     def _take_companions(self, chunk: Chunk) -> None:
         found = self._found
         found.failures.extend(one.reason for one in chunk.failures)
-        for outcome in chunk.systems:
-            found.tally.add_system(outcome)
-            if outcome.system is not None:
+        for outcome in chunk.companions:
+            found.tally.add_companion(outcome)
+            if isinstance(outcome.verdict, Violated):
                 self._note_first()
-                found.wrong_systems.append(outcome)
-        for compared in chunk.batches:
-            found.tally.add_batch(compared)
-            if compared.scenario is not None:
-                self._note_first()
-                found.wrong_batches.append(compared)
+                found.wrong_companions.append(outcome)
 
     def _end(self, chunk: Chunk) -> None:
         """Report the reason once, however many workers report it, and start no further chunk."""
@@ -351,9 +342,10 @@ class Search:
 
 def _note(tally: Tally) -> str:
     """Beside the bar: what the bar does not count."""
-    violated = tally.violated + tally.systems["violated"] + tally.batches["violated"]
+    violated = tally.violated + sum(counts["violated"] for counts in tally.companions.values())
+    systems = tally.companions[SystemOutcome.kind].total()
     parts = (
-        f"{tally.systems.total():,} systems" if tally.systems else "",
+        f"{systems:,} systems" if systems else "",
         f"{violated} violated" if violated else "",
         f"{tally.undriven:,} could not be run" if tally.undriven else "",
     )

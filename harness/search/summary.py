@@ -28,6 +28,7 @@ from ...reports.model import (
 )
 from ..scenario.model import COMMANDS
 from .batches import BatchOutcome
+from .companions import COMPANIONS, AnyCompanion
 from .coverage import CoverageTally
 from .outcome import Outcome
 from .profiles import Share
@@ -53,10 +54,8 @@ class Tally:
         self._commands: dict[str, Counter[str]] = {}
         self._stops = StopTally()
         self.coverage = CoverageTally()
-        self.systems = Counter[str]()
-        """outcomes of systems of processes, in a word"""
-        self.batches = Counter[str]()
-        """the same of batches held against streaming"""
+        self.companions = {kind: Counter[str]() for kind in COMPANIONS}
+        """by kind, outcomes in a word"""
         self._totals = Counter[str]()
         self._unapplied = Counter[str]()
         self._durations_us: list[int] = []
@@ -81,12 +80,9 @@ class Tally:
         for name in by_both:
             self._invariants[name]["by_both"] += 1
 
-    def add_system(self, outcome: SystemOutcome) -> None:
-        self.systems[in_a_word((outcome.verdict,))] += 1
-        self._totals.update(snapshots=outcome.snapshots, under_way=outcome.under_way)
-
-    def add_batch(self, outcome: BatchOutcome) -> None:
-        self.batches[in_a_word((outcome.verdict,))] += 1
+    def add_companion(self, outcome: AnyCompanion) -> None:
+        self.companions[outcome.kind][in_a_word((outcome.verdict,))] += 1
+        self._totals.update(outcome.counts)
 
     def _add_verdicts(self, outcome: Outcome) -> None:
         for name, verdict in outcome.verdicts.items():
@@ -181,19 +177,11 @@ class Tally:
             unapplied=dict(sorted(self._unapplied.items())),
             foreign_connections=self._totals["foreign_connections"],
             systems=SystemCounts(
-                run=self.systems.total(),
-                held=self.systems["held"],
-                violated=self.systems["violated"],
-                unknown=self.systems["unknown"],
+                **_outcomes(self.companions[SystemOutcome.kind]),
                 snapshots=self._totals["snapshots"],
                 under_way=self._totals["under_way"],
             ),
-            batches=BatchCounts(
-                run=self.batches.total(),
-                held=self.batches["held"],
-                violated=self.batches["violated"],
-                unknown=self.batches["unknown"],
-            ),
+            batches=BatchCounts(**_outcomes(self.companions[BatchOutcome.kind])),
         )
 
     def _faults_of(self, kind: str) -> FaultCounts:
@@ -210,3 +198,7 @@ def kind_of_unapplied(words: str) -> str:
     "resume", or a schedule perturbation by its name, "write coordinator, occurrence 2"."""
     kind = words.rpartition(": ")[2].split(" ", 1)[0].rstrip(",")
     return kind if kind in KINDS or kind in COMMANDS else f"deviation of a {kind}"
+
+
+def _outcomes(counted: Counter[str]) -> dict[str, int]:
+    return {"run": counted.total(), **{word: counted[word] for word in ("held", "violated", "unknown")}}

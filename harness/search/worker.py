@@ -33,11 +33,9 @@ from ..subject.port import Capabilities, Subject, SubjectFailed, close, saved_by
 from ..subject.run import run
 from ..workloads.inputs import LoadedWorkload
 from ..workloads.user_functions import known
-from . import batches
-from .batches import BatchOutcome
+from .companions import AnyCompanion, Companion, companions_of
 from .oracle import put
 from .outcome import Outcome, outcome_of
-from .systems import EVERY, CompanionSystems, SystemOutcome
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +63,7 @@ class Undriven(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unrun(msgspec.Struct, frozen=True, kw_only=True):
-    """A companion run of scenario `index` that could not be run, and why, in one sentence."""
+    """A companion that could not be run beside scenario `index`, and why, in one sentence."""
 
     index: int
     reason: str
@@ -77,8 +75,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: list[Outcome] = []
     questions: list[bytes] = []
     """one for each outcome"""
-    systems: list[SystemOutcome] = []
-    batches: list[BatchOutcome] = []
+    companions: list[AnyCompanion] = []
     failures: list[Unrun] = []
     undriven: list[Undriven] = []
     wrong: str = ""
@@ -89,8 +86,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     def up_to_first_violation(self) -> Chunk:
         """The chunk up to the first scenario that is violated, or whose companion run is."""
         wrong = [one.index for one in self.outcomes if one.violations]
-        wrong += [one.number * EVERY for one in self.systems if isinstance(one.verdict, Violated)]
-        wrong += [one.number for one in self.batches if isinstance(one.verdict, Violated)]
+        wrong += [one.index for one in self.companions if isinstance(one.verdict, Violated)]
         if not wrong:
             return self
         last = min(wrong)
@@ -98,8 +94,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
         return Chunk(
             outcomes=outcomes,
             questions=self.questions[: len(outcomes)],
-            systems=[one for one in self.systems if one.number * EVERY <= last],
-            batches=[one for one in self.batches if one.number <= last],
+            companions=[one for one in self.companions if one.index <= last],
             failures=[one for one in self.failures if one.index <= last],
             undriven=[one for one in self.undriven if one.index <= last],
         )
@@ -114,13 +109,13 @@ class Worker:
         self._plan = plan
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
-        self._companions = CompanionSystems(plan.seed) if plan.companions else None
+        self._companions = companions_of(plan.seed) if plan.companions else ()
         self._ended = ""
         self._wrong = ""
 
     def chunk(self, first: int, end: int) -> Chunk:
         """Scenarios `first` to `end` - 1 of the plan's seed."""
-        chunk = Chunk(outcomes=[], questions=[], undriven=[], systems=[], batches=[], failures=[])
+        chunk = Chunk(outcomes=[], questions=[], undriven=[], companions=[], failures=[])
         for index in range(first, end):
             if self._ended or self._wrong:
                 break
@@ -129,10 +124,8 @@ class Worker:
             if self._plan.defect:
                 scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
             self._one(chunk, index, scenario, time.perf_counter() - began)
-            if self._companions is not None and index % EVERY == 0:
-                self._system(chunk, self._companions, index)
-            if self._companions is not None and index % batches.EVERY == batches.MEETS:
-                self._batch(chunk, index, scenario)
+            for companion in self._companions:
+                self._run_companion(chunk, companion, index, scenario)
         return msgspec.structs.replace(chunk, wrong=self._wrong, ended=self._ended)
 
     def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
@@ -163,18 +156,14 @@ class Worker:
         chunk.outcomes.append(outcome)
         chunk.questions.append(asked.question)
 
-    def _system(self, chunk: Chunk, companions: CompanionSystems, index: int) -> None:
-        number = index // EVERY
+    def _run_companion(self, chunk: Chunk, companion: Companion, index: int, scenario: Scenario) -> None:
+        number = companion.number_at(index)
+        if number is None:
+            return
         try:
-            chunk.systems.append(companions.run(number))
-        except Exception as error:  # of the machine or its judge: reported as the harness's failure
-            chunk.failures.append(Unrun(index=index, reason=f"system {number} could not be run: {where(error)}"))
-
-    def _batch(self, chunk: Chunk, index: int, scenario: Scenario) -> None:
-        try:
-            chunk.batches.append(batches.companion_batch(index, scenario))
-        except Exception as error:  # of the engine: reported as the harness's failure
-            reason = f"the batch of scenario {index} could not be run: {where(error)}"
+            chunk.companions.append(companion.run(number, scenario))
+        except Exception as error:  # of the engine or its judge: reported as the harness's failure
+            reason = f"{companion.name_of(number)} could not be run: {where(error)}"
             chunk.failures.append(Unrun(index=index, reason=reason))
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:

@@ -13,11 +13,11 @@ from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.scenario.files import read_scenario
-from cutproof.harness.search.batches import EVERY, MEETS, companion_batch
+from cutproof.harness.search.batches import EVERY, MEETS, BatchOutcome, CompanionBatches
 from cutproof.harness.search.campaign import Campaign, Verified, verify_campaign
 from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.search.search import Budget
-from cutproof.harness.search.worker import Plan, Worker
+from cutproof.harness.search.worker import Chunk, Plan, Worker
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.reference_impl.batch import execution
 from cutproof.reports.overview import companion_lead, headline
@@ -39,6 +39,10 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution.Batch, "run", run)
 
 
+def batches_of(chunk: Chunk) -> list[BatchOutcome]:
+    return [one for one in chunk.companions if isinstance(one, BatchOutcome)]
+
+
 def verified(folder: Path, scenarios: int = EVERY) -> Verified:
     campaign = Campaign(plan=PLAN, budget=Budget(scenarios=scenarios), profile=PROFILES["smoke"])
     with RunFolder(folder) as run:
@@ -47,16 +51,16 @@ def verified(folder: Path, scenarios: int = EVERY) -> Verified:
 
 def test_one_job_of_so_many_runs_both_ways_however_they_are_shared_out() -> None:
     first, end = EVERY + MEETS - 2, EVERY + MEETS + 2
-    at_once = Worker(PLAN, SimulatedSubject()).chunk(first, end).batches
+    at_once = batches_of(Worker(PLAN, SimulatedSubject()).chunk(first, end))
     worker = Worker(PLAN, SimulatedSubject())
-    in_pieces = [one for index in range(first, end) for one in worker.chunk(index, index + 1).batches]
+    in_pieces = [one for index in range(first, end) for one in batches_of(worker.chunk(index, index + 1))]
     assert [one.number for one in at_once] == [EVERY + MEETS]
     assert at_once == in_pieces
 
 
 def test_most_drawn_jobs_leave_the_same_and_none_does_not() -> None:
     draw = scenario_of(Drawing(max_records=40))
-    verdicts = [companion_batch(index, draw(9, index)).verdict for index in range(40)]
+    verdicts = [CompanionBatches().run(index, draw(9, index)).verdict for index in range(40)]
     assert not [one for one in verdicts if isinstance(one, Violated)]
     assert sum(isinstance(one, Holds) for one in verdicts) > 20
 

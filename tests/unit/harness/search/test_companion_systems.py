@@ -23,7 +23,7 @@ from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.search.search import Budget, Found, Search
 from cutproof.harness.search.systems import EVERY, CompanionSystems, SystemOutcome
 from cutproof.harness.search.verification import Request, loaded_workload, plan_of
-from cutproof.harness.search.worker import Plan, Worker
+from cutproof.harness.search.worker import Chunk, Plan, Worker
 from cutproof.harness.shrink.systems import shrunk
 from cutproof.properties.model.verdict import Violated
 from cutproof.reference_impl.core import chandy_lamport
@@ -52,13 +52,17 @@ def verified(folder: Path, scenarios: int = 2 * EVERY) -> Verified:
         return verify_campaign(campaign, subject=SimulatedSubject(), folder=run, oracle=Agreeing())
 
 
+def systems_of(chunk: Chunk) -> list[SystemOutcome]:
+    return [one for one in chunk.companions if isinstance(one, SystemOutcome)]
+
+
 # -- what is run ----------------------------------------------------------------------------------
 
 
 def test_one_stands_beside_every_so_many_scenarios_however_they_are_shared_out() -> None:
-    at_once = Worker(PLAN, SimulatedSubject()).chunk(0, 2 * EVERY + 1).systems
+    at_once = systems_of(Worker(PLAN, SimulatedSubject()).chunk(0, 2 * EVERY + 1))
     worker = Worker(PLAN, SimulatedSubject())
-    in_pieces = [one for first in range(0, 2 * EVERY, 7) for one in worker.chunk(first, first + 7).systems]
+    in_pieces = [one for first in range(0, 2 * EVERY, 7) for one in systems_of(worker.chunk(first, first + 7))]
     assert [one.number for one in at_once] == [0, 1, 2]
     assert [one.number for one in in_pieces] == [0, 1, 2]
     assert at_once == in_pieces
@@ -83,7 +87,7 @@ def test_none_is_run_where_other_things_are_asked_for() -> None:
     assert not plan_of(Request(seed=1, subject="processes", real_time=True)).companions
     assert not plan_of(Request(seed=1, defect="A01")).companions
     assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).companions
-    assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.systems
+    assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.companions["system"]
 
 
 def test_progress_names_them_beside_the_bar() -> None:
@@ -122,8 +126,8 @@ def test_a_violated_one_is_red_kept_and_had_again(tmp_path: Path, capsys: pytest
 @pytest.mark.usefixtures("deaf")
 def test_a_violated_one_comes_whole_from_a_worker_process() -> None:
     chunk = Worker(PLAN, SimulatedSubject()).chunk(0, 1)
-    (there,) = chunk_of(msgspec.msgpack.encode(chunk)).systems
-    assert there == chunk.systems[0]
+    (there,) = systems_of(chunk_of(msgspec.msgpack.encode(chunk)))
+    assert there == chunk.companions[0]
     assert there.system == system_of()(3, 0)
 
 
@@ -142,7 +146,7 @@ def test_the_reports_say_so_first(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("deaf")
 def test_the_first_wrong_one_ends_a_search_that_stops_at_the_first() -> None:
     found = found_with(20 * EVERY, stop_at_first=True)
-    assert found.wrong_systems
+    assert found.wrong_companions
     assert found.tally.run < 5 * EVERY
 
 
@@ -162,7 +166,7 @@ def test_what_holds_when_it_is_run_again_is_the_harnesss_failure(
 ) -> None:
     mutated = Violated(difference="event missing", message="somebody says so")
 
-    def lying(self: CompanionSystems, number: int) -> SystemOutcome:
+    def lying(self: CompanionSystems, number: int, _: object) -> SystemOutcome:
         return SystemOutcome(number=number, verdict=mutated, system=system_of()(3, number))
 
     monkeypatch.setattr(CompanionSystems, "run", lying)
