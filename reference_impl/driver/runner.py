@@ -46,13 +46,13 @@ from ..core.source import SourceTask
 from ..core.task import NO_CHECKPOINT, Task
 from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
-from .ahead import Ahead
 from .asking import ask, put_back
-from .bell import Bell
-from .intake import Intake
+from .input_log import Intake
 from .machines import raised
+from .overtaking import Ahead
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
+from .timer_queue import Bell
 from .timers import Timers
 from .words import Words
 

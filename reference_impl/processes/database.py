@@ -41,9 +41,9 @@ from ..core.transactions import (
     Upsert,
     Write,
 )
-from .database_desk import Desk, Shut
 from .database_reader import Reader, create
 from .database_sessions import Silent, one_line
+from .database_writer import Desk, Shut
 
 __all__ = ["Database", "Reader", "create"]
 

@@ -16,13 +16,14 @@ from ..core.errors import require
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..driver.control import reach_task
+from ..driver.injected_exceptions import Poison
 from ..driver.machines import Machines, Unmade
-from ..driver.poison import Poison
 from ..driver.runner import TaskRunner
 from ..wire import Codec
 from .channels import InputChannel, OutputChannel, Reception
 from .configuration import NodeConfiguration, started_by_hand
 from .connections import Connection, dial
+from .determinants import DiskReceipts
 from .frames import (
     Ask,
     Broke,
@@ -42,10 +43,9 @@ from .frames import (
     TaskFacts,
     Up,
 )
-from .local_seats import UNUSABLE, take_seat, unusable
+from .local_slots import UNUSABLE, take_seat, unusable
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
-from .receipts import DiskReceipts
 from .unsettled import is_handed, oldest_unsettled
 from .world import ProcessWorld, absent, live
 

@@ -13,8 +13,8 @@ from ..driver.numbered import NumberedSender, Numbering
 from ..trace import ChannelLog
 from .channels import Feeling
 from .connections import Connection, Outbox
+from .determinants import DiskReceipts
 from .frames import Bye, DataFrame, Durable, Numbered, Open, Taken, Welcome
-from .receipts import DiskReceipts
 
 if TYPE_CHECKING:
     from ..driver.runner import TaskRunner

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..core.ids import TaskId
 from ..core.input_task import OperatorTask
 from ..driver.control import Meddling
-from ..driver.poison import Poison
+from ..driver.injected_exceptions import Poison
 from ..driver.runner import TaskRunner
 from .links import DataChannel
 from .world import World

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.conductor import Conductor
+from unit.core.coordinator_rig import Conductor
 
 
 def one_each() -> JobGraph:

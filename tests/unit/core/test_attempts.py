@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.events import JobRecord
 from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.messages import Cancel, Deploy, Running
 from cutproof.reference_impl.core.state import TaskState
-from unit.core.conductor import (
+from unit.core.coordinator_rig import (
     OP,
     SINK,
     SOURCE,

@@ -7,7 +7,7 @@ import pytest
 from cutproof.reference_impl.core.effects import Discard, Note, SaveJob, SetTimer, Store, Tell
 from cutproof.reference_impl.core.messages import Abort, Cancel, Complete, Trigger
 from cutproof.reference_impl.core.state import TaskState
-from unit.core.conductor import (
+from unit.core.coordinator_rig import (
     OP,
     SINK,
     SOURCE,

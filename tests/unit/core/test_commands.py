@@ -9,7 +9,7 @@ import pytest
 from cutproof.reference_impl.core.effects import Discard, EndJob, Note, Return, SaveJob
 from cutproof.reference_impl.core.events import JobRecord
 from cutproof.reference_impl.core.messages import Cancel, Complete, Terminate, Trigger
-from unit.core.conductor import (
+from unit.core.coordinator_rig import (
     OP,
     SOURCE,
     TASKS,

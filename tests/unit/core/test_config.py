@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.coordinator import Coordinator
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.conductor import Conductor
+from unit.core.coordinator_rig import Conductor
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.effects import (
 from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Terminate, Trigger
 from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
-from unit.core.conductor import (
+from unit.core.coordinator_rig import (
     OP,
     SINK,
     SOURCE,

@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.messages import Ask, Assign, Assigned, Running, Trigger
 from cutproof.reference_impl.core.state import EnumeratorState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.conductor import Conductor, complete_snapshot, handles, notes, of, timers, told
+from unit.core.coordinator_rig import Conductor, complete_snapshot, handles, notes, of, timers, told
 
 READERS = FIRST, SECOND = TaskId("source-0"), TaskId("source-1")
 TASKS = (*READERS, TaskId("sink-0"))

@@ -15,7 +15,7 @@ from cutproof.reference_impl.core.fencing import Fencing
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.messages import Ack, AnyControl, Cancel, Control, Deploy, ToCoordinator, ToTask
 from cutproof.reference_impl.core.transactions import Fence
-from unit.core.conductor import OP, SINK, TASKS, Conductor, handle
+from unit.core.coordinator_rig import OP, SINK, TASKS, Conductor, handle
 from unit.core.machines import ATTEMPT, source
 
 VALUES: dict[str, Any] = {

@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.messages import Complete, Finished, Terminate,
 from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.transactions import Begin
-from unit.core.conductor import Conductor, addressed, deployed, discarded, end, handle, stored, timers, told
+from unit.core.coordinator_rig import Conductor, addressed, deployed, discarded, end, handle, stored, timers, told
 from unit.core.finishing import gone, one_each
 from unit.core.machines import (
     END,

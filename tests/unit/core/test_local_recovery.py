@@ -38,7 +38,7 @@ from cutproof.reference_impl.core.operators import Map
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.task import NO_CHECKPOINT
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
-from unit.core.conductor import GRAPH, OP, SINK, SOURCE, TASKS, Conductor, addressed, deployed, handle, notes, of
+from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, Conductor, addressed, deployed, handle, notes, of
 from unit.core.machines import ATTEMPT, operator, sent, source, take, told, trigger
 
 LOCAL = Config(failover="local")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.effects import ClearLogs, Effect
 from cutproof.reference_impl.core.messages import Complete
-from unit.core.conductor import OP, SINK, SOURCE, TASKS, Conductor, of, told
+from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, Conductor, of, told
 
 
 def persistent(**more: object) -> Conductor:

@@ -22,8 +22,8 @@ from cutproof.reference_impl.core.rescale import Redistribution, Share, redistri
 from cutproof.reference_impl.core.state import TaskState, decode, encode
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.conductor import Conductor, savepoint
-from unit.core.conductor import told as told_to
+from unit.core.coordinator_rig import Conductor, savepoint
+from unit.core.coordinator_rig import told as told_to
 from unit.core.machines import ATTEMPT, only, operator, row, take, told, up
 
 WIDTHS = [(2, 3), (3, 2), (7, 2), (2, 7), (1, 4)]

@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.reference_impl.core.events import CompletedSnapshot
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.conductor import Conductor, deployed, savepoint
+from unit.core.coordinator_rig import Conductor, deployed, savepoint
 
 GROUPS = 8
 

@@ -23,7 +23,18 @@ from cutproof.reference_impl.core.messages import (
 )
 from cutproof.reference_impl.core.regions import regions
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.conductor import Conductor, addressed, answer, deployed, discarded, handle, notes, of, stored, timers
+from unit.core.coordinator_rig import (
+    Conductor,
+    addressed,
+    answer,
+    deployed,
+    discarded,
+    handle,
+    notes,
+    of,
+    stored,
+    timers,
+)
 
 
 def graph(parallelism: int = 2, partitioning: str = "forward") -> JobGraph:

@@ -25,8 +25,8 @@ from cutproof.reference_impl.core.state import BEGINNING, Sealed, TaskState
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Done, Fence
-from unit.core.conductor import Conductor, savepoint
-from unit.core.conductor import told as told_to
+from unit.core.coordinator_rig import Conductor, savepoint
+from unit.core.coordinator_rig import told as told_to
 from unit.core.machines import ATTEMPT, answered, only, requests, told
 
 GROUPS = 8

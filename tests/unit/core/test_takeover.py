@@ -17,7 +17,7 @@ from cutproof.reference_impl.core.effects import (
 from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.messages import Terminate
 from cutproof.reference_impl.core.transactions import AbortTransaction, Done, Fence
-from unit.core.conductor import (
+from unit.core.coordinator_rig import (
     SINK,
     TASKS,
     Conductor,

@@ -12,8 +12,8 @@ from cutproof.reference_impl.core.messages import Complete
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.state import TaskState
-from unit.core.conductor import Conductor
-from unit.core.conductor import told as tells
+from unit.core.coordinator_rig import Conductor
+from unit.core.coordinator_rig import told as tells
 from unit.core.machines import deploy, reason, source, spec, told, trigger, up
 from unit.core.machines import output as edge
 

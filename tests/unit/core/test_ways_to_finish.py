@@ -14,8 +14,8 @@ from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.topology import OperatorSpec
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, PreCommit, Write
 from cutproof.reference_impl.core.two_phase import TwoPhaseTask
-from unit.core.conductor import OP, SINK, SOURCE, TASKS, Conductor, addressed, answer, end, of, stored
-from unit.core.conductor import told as told_to
+from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, Conductor, addressed, answer, end, of, stored
+from unit.core.coordinator_rig import told as told_to
 from unit.core.machines import (
     END,
     ONE_OUT,

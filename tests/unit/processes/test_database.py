@@ -133,7 +133,7 @@ def test_a_zombie_that_connects_between_the_fence_and_its_answer_sees_the_fence(
         real(*arguments)  # type: ignore[arg-type]
         late.append(world.process()(Begin, "z"))
 
-    monkeypatch.setattr("cutproof.reference_impl.processes.database_desk.end_sessions", connect_then_end)
+    monkeypatch.setattr("cutproof.reference_impl.processes.database_writer.end_sessions", connect_then_end)
     world.process().fenced(2)
     assert [denied(outcome) for outcome in late] == ["sink-0 has been fenced by a newer attempt"] * 2
 

@@ -12,10 +12,10 @@ import pytest
 from cutproof.reference_impl.core.errors import ProtocolViolated
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
+from cutproof.reference_impl.processes import determinants as receipts
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes import receipts
-from cutproof.reference_impl.processes.receipts import DiskReceipts
+from cutproof.reference_impl.processes.determinants import DiskReceipts
 from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 

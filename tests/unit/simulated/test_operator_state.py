@@ -22,7 +22,7 @@ from cutproof.reference_impl.core.operator_state import Item, Place
 from cutproof.reference_impl.core.operators import Operator
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.rescale import Redistribution, Share
-from cutproof.reference_impl.driver.poison import Raising
+from cutproof.reference_impl.driver.injected_exceptions import Raising
 from unit.simulated.worlds import all_there, job, journal, rows_of_counts, run
 
 STOP = StopWithSavepoint(trigger=AtTime(at_us=4_000))

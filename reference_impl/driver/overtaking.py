@@ -12,7 +12,7 @@ from .queues import NEVER, most_urgent
 from .timeline import show_taken
 
 if TYPE_CHECKING:
-    from .intake import Intake
+    from .input_log import Intake
     from .ports import Outbound
     from .runner import TaskRunner
 

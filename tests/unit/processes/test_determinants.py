@@ -9,8 +9,8 @@ import pytest
 from cutproof.reference_impl.core.errors import CorruptSnapshot
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.local_recovery import Place
-from cutproof.reference_impl.processes import receipts
-from cutproof.reference_impl.processes.receipts import DiskReceipts
+from cutproof.reference_impl.processes import determinants as receipts
+from cutproof.reference_impl.processes.determinants import DiskReceipts
 
 HERE = Place(receipts=2, taken=(1, 1), said=(4,), ended=((0, -1),))
 

@@ -12,9 +12,9 @@ from ..core.messages import Element
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Unmade
 from ..trace import ChannelLog
+from .determinants import ORDER, DiskReceipts
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
-from .receipts import ORDER, DiskReceipts
 
 if TYPE_CHECKING:
     from .node import NodeWorld
